@@ -1,0 +1,79 @@
+"""The three things every checkpoint format is told by: where its bytes are, what they are called, how they lie.
+
+A format is a ``TensorSource`` (stored tensors by their stored names) and a ``Naming`` (which stored
+tensors make up one array of our parameter tree). ``place.py`` needs nothing else to load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.models.abstract import Path
+from langchain_gemma_jax.models.config import ModelConfig
+
+Array: TypeAlias = npt.NDArray[np.generic]
+"""A numpy array of any dtype, bfloat16 (``ml_dtypes``) included."""
+
+
+def as_stored(stored: Array) -> Array:
+    """The arrangement of a tensor that is stored the way ``abstract.py`` describes it."""
+    return stored
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stored tensor that is a block of one array of the parameter tree.
+
+    ``arrange`` turns what is stored into the block, in the logical axis order of ``abstract.py`` (a
+    matrix is ``(outputs, inputs)``). It gets the stored dtype and keeps it; it should return a view
+    where it can. It never adds the norm offset: ``place.py`` does, for every format alike.
+
+    The blocks of one matrix are stacked along axis -2 (its outputs) in the order of the list; a
+    vector or a number has one part. One stored tensor may serve several parts.
+    """
+
+    name: str
+    shape: tuple[int, ...]  # as stored: checked before anything is read
+    arrange: Callable[[Array], Array] = as_stored
+
+
+Naming: TypeAlias = Callable[[ModelConfig, Path], list[Part]]
+"""Which stored tensors make up the array at this path of ``abstract(config)``, in order."""
+
+
+class TensorSource(Protocol):
+    """Stored tensors by name. Opening one checks its headers and reads no tensor."""
+
+    @property
+    def location(self) -> str:
+        """The folder or file, for messages."""
+
+    def names(self) -> Collection[str]:
+        """The stored names."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The stored shape. ``KeyError`` if there is no such name, here and below."""
+
+    def dtype(self, name: str) -> str:
+        """The stored dtype as numpy spells it ("float32", "bfloat16", "int8"), or as the format does."""
+
+    def read(self, name: str) -> Array:
+        """The tensor: a read-only view of the file where possible. Views die with ``close``."""
+
+    def release(self) -> None:
+        """Give back memory that was taken by reading (mapped pages, caches). Views stay valid."""
+
+    def close(self) -> None:
+        """Close the files. May be called twice."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
