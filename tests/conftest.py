@@ -1,0 +1,72 @@
+"""What holds for every test: strict JAX, an empty home, no network but this machine's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib import metadata
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+# Before anything imports JAX or huggingface_hub: both read their settings once, at import.
+# The child processes that tests start inherit them.
+_SCRATCH = tempfile.TemporaryDirectory(prefix="gemma-jax-tests-")
+for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING", "GEMMA_JAX_", "JAX_", "XLA_"))]:
+    del os.environ[name]
+os.environ |= {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_NUMPY_DTYPE_PROMOTION": "strict",  # a silent float64 or a bf16 that became f32 is a bug here
+    "JAX_NUMPY_RANK_PROMOTION": "raise",  # so is a broadcast that nobody wrote
+    "HF_HOME": str(Path(_SCRATCH.name, "hf")),
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}
+
+VERSIONS_THAT_MATTER = ("jax", "jaxlib", "flax", "numpy", "orbax-checkpoint", "tokenizers", "langchain-core")
+
+
+def pytest_report_header() -> list[str]:
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in VERSIONS_THAT_MATTER)
+    return [versions, f"{os.cpu_count()} cores"]
+
+
+@pytest.fixture(autouse=True)
+def _empty_home(tmp_path_factory, monkeypatch):
+    """Each test has a home of its own, so no cache or setting of the user's reaches it, or is touched by it."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+
+
+class NetworkUsedInTestError(RuntimeError):
+    """A test spoke to another machine."""
+
+
+def _refuse_other_machines(event: str, arguments: tuple[object, ...]) -> None:
+    # An audit hook sees every way to a socket: http clients, asyncio and extension modules that go through `socket`.
+    if event in {"socket.connect", "socket.sendto"}:
+        address = arguments[1]
+    elif event == "socket.getaddrinfo":
+        address = arguments
+    else:
+        return
+    host = address[0] if isinstance(address, tuple) else None  # else a unix socket's path
+    if isinstance(host, bytes):
+        host = host.decode(errors="replace")
+    if isinstance(host, str) and not _is_this_machine(host):
+        raise NetworkUsedInTestError(f"tests speak to 127.0.0.1 only, not to {host!r} ({event})")
+
+
+def _is_this_machine(host: str) -> bool:
+    if host in {"", "localhost"}:
+        return True
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+sys.addaudithook(_refuse_other_machines)
