@@ -14,10 +14,11 @@ import pytest
 # Before anything imports JAX or huggingface_hub: both read their settings once, at import.
 # The child processes that tests start inherit them.
 _SCRATCH = tempfile.TemporaryDirectory(prefix="gemma-jax-tests-")
+_PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test: the same tests on a GPU
 for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING", "GEMMA_JAX_", "JAX_", "XLA_"))]:
     del os.environ[name]
 os.environ |= {
-    "JAX_PLATFORMS": "cpu",
+    "JAX_PLATFORMS": _PLATFORMS,
     "JAX_NUMPY_DTYPE_PROMOTION": "strict",  # a silent float64 or a bf16 that became f32 is a bug here
     "JAX_NUMPY_RANK_PROMOTION": "raise",  # so is a broadcast that nobody wrote
     "HF_HOME": str(Path(_SCRATCH.name, "hf")),
@@ -30,7 +31,11 @@ VERSIONS_THAT_MATTER = ("jax", "jaxlib", "flax", "numpy", "orbax-checkpoint", "t
 
 def pytest_report_header() -> list[str]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in VERSIONS_THAT_MATTER)
-    return [versions, f"{os.cpu_count()} cores"]
+    return [versions, f"{os.cpu_count()} cores, JAX_PLATFORMS={_PLATFORMS}"]
+
+
+def pytest_unconfigure() -> None:
+    _SCRATCH.cleanup()
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +54,7 @@ def _refuse_other_machines(event: str, arguments: tuple[object, ...]) -> None:
     # An audit hook sees every way to a socket: http clients, asyncio and extension modules that go through `socket`.
     if event in {"socket.connect", "socket.sendto"}:
         address = arguments[1]
-    elif event == "socket.getaddrinfo":
+    elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
         address = arguments
     else:
         return

@@ -1,0 +1,33 @@
+# Every target sets up what it needs: python3 >= 3.11 with pip and venv is enough.
+# ARGS goes to the program behind the target: make test ARGS="-k tokenizer -x"
+
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format parity bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv (every other target does this itself)
+	@scripts/setup
+
+demo: setup ## run a tiny random Gemma: a forward pass and a few sampled tokens
+	$(PY) examples/first_tokens.py $(ARGS)
+
+test: setup ## run the tests, all but the slow ones
+	$(PY) -m pytest $(ARGS)
+
+lint: setup ## check style and types
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+
+format: setup ## repair the style that can be repaired without thought
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+parity: setup ## compare with the reference libraries, each in an environment of its own (large downloads)
+	scripts/parity $(ARGS)
+
+bench: setup ## time the forward pass beside the reference libraries
+	$(PY) benchmarks/forward.py $(ARGS)
