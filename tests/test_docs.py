@@ -1,0 +1,124 @@
+"""The documentation is true: its Python runs, its links lead somewhere, its commands exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+MAKE = re.compile(r"(?:^|`)make ((?:[a-z]+ ?)+)", re.MULTILINE)
+EXAMPLE_SECONDS = 100
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def fences(text: str) -> list[tuple[str, str, int]]:
+    """The info string, the text and the first line's number of every fenced block."""
+    return [(m["info"].strip(), m["body"], text.count("\n", 0, m.start("body"))) for m in FENCE.finditer(text)]
+
+
+def run_page(text: str, page: str) -> None:
+    """Run a page's Python from top to bottom in one namespace, as a reader would."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for info, body, line in fences(text):
+        if info.startswith("python"):
+            if info != "python":
+                raise AssertionError(
+                    f"{page}:{line}: ```{info}: what cannot run here is ```text, all else is ```python"
+                )
+            code = compile("\n" * line + body, page, "exec")  # padded, so that a traceback shows the page's line
+            exec(code, namespace)
+
+
+def dead_links(text: str, folder: Path) -> list[str]:
+    prose = FENCE.sub("", text)
+    targets = [match["target"].partition("#")[0] for match in LINK.finditer(prose)]
+    return [target for target in targets if target and "://" not in target and not (folder / target).exists()]
+
+
+def make_targets(text: str) -> set[str]:
+    """The targets of every ``make`` in a code span or block."""
+    code = "\n".join([body for _, body, _ in fences(text)] + re.findall(r"`make [^`]*`", text))
+    return {target for match in MAKE.finditer(code) for target in match[1].split()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(page.read_text(), name(page))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    assert dead_links(page.read_text(), page.parent) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_make_targets_exist(page):
+    known = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert make_targets(page.read_text()) <= known
+
+
+def test_the_index_links_every_page():
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / match["target"]).resolve() for match in LINK.finditer(index.read_text())}
+    assert {page for page in PAGES if page.parent != ROOT} - linked - {index} == set()
+
+
+def test_the_readme_begins_with_how_to_run_and_test():
+    commands = fences((ROOT / "README.md").read_text())[0][1]
+    assert [line.split("#")[0].strip() for line in commands.splitlines()] == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_an_example_runs(example, tmp_path):
+    result = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=EXAMPLE_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout, "an example shows something"
+
+
+# And the checks themselves, shown something bad.
+
+
+def test_blocks_of_a_page_share_names_and_errors_show_the_line():
+    page = "# Title\n```python\nx = 1\n```\ntext\n```python\nassert x == 1\nraise KeyError(x)\n```\n"
+    with pytest.raises(KeyError) as caught:
+        run_page(page, "page.md")
+    assert (caught.traceback[-1].path, caught.traceback[-1].lineno + 1) == ("page.md", 8)
+
+
+@pytest.mark.parametrize("info", ["python no-run", "python3", "python title=x"])
+def test_python_that_would_be_skipped_is_refused(info):
+    with pytest.raises(AssertionError, match=r"page\.md:1"):
+        run_page(f"```{info}\n1/0\n```\n", "page.md")
+
+
+def test_dead_links_are_seen(tmp_path):
+    (tmp_path / "here.md").touch()
+    text = "[a](here.md) [b](here.md#part) [c](#part) [d](https://example.org) [e](gone.md)\n```text\n[f](code)\n```\n"
+    assert dead_links(text, tmp_path) == ["gone.md"]
+
+
+def test_make_targets_are_found_in_code_only():
+    text = "make sure, `make lint`, and\n```sh\nmake demo\nmake test ARGS='-x'  # fast\n```\n"
+    assert make_targets(text) == {"lint", "demo", "test"}

@@ -1,0 +1,224 @@
+"""What is installed: the wheel, its requirements, and the script that sets up a checkout."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.message import Message
+from email.parser import HeaderParser
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import langchain_gemma_jax
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "langchain_gemma_jax"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
+
+# Imported name -> distribution, where the two differ.
+DISTRIBUTIONS = {"orbax": "orbax-checkpoint", "langchain_core": "langchain-core", "huggingface_hub": "huggingface-hub"}
+# Required already, imported by the parts that come next. A test takes a name off when its time has come.
+NOT_YET_IMPORTED = {"langchain-core", "llguidance", "pydantic"}
+# Required with jax, to exclude its faulty releases: never imported by name.
+NEVER_IMPORTED = {"jaxlib"}
+# Imported only with the extra of that name.
+OPTIONAL = {"gemma"}
+FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (path,) = folder.iterdir()
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="module")
+def wheel_metadata(wheel) -> Message:
+    (path,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return HeaderParser().parsestr(wheel.read(path).decode())
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    sources = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert held == sources
+    assert "langchain_gemma_jax/py.typed" in held
+
+
+def test_the_wheel_says_what_it_is(wheel, wheel_metadata):
+    assert wheel_metadata["Name"] == "langchain-gemma-jax"
+    assert wheel_metadata["Version"] == langchain_gemma_jax.__version__
+    assert wheel_metadata["License-Expression"] == "Apache-2.0"
+    assert wheel_metadata["Requires-Python"] == ">=3.11"
+    assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
+
+
+def test_the_extras_are_there(wheel_metadata):
+    assert set(wheel_metadata.get_all("Provides-Extra")) == {"cuda", "tpu", "gemma", "dev"}
+
+
+def test_nothing_heavy_is_required_through_any_number_of_steps():
+    environment = default_environment() | {"extra": ""}
+    seen: set[str] = set()
+    todo = set(REQUIRED)
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        requirements = [Requirement(text) for text in metadata.requires(name) or []]
+        needed = {canonicalize_name(r.name) for r in requirements if not r.marker or r.marker.evaluate(environment)}
+        todo |= needed - seen
+    assert seen & FAR_TOO_HEAVY == set()
+    assert len(seen) > len(REQUIRED)
+
+
+def imported_distributions() -> set[str]:
+    names: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add(str(node.module).partition(".")[0])
+    names -= sys.stdlib_module_names | {PACKAGE.name}
+    return {DISTRIBUTIONS.get(name, canonicalize_name(name)) for name in names}
+
+
+def test_what_is_imported_is_required():
+    assert imported_distributions() - REQUIRED - OPTIONAL == set()
+
+
+def test_what_is_required_is_imported():
+    assert REQUIRED - imported_distributions() == NOT_YET_IMPORTED | NEVER_IMPORTED
+
+
+def test_the_changelog_begins_with_what_is_not_released():
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Unreleased"
+    released = [heading.split()[1] for heading in headings[1:]]
+    if "dev" not in langchain_gemma_jax.__version__:
+        assert released[0] == langchain_gemma_jax.__version__
+
+
+# scripts/setup, in a copy of the project and with stand-ins for Python.
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout whose PATH holds nothing but the tools of a bare machine, and whatever a test adds."""
+
+    class Checkout:
+        folder = tmp_path / "checkout"
+        bin = tmp_path / "bin"
+        log = tmp_path / "log"
+
+        def add_python(self, name: str, version: tuple[int, int]) -> None:
+            """A stand-in that knows its version, makes environments of stand-ins, and notes what pip was told."""
+            number = ".".join(map(str, version))
+            (self.bin / name).write_text(
+                f"""#!/bin/sh
+case "$*" in
+    --version) echo "Python {number}" ;;
+    "-m venv --clear .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "venv {name}" >>"{self.log}" ;;
+    "-m pip install "*) echo "install" >>"{self.log}" ;;
+    -c*version_info\\ \\<*) exit {int(version < (3, 11))} ;;
+    -c*) echo {number} ;;
+esac
+"""
+            )
+            (self.bin / name).chmod(0o755)
+
+        def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [str(self.folder / "scripts" / "setup")],
+                env={"PATH": str(self.bin), **environment},
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+            )
+
+        def done(self) -> list[str]:
+            return self.log.read_text().splitlines() if self.log.exists() else []
+
+    (Checkout.folder / "scripts").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "setup", Checkout.folder / "scripts")
+    shutil.copy(ROOT / "pyproject.toml", Checkout.folder)
+    Checkout.bin.mkdir()
+    for tool in ("sh", "cat", "cksum", "cp", "dirname", "mkdir"):
+        (Checkout.bin / tool).symlink_to(shutil.which(tool) or tool)
+    return Checkout()
+
+
+def test_set_up_uses_python3_and_works_once(checkout):
+    checkout.add_python("python3", (3, 11))
+    checkout.add_python("python3.13", (3, 13))
+    assert [checkout.set_up().returncode for _ in range(2)] == [0, 0]
+    assert checkout.done() == ["venv python3", "install"]
+
+
+def test_set_up_looks_further_where_python3_is_old(checkout):
+    checkout.add_python("python3", (3, 9))
+    checkout.add_python("python3.12", (3, 12))
+    assert checkout.set_up().returncode == 0
+    assert checkout.done() == ["venv python3.12", "install"]
+
+
+def test_set_up_says_what_is_missing(checkout):
+    checkout.add_python("python3", (3, 10))
+    result = checkout.set_up()
+    assert result.returncode == 1
+    assert "Python 3.11 or newer is needed. Found: Python 3.10" in result.stderr
+    assert checkout.done() == []
+
+
+def test_set_up_takes_the_interpreter_that_it_is_given(checkout):
+    checkout.add_python("python3", (3, 11))
+    checkout.add_python("python3.13", (3, 13))
+    checkout.set_up()
+    assert checkout.set_up(PYTHON="python3.13").returncode == 0
+    assert checkout.done() == ["venv python3", "install", "venv python3.13", "install"]
+
+
+def test_set_up_does_not_replace_an_interpreter_that_was_asked_for(checkout):
+    checkout.add_python("python3", (3, 11))
+    assert checkout.set_up(PYTHON="python3.99").returncode == 1
+    assert checkout.done() == []
+
+
+def test_set_up_installs_again_when_the_requirements_change(checkout):
+    checkout.add_python("python3", (3, 11))
+    checkout.set_up()
+    with (checkout.folder / "pyproject.toml").open("a") as file:
+        file.write("# changed\n")
+    assert checkout.set_up().returncode == 0
+    assert checkout.done() == ["venv python3", "install", "install"]
+
+
+def test_set_up_does_not_count_an_installation_that_failed(checkout):
+    checkout.add_python("python3", (3, 11))
+    fake = checkout.bin / "python3"
+    fake.write_text(fake.read_text().replace('echo "install"', 'exit 1; echo "install"'))
+    assert checkout.set_up().returncode == 1
+    assert not (checkout.folder / ".venv" / ".installed").exists()
+
+
+def test_make_help_lists_every_target():
+    result = subprocess.run(
+        ["make", "help"], cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=30, check=True
+    )
+    listed = {line.split()[1] for line in result.stdout.splitlines()}
+    assert {"demo", "test", "lint", "parity", "bench"} <= listed
