@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax import InputError
+from langchain_gemma_jax import InputError, config
 from langchain_gemma_jax.config import cache_dir
 
 
@@ -48,3 +49,13 @@ def test_a_relative_folder_is_refused(monkeypatch):
 
 def test_asking_makes_nothing():
     assert not cache_dir().exists()
+
+
+def test_every_variable_is_explained_where_it_is_read_and_in_the_documentation():
+    source = Path(config.__file__).read_text()
+    page = Path(config.__file__).parents[1].joinpath("docs", "install.md").read_text()
+    read = set(re.findall(r'environ(?:\.get\(|\[)"(\w+)"', source))
+    assert "GEMMA_JAX_CACHE_DIR" in read
+    for variable in read:
+        assert variable in str(config.__doc__), variable
+        assert variable in page, variable

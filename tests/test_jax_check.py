@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from langchain_gemma_jax._jax_check import SOUND, find_fault
+from langchain_gemma_jax._jax_check import FAULTS, SOUND, find_fault
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "langchain_gemma_jax"
@@ -87,6 +88,13 @@ def test_pyproject_requires_what_is_not_refused():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     requirements = {(parsed := Requirement(text)).name: parsed.specifier for text in project["dependencies"]}
     assert requirements["jax"] == requirements["jaxlib"] == SpecifierSet(SOUND)
+
+
+def test_the_documentation_names_every_report():
+    page = (ROOT / "docs" / "install.md").read_text()
+    reports = re.findall(r"jax#\d+", " ".join(fault.what for fault in FAULTS))
+    assert len(reports) == 3
+    assert all(report in page for report in reports)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,6 @@ PACKAGE = ROOT / "langchain_gemma_jax"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
 
-# Imported name -> distribution, where the two differ.
-DISTRIBUTIONS = {"orbax": "orbax-checkpoint", "langchain_core": "langchain-core", "huggingface_hub": "huggingface-hub"}
 # Required already, imported by the parts that come next. A test takes a name off when its time has come.
 NOT_YET_IMPORTED = {"langchain-core", "llguidance", "pydantic"}
 # Required with jax, to exclude its faulty releases: never imported by name.
@@ -94,7 +92,7 @@ def imported_distributions() -> set[str]:
             elif isinstance(node, ast.ImportFrom):
                 names.add(str(node.module).partition(".")[0])
     names -= sys.stdlib_module_names | {PACKAGE.name}
-    return {DISTRIBUTIONS.get(name, canonicalize_name(name)) for name in names}
+    return {canonicalize_name(name) for name in names}  # the two happen to agree for all that is required
 
 
 def test_what_is_imported_is_required():
