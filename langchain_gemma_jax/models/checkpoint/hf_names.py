@@ -1,0 +1,152 @@
+"""What Hugging Face checkpoints call their tensors: Gemma 1 to 4, alone or as a multimodal model's text tower."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from langchain_gemma_jax.errors import TensorMismatchError
+from langchain_gemma_jax.models.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part
+from langchain_gemma_jax.models.checkpoint.strict_json import short
+from langchain_gemma_jax.models.config import ModelConfig
+
+PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
+"""Where the text tower may begin. The last two are multimodal checkpoints, older and newer."""
+
+HEADS = ("lm_head.weight", "language_model.lm_head.weight")
+
+_EMBED = "embed_tokens.weight"
+
+# Ours → theirs, where one stored tensor is the whole array.
+_OF_MODEL: Mapping[str, str] = {
+    "embed": _EMBED,
+    "final_norm": "norm.weight",
+    "ple_embed": "embed_tokens_per_layer.weight",
+    "ple_in": "per_layer_model_projection.weight",
+    "ple_in_norm": "per_layer_projection_norm.weight",
+}
+_OF_LAYER: Mapping[str, str] = {
+    "attn_norm": "input_layernorm.weight",
+    "q_norm": "self_attn.q_norm.weight",
+    "k_norm": "self_attn.k_norm.weight",
+    "attn_out": "self_attn.o_proj.weight",
+    "post_attn_norm": "post_attention_layernorm.weight",
+    "ffw_norm": "pre_feedforward_layernorm.weight",
+    "down": "mlp.down_proj.weight",
+    "post_ffw_norm": "post_feedforward_layernorm.weight",
+    "dense_post_norm": "post_feedforward_layernorm_1.weight",
+    "moe_norm": "pre_feedforward_layernorm_2.weight",
+    "moe_post_norm": "post_feedforward_layernorm_2.weight",
+    "router_scale": "router.scale",
+    "router": "router.proj.weight",
+    "expert_scale": "router.per_expert_scale",
+    "experts_gate_up": "experts.gate_up_proj",
+    "experts_down": "experts.down_proj",
+    "ple_gate": "per_layer_input_gate.weight",
+    "ple_out": "per_layer_projection.weight",
+    "ple_norm": "post_per_layer_input_norm.weight",
+}
+
+# What a checkpoint may hold beside the text tower's parameters.
+_OTHER_TOWERS = re.compile(
+    r"(model\.)?(vision_tower|vision_embedder|embed_vision|multi_modal_projector|audio_tower|embed_audio)\."
+)
+_BUFFER = re.compile(r"(.*\.)?rotary_emb\.\w*inv_freq")  # recomputed, never read
+
+
+@dataclass(frozen=True)
+class HfNaming:
+    """The ``Naming`` of one checkpoint: its prefix, and the name of its output matrix."""
+
+    prefix: str
+    head: str
+
+    def __call__(self, config: ModelConfig, path: Path) -> list[Part]:
+        shape = _specs(config)[path].shape
+        match path:
+            case ("layers", int(index), str(key)):
+                return self._of_layer(config, index, key, shape)
+            case ("head",):
+                return [Part(self.head, shape)]
+            case _:
+                return [Part(self.prefix + _OF_MODEL[str(path[0])], shape)]
+
+    def _of_layer(self, config: ModelConfig, index: int, key: str, shape: tuple[int, ...]) -> list[Part]:
+        layer, at = config.layers[index], f"{self.prefix}layers.{index}."
+        match key:
+            case "qkv":
+                rows = {"q": config.heads * layer.head_dim}
+                if layer.owns_kv:
+                    rows["k"] = layer.kv_heads * layer.head_dim
+                    if not layer.k_eq_v:
+                        rows["v"] = rows["k"]
+                return [Part(f"{at}self_attn.{name}_proj.weight", (size, config.width)) for name, size in rows.items()]
+            case "gate_up":
+                return [Part(f"{at}mlp.{name}_proj.weight", (layer.ffw_width, config.width)) for name in ("gate", "up")]
+            case "scale":
+                return [Part(f"{at}layer_scalar", (1,), _as_number)]
+            case "ffw_norm" if not config.post_norms:
+                # Without a norm after attention, the name of that norm means the next one: before feed-forward.
+                return [Part(f"{at}post_attention_layernorm.weight", shape)]
+            case _:
+                return [Part(at + _OF_LAYER[key], shape)]
+
+
+def _as_number(stored: Array) -> Array:
+    return stored.reshape(())
+
+
+@lru_cache(maxsize=1)
+def _specs(config: ModelConfig) -> dict[Path, ArraySpec]:
+    return dict(walk(abstract(config)))
+
+
+def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Naming:
+    """The naming that fits these stored names, once each of them is accounted for.
+
+    Raises:
+        TensorMismatchError: there is no embedding, or a tensor that the configuration has no place for.
+    """
+    prefix = next((prefix for prefix in PREFIXES if prefix + _EMBED in names), None)
+    if prefix is None:
+        expected = " or ".join(prefix + _EMBED for prefix in PREFIXES)
+        raise TensorMismatchError(location, f"a tensor {expected}", _list(names))
+    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]))
+    unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
+    unknown = sorted(filter(_is_unknown(config, prefix), unused))
+    if unknown:
+        raise TensorMismatchError(
+            location,
+            f"the tensors of a {config.generation} text model of {len(config.layers)} layers, and no others",
+            f"also {_list(unknown)}",
+            "config.json may belong to another model, or this is a kind of checkpoint that is not supported "
+            "(quantised, or with biases or adapters).",
+        )
+    return naming
+
+
+def _is_unknown(config: ModelConfig, prefix: str) -> Callable[[str], bool]:
+    shared = {
+        f"{prefix}layers.{index}.self_attn.{name}.weight"  # published, though nothing reads them
+        for index, layer in enumerate(config.layers)
+        if not layer.owns_kv
+        for name in ("k_proj", "v_proj", "k_norm")
+    }
+    heads = set(HEADS) if config.tied_head else set()  # when tied, a copy of the embedding
+
+    def unknown(name: str) -> bool:
+        return not (name in shared or name in heads or _OTHER_TOWERS.match(name) or _BUFFER.fullmatch(name))
+
+    return unknown
+
+
+def _list(names: Collection[str]) -> str:
+    few = ", ".join(_few(names))
+    return f"{few} and {len(names) - 5} more" if len(names) > 5 else few or "no tensor at all"
+
+
+def _few(names: Collection[str]) -> Iterator[str]:
+    return (short(name) for _, name in zip(range(5), sorted(names), strict=False))
