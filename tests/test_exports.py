@@ -36,6 +36,12 @@ def test_all_is_sorted_and_without_doubles():
 @pytest.mark.parametrize("name", langchain_gemma_jax.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(langchain_gemma_jax, name) is not None
+
+
+@pytest.mark.parametrize("name", langchain_gemma_jax.__all__)
+def test_completion_offers_a_name_before_it_is_first_used(name, monkeypatch):
+    if name in langchain_gemma_jax._LAZY:
+        monkeypatch.delitem(vars(langchain_gemma_jax), name, raising=False)
     assert name in dir(langchain_gemma_jax)
 
 
