@@ -1,0 +1,200 @@
+"""Orbax checkpoints: what Kaggle and Google's buckets hold, and what the official library saves.
+
+An Orbax folder is a key-value store of Zarr arrays, either in a few OCDBT files (``manifest.ocdbt``) or
+as one folder an array. Both are read with TensorStore, which Orbax itself reads with, one array at a
+time: Orbax would restore the whole tree at once, take two seconds to import, and older checkpoints
+come without the metadata that it wants. Nothing in the folder is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
+from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_config, find_naming
+from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TreePath, text_tower
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
+from langchain_gemma_jax.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    import tensorstore
+
+MARKERS = ("manifest.ocdbt", "_METADATA")
+"""A folder with one of these is an Orbax checkpoint."""
+
+_UNFINISHED = ".orbax-checkpoint-tmp"
+_DRIVERS = {".zarray": "zarr", "zarr.json": "zarr3"}
+_INCOMPLETE = "The download, or the save, is probably incomplete."
+
+
+def find_orbax(folder: Path) -> Path | None:
+    """The Orbax checkpoint at this folder or directly in it, or ``None``.
+
+    Directly in it, because a download from Kaggle has ``tokenizer.model`` and the checkpoint side by
+    side, and trainers save the parameters in ``default`` or ``params`` of a step's folder.
+
+    Raises:
+        CheckpointNotFoundError: there are several.
+    """
+    if _is_orbax(folder):
+        return folder
+    found = (
+        sorted(inner for inner in folder.iterdir() if inner.is_dir() and _is_orbax(inner)) if folder.is_dir() else []
+    )
+    if len(found) > 1:
+        names = ", ".join(inner.name for inner in found)
+        raise CheckpointNotFoundError(folder, "one Orbax checkpoint", names, "Give the path of the one to load.")
+    return found[0] if found else None
+
+
+def open_orbax(path: Path, config: ModelConfig | None = None) -> tuple[ModelConfig, OrbaxSource, Naming]:
+    """What a Gemma checkpoint at ``path`` holds, and how to read it; no array is read yet.
+
+    The folder holds no configuration. Without one given, the shapes of all arrays decide which
+    published size it is.
+
+    Raises:
+        CheckpointNotFoundError: there is no Orbax checkpoint, or no Gemma in it.
+        CorruptCheckpointError: its files are missing or damaged.
+        UnsafeCheckpointError: a link in it leads out of it.
+        ConfigError: no configuration was given, and the shapes belong to no published size.
+        TensorMismatchError: there are arrays that the given configuration has no use for.
+        UnsupportedModelError: a Gemma 3n, LoRA adapters, or quantised weights.
+    """
+    folder = find_orbax(path)
+    if folder is None:
+        raise CheckpointNotFoundError(path, f"an Orbax checkpoint ({' or '.join(MARKERS)})", _what_is_in(path))
+    source = OrbaxSource(folder)
+    if config is None:
+        from langchain_gemma_jax.models.catalog import known
+
+        config = find_config(source.tower, known(), source.location)
+    naming = find_naming(config, source.tower)
+    check_all_used(config, naming, source.tower, source.location)
+    return config, source, naming
+
+
+class OrbaxSource:
+    """A ``TensorSource`` over the text tower of one Orbax folder.
+
+    Names are ``gemma_tree.text_tower``'s. A layer of a stacked checkpoint reads its own row only.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        if _UNFINISHED in folder.name:
+            raise CorruptCheckpointError(folder, "a finished save", "a folder that Orbax was still writing")
+        _refuse_links(folder)
+        self._arrays = _open_arrays(folder)
+        leaves: dict[TreePath, Leaf] = {
+            tuple(re.split(r"[/.]", key)): Leaf(key, array.shape, array.dtype.name)
+            for key, array in self._arrays.items()
+        }
+        self.tower = text_tower(leaves, self.location)
+
+    @property
+    def location(self) -> str:
+        return str(self._folder)
+
+    def names(self) -> Collection[str]:
+        return self.tower.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.tower[name].shape
+
+    def dtype(self, name: str) -> str:
+        return self.tower[name].dtype
+
+    def read(self, name: str) -> Array:
+        leaf = self.tower[name]
+        array = self._arrays[leaf.key]
+        try:
+            stored: Array = (array if leaf.row is None else array[leaf.row]).read().result()
+        except ValueError as error:
+            expected = f"{name} {list(leaf.shape)} in {leaf.dtype}"
+            raise CorruptCheckpointError(self._folder, expected, _reason(error), _INCOMPLETE) from error
+        stored.setflags(write=False)
+        return stored
+
+    def release(self) -> None:
+        """Nothing to give back: TensorStore keeps no copy of what was read."""
+
+    def close(self) -> None:
+        self._arrays = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _is_orbax(folder: Path) -> bool:
+    return any((folder / marker).is_file() for marker in MARKERS)
+
+
+def _open_arrays(folder: Path) -> dict[str, tensorstore.TensorStore]:
+    """Every array in the folder by its key, with shape and dtype known and nothing read."""
+    import tensorstore
+
+    files = {"driver": "file", "path": f"{folder.absolute()}/"}
+    is_ocdbt = (folder / "manifest.ocdbt").is_file()
+    store = {"driver": "ocdbt", "base": files} if is_ocdbt else files
+    # A chunk that is absent from a database was left out for being all zeros; an absent file was lost.
+    specs = {
+        key: {
+            "driver": driver,
+            "kvstore": store | {"path": f"{'' if is_ocdbt else files['path']}{key}/"},
+            "fill_missing_data_reads": is_ocdbt,
+        }
+        for key, driver in _array_keys(folder, store)
+    }
+    if not specs:
+        raise CorruptCheckpointError(folder, "arrays", "none", _INCOMPLETE)
+    opening = {key: tensorstore.open(spec, open=True, read=True) for key, spec in specs.items()}
+    try:
+        return {key: future.result() for key, future in opening.items()}
+    except ValueError as error:
+        raise CorruptCheckpointError(folder, "arrays in Zarr", _reason(error), _INCOMPLETE) from error
+
+
+def _array_keys(folder: Path, store: dict[str, object]) -> list[tuple[str, str]]:
+    import tensorstore
+
+    try:
+        keys = tensorstore.KvStore.open(store).result().list().result()
+    except ValueError as error:
+        raise CorruptCheckpointError(folder, "a list of arrays", _reason(error), _INCOMPLETE) from error
+    split = (key.decode(errors="replace").rpartition("/") for key in keys)
+    return [(array, _DRIVERS[file]) for array, _, file in split if file in _DRIVERS]
+
+
+def _refuse_links(folder: Path) -> None:
+    """TensorStore follows every link, so none may lead out of the folder (the Hub's own cache excepted)."""
+    snapshot = next((parent for parent in (folder, *folder.parents) if parent.parent.name == "snapshots"), folder)
+    for where, folders, files in os.walk(folder):
+        for name in files:
+            real_file(snapshot, str(Path(where, name).relative_to(snapshot)))
+        for inner in folders:
+            if Path(where, inner).is_symlink():
+                found = f"a link to {os.path.realpath(Path(where, inner))}"
+                raise UnsafeCheckpointError(Path(where, inner), "a folder inside the model's folder", found)
+
+
+def _reason(error: ValueError) -> str:
+    """TensorStore's message without its trace of source lines."""
+    return str(error).partition(" [")[0]
+
+
+def _what_is_in(path: Path) -> str:
+    if not path.is_dir():
+        return "no folder" if not path.exists() else "a file"
+    return ", ".join(sorted(inner.name for inner in path.iterdir())[:8]) or "an empty folder"

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.errors import ConfigError
+from langchain_gemma_jax.models.abstract import Layout, abstract, walk
+from langchain_gemma_jax.models.checkpoint.gemma_names import GemmaNaming
+from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+from langchain_gemma_jax.models.checkpoint.place import place
+
+
+class Tensors:
+    """The smallest source: arrays by name, in memory."""
+
+    location = "memory"
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+
+    def names(self):
+        return self.tensors.keys()
+
+    def shape(self, name):
+        return self.tensors[name].shape
+
+    def dtype(self, name):
+        return self.tensors[name].dtype.name
+
+    def read(self, name):
+        return self.tensors[name]
+
+    def release(self):
+        pass
+
+
+def placed(tensors, naming, config, layout=Layout()):
+    params = place(Tensors(tensors), naming, config, "float32", layout, jax.devices("cpu")[0])
+    return jax.tree.map(np.asarray, params)
+
+
+def plain(tree, prefix=""):
+    """{"attn": {"q_einsum": {"w": ...}}} → {"attn/q_einsum": ...}"""
+    out = {}
+    for name, value in tree.items():
+        path = f"{prefix}{name}"
+        out |= plain(value, f"{path}/") if isinstance(value, dict) else {path.removesuffix("/w"): value}
+    return out
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(layer_out_first=False, embed_out_first=False)])
+def test_the_librarys_names_and_hugging_faces_give_the_same_parameters(tiny, layout, official_tree, hf_tensors):
+    tree = official_tree(tiny)
+    theirs = hf_tensors(tiny, tree)
+    expected = placed(theirs, hf_naming(tiny, theirs.keys(), "memory"), tiny, layout)
+
+    found = placed(plain(tree), GemmaNaming(), tiny, layout)
+
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize("kind", ["gemma, one KV head", "gemma2"])
+def test_a_gate_with_its_inputs_first_is_turned(kind, official_tree, hf_tensors, tiny_models):
+    config = tiny_models[kind]
+    tree = official_tree(config, gate_out_first=False)
+    theirs = hf_tensors(config, tree)
+    expected = placed(theirs, hf_naming(config, theirs.keys(), "memory"), config)
+
+    found = placed(plain(tree), GemmaNaming(gate_out_first=False), config)
+
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_every_array_of_a_tree_is_named_once(tiny, official_tree):
+    names = [part.name for path, _ in walk(abstract(tiny)) for part in GemmaNaming()(tiny, path)]
+    unused_kv = {
+        f"layer_{index}/attn/{name}"
+        for index, layer in enumerate(tiny.layers)
+        if not layer.owns_kv
+        for name in ("kv_einsum", "key_norm/scale")
+    }
+
+    assert len(names) == len(set(names))
+    assert set(names) == plain(official_tree(tiny)).keys() - unused_kv
+
+
+def test_what_the_library_has_no_name_for_is_an_error(gemma3):
+    with pytest.raises(ConfigError, match=r"no place for head.*gemma3"):
+        GemmaNaming()(gemma3, ("head",))
