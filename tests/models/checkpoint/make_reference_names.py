@@ -9,7 +9,6 @@ import json
 import tempfile
 from pathlib import Path
 
-import transformers
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
@@ -83,4 +82,3 @@ def saved(config: PreTrainedConfig) -> dict[str, object]:
 reference = {name: saved(config) for name, config in CONFIGS.items()}
 lines = [f"{json.dumps(name)}: {json.dumps(case, separators=(',', ':'))}" for name, case in reference.items()]
 Path(__file__).with_name("reference_names.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
-print(f"transformers {transformers.__version__}: {len(reference)} kinds")

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.errors import TensorMismatchError
+from langchain_gemma_jax.models.abstract import Layout, abstract, walk
+from langchain_gemma_jax.models.checkpoint import place as place_module
+from langchain_gemma_jax.models.checkpoint.parts import Part
+from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
+from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
+from langchain_gemma_jax.models.model import leaves
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+LAYER = LayerConfig(kv_heads=2, head_dim=8, ffw_width=24, rope=Rope(1e4))
+CONFIG = ModelConfig(
+    generation="gemma4",
+    vocab_size=48,
+    width=16,
+    heads=4,
+    layers=(LAYER, LAYER),
+    max_context=64,
+    attention_scale=1.0,
+    post_norms=True,
+    qk_norm=True,
+    layer_scale=True,
+    moe=MoeConfig(experts=3, experts_per_token=2, ffw_width=6),
+)
+OUT_FIRST = Layout()
+DEVICE = jax.devices()[0]
+
+
+class Memory:
+    """A source out of a dictionary, which counts what is done to it."""
+
+    location = "memory"
+
+    def __init__(self, tensors):
+        self.tensors, self.reads, self.releases = tensors, [], 0
+
+    def names(self):
+        return self.tensors.keys()
+
+    def shape(self, name):
+        return self.tensors[name].shape
+
+    def dtype(self, name):
+        return self.tensors[name].dtype.name
+
+    def read(self, name):
+        self.reads.append(name)
+        return self.tensors[name]
+
+    def release(self):
+        self.releases += 1
+
+    def close(self):
+        pass
+
+
+def dotted(path):
+    return ".".join(map(str, path))
+
+
+def naming(config, path):
+    """Every array is stored as it is, but matrices of a layer in two blocks of unlike size."""
+    shape = dict(walk(abstract(config)))[path].shape
+    if path[0] != "layers" or len(shape) < 2:
+        return [Part(dotted(path), shape)]
+    blocks = {"a": shape[-2] // 3, "b": shape[-2] - shape[-2] // 3}
+    return [Part(f"{dotted(path)}.{block}", (*shape[:-2], rows, shape[-1])) for block, rows in blocks.items()]
+
+
+def tensors(dtype=np.float32, config=CONFIG, scale=1.0):
+    chance = np.random.default_rng(0)
+    parts = [part for path, _ in walk(abstract(config)) for part in naming(config, path)]
+    return {part.name: (scale * chance.standard_normal(part.shape)).astype(dtype) for part in parts}
+
+
+def load(source, dtype="float32", layout=OUT_FIRST, config=CONFIG, progress=None):
+    return place(source, naming, config, dtype, layout, DEVICE, progress)
+
+
+def at(params, path):
+    return params[path[0]] if len(path) == 1 else params[path[0]][path[1]][path[2]]
+
+
+def expected(source, path, dtype):
+    """What the tree holds, by other means: whole arrays in float32, converted at the end."""
+    blocks = [source.tensors[part.name].astype(np.float32) for part in naming(CONFIG, path)]
+    whole = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
+    norms = {"attn_norm", "post_attn_norm", "ffw_norm", "post_ffw_norm", "q_norm", "k_norm", "final_norm"}
+    norms |= {"dense_post_norm", "moe_norm", "moe_post_norm"}
+    if path[-1] in norms:
+        whole = np.float32(CONFIG.norm_offset) + whole
+    return whole.astype(dtype)
+
+
+class TestValues:
+    @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
+    @pytest.mark.parametrize("target", ["float32", "bfloat16", "float16"])
+    @pytest.mark.parametrize("stored", [np.float32, BFLOAT16, np.float16])
+    def test_every_array_is_as_abstract_says_and_holds_what_was_stored(self, stored, target, layout):
+        source = Memory(tensors(stored))
+        params = load(source, target, layout)
+        for path, spec in walk(abstract(CONFIG, target, layout)):
+            array = at(params, path)
+            assert (array.shape, array.dtype.name, array.devices()) == (spec.stored_shape, spec.dtype, {DEVICE})
+            logical = np.asarray(array)
+            if spec.transposed:
+                logical = logical.swapaxes(-1, -2)
+            np.testing.assert_array_equal(logical, expected(source, path, spec.dtype), strict=True)
+        assert len(list(leaves(params))) == len(list(walk(abstract(CONFIG))))
+
+    def test_slices_of_every_size_give_the_same(self, monkeypatch):
+        whole = load(Memory(tensors()), "bfloat16")
+        monkeypatch.setattr(place_module, "_CHUNK_BYTES", 100)
+        source = Memory(tensors())
+        sliced = load(source, "bfloat16")
+        for one, other in zip(leaves(whole), leaves(sliced), strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+        assert source.releases > 3 * len(source.tensors)
+
+    def test_norm_scales_hold_the_factor_summed_in_float32(self):
+        """In bfloat16, 1 + 0.001 is 1."""
+        stored = tensors(BFLOAT16)
+        stored["final_norm"] = np.full(16, 0.001, BFLOAT16)
+        stored["layers.0.router_scale"] = np.full(16, 0.001, BFLOAT16)
+        factor = np.float32(stored["final_norm"][0])
+        params = load(Memory(stored), "bfloat16")
+        assert np.asarray(params["final_norm"])[0] == np.float32(1) + factor
+        assert np.asarray(params["layers"][0]["router_scale"])[0] == factor
+        plain = load(Memory(stored), "bfloat16", config=CONFIG.replace(norm_offset=0.0))
+        assert np.asarray(plain["final_norm"])[0] == factor
+
+    def test_rounding_is_to_nearest_even(self):
+        bits = np.array([0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0xBF818000], np.uint32)
+        rounded = [0x3F80, 0x3F82, 0x3F81, 0x3F80, 0xBF82]
+        stored = tensors()
+        stored["embed"][0, :5] = bits.view(np.float32)
+        embed = np.asarray(load(Memory(stored), "bfloat16")["embed"])
+        assert embed[0, :5].view(np.uint16).tolist() == rounded
+
+    @pytest.mark.parametrize("target", ["float32", "bfloat16", "float16"])
+    @pytest.mark.parametrize("stored", [np.float32, BFLOAT16, np.float16])
+    def test_nan_and_infinities_stay(self, stored, target):
+        special = tensors(stored)
+        special["embed"][0, :3] = [np.nan, np.inf, -np.inf]
+        embed = np.asarray(load(Memory(special), target)["embed"]).astype(np.float32)
+        np.testing.assert_array_equal(embed[0, :3], [np.nan, np.inf, -np.inf])
+        assert np.isfinite(embed[1:]).all()
+
+    def test_a_signalling_nan_is_a_nan_and_no_warning(self):
+        stored = tensors()
+        stored["embed"][0, 0] = np.array(0x7F800001, np.uint32).view(np.float32)
+        assert np.isnan(np.asarray(load(Memory(stored), "bfloat16")["embed"]).astype(np.float32)[0, 0])
+
+    @pytest.mark.parametrize("stored", [np.float32, BFLOAT16])
+    def test_what_float16_cannot_hold_is_an_error_and_not_infinity(self, stored):
+        large = tensors(stored)
+        large["layers.1.down.b"][0, 0] = 70_000
+        load(Memory(large), "bfloat16")
+        with pytest.raises(TensorMismatchError, match=r"'layers\.1\.down\.b' to have values that float16 can hold"):
+            load(Memory(large), "float16")
+
+
+class Unreadable(Memory):
+    def read(self, name):
+        pytest.fail(f"{name} was read")
+
+
+class TestChecks:
+    """All before the first byte is read."""
+
+    @pytest.mark.parametrize("name", ["embed", "final_norm", "layers.1.down.b", "layers.1.scale"])
+    def test_a_missing_tensor(self, name):
+        stored = tensors()
+        shape = list(stored.pop(name).shape)
+        with pytest.raises(TensorMismatchError) as caught:
+            load(Unreadable(stored))
+        assert (
+            str(caught.value) == f"memory: expected a tensor {name!r} of shape {shape}, found no tensor of that name."
+        )
+
+    @pytest.mark.parametrize("shape", [(16, 48), (48, 17), (47, 16), (48 * 16,), (48, 16, 1), ()])
+    def test_another_shape(self, shape):
+        stored = tensors() | {"embed": np.zeros(shape, np.float32)}
+        with pytest.raises(TensorMismatchError) as caught:
+            load(Unreadable(stored))
+        assert caught.value.expected == "'embed' of shape [48, 16], as the configuration has it"
+        assert caught.value.found == f"the shape {list(shape)}"
+
+    @pytest.mark.parametrize("dtype", ["int8", "float64", "float8_e4m3fn", "int32", "bool"])
+    def test_another_dtype(self, dtype):
+        stored = tensors()
+        stored["layers.1.scale"] = np.zeros((), getattr(ml_dtypes, dtype, dtype))
+        with pytest.raises(TensorMismatchError, match=rf"in float32, bfloat16, float16, found {dtype}.*unquantised"):
+            load(Unreadable(stored))
+
+    def test_a_naming_that_does_not_fill_the_array(self):
+        def short(config, path):
+            parts = naming(config, path)
+            return parts[:1] * len(parts)
+
+        with pytest.raises(TensorMismatchError, match="rows"):
+            place(Memory(tensors()), short, CONFIG, "float32", OUT_FIRST, DEVICE)
+
+        def wrong(config, path):
+            return [Part(part.name, part.shape, lambda stored: stored[..., :1]) for part in naming(config, path)]
+
+        with pytest.raises(TensorMismatchError, match="to fill"):
+            place(Memory(tensors()), wrong, CONFIG, "float32", OUT_FIRST, DEVICE)
+
+
+def test_the_dtype_of_a_checkpoint_is_its_embeddings():
+    stored = tensors(np.float32) | {"embed": np.zeros((48, 16), BFLOAT16)}
+    assert own_dtype(Unreadable(stored), naming, CONFIG) == "bfloat16"
+    with pytest.raises(TensorMismatchError, match="expected a tensor 'embed'"):
+        own_dtype(Unreadable({}), naming, CONFIG)
+    with pytest.raises(TensorMismatchError, match="found int8"):
+        own_dtype(Unreadable({"embed": np.zeros((48, 16), np.int8)}), naming, CONFIG)
+
+
+def test_progress_counts_every_byte_on_the_device():
+    told = []
+    params = load(Memory(tensors()), "bfloat16", progress=told.append)
+    assert told == [spec.nbytes for _, spec in walk(abstract(CONFIG, "bfloat16"))]
+    assert sum(told) == sum(array.nbytes for array in leaves(params))
+
+
+class TestNothingStaysBehind:
+    @pytest.mark.parametrize("error", [TensorMismatchError("a", "b", "c"), MemoryError(), KeyboardInterrupt()])
+    @pytest.mark.parametrize("count", [0, 1, 7, 30])
+    def test_on_the_device_when_reading_fails(self, error, count):
+        class Breaks(Memory):
+            def read(self, name):
+                if len(self.reads) == count:
+                    raise error
+                return super().read(name)
+
+        gc.collect()
+        before = {id(array) for array in jax.live_arrays()}
+        with pytest.raises(type(error)) as caught:
+            load(Breaks(tensors()))
+        # `caught` keeps every frame of the failed call, and the arrays in it: they must be deleted, not just forgotten.
+        assert [array for array in jax.live_arrays() if id(array) not in before] == []
+        assert caught.value is error
+
+    def test_on_the_device_when_the_device_fails(self, monkeypatch):
+        put, calls = jax.device_put, []
+
+        def device_put(*args):
+            calls.append(args)
+            if len(calls) == 9:
+                raise RuntimeError("RESOURCE_EXHAUSTED")
+            return put(*args)
+
+        gc.collect()
+        before = {id(array) for array in jax.live_arrays()}
+        monkeypatch.setattr(jax, "device_put", device_put)
+        with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+            load(Memory(tensors()))
+        assert [array for array in jax.live_arrays() if id(array) not in before] == []
+
+    def test_no_array_is_the_stored_memory_itself(self):
+        stored = tensors()
+        params = load(Memory(stored))
+        wanted = [np.array(array) for array in leaves(params)]
+        for array in stored.values():
+            array.fill(7)  # what a file that changes, or is unmapped, would do
+        for array, want in zip(leaves(params), wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(array), want)
+
+
+MEASURE = """
+    import json, sys
+    from pathlib import Path
+
+    import jax
+
+    from langchain_gemma_jax.models.abstract import Layout, abstract, total_bytes
+    from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+    from langchain_gemma_jax.models.checkpoint.place import place
+    from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
+    from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
+
+    def resident(what):
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.partition(what)[2].split()[0])
+
+    folder, out_first = Path(sys.argv[1]), sys.argv[2] == "out_first"
+    layer = LayerConfig(kv_heads=1, head_dim=256, ffw_width=2048, rope=Rope(1e4))
+    config = ModelConfig("gemma", 65536, 640, 4, (layer,) * 8, 64, 1.0)
+    device = jax.devices()[0]
+    jax.device_put(0, device).block_until_ready()
+    with open_safetensors(folder) as source:
+        naming = hf_naming(config, source.names(), source.location)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+        before = resident("VmRSS:")
+        params = place(source, naming, config, "bfloat16", Layout(out_first, out_first), device)
+        peak = resident("VmHWM:")
+    weights = total_bytes(abstract(config))
+    print(json.dumps({"weights": weights, "peak": peak - before, "before": before}))
+"""
+
+
+def write_checkpoint(folder, dtype):
+    """65536 × 640 and 8 layers: 168 MB in bfloat16, half of it the embedding. Written piece by piece."""
+    shapes = {"model.embed_tokens.weight": (65536, 640), "model.norm.weight": (640,)}
+    for index in range(8):
+        for name, shape in {
+            "self_attn.q_proj": (1024, 640),
+            "self_attn.k_proj": (256, 640),
+            "self_attn.v_proj": (256, 640),
+            "self_attn.o_proj": (640, 1024),
+            "mlp.gate_proj": (2048, 640),
+            "mlp.up_proj": (2048, 640),
+            "mlp.down_proj": (640, 2048),
+            "input_layernorm": (640,),
+            "post_attention_layernorm": (640,),
+        }.items():
+            shapes[f"model.layers.{index}.{name}.weight"] = shape
+    item, end, header = {"F32": 4, "BF16": 2}[dtype], 0, {}
+    for name, shape in shapes.items():
+        begin, end = end, end + item * int(np.prod(shape))
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        piece = np.random.default_rng(0).integers(0, 0x3F, 1 << 20, np.uint8).tobytes()
+        for start in range(0, end, len(piece)):
+            file.write(piece[: end - start])
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux counts the peak from a given moment")
+@pytest.mark.parametrize(("dtype", "layout"), [("BF16", "out_first"), ("F32", "out_first"), ("F32", "in_first")])
+def test_peak_memory_is_the_weights_and_little_more(tmp_path, dtype, layout):
+    """On CPU, where the arrays are host memory themselves and so are the pages of the file that were read."""
+    write_checkpoint(tmp_path, dtype)
+    command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path), layout]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["weights"] > 120e6
+    assert 0.95 * found["weights"] < found["peak"] < 1.15 * found["weights"], found
