@@ -1,0 +1,96 @@
+"""What is in this folder? The one place that tells the formats apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from langchain_gemma_jax.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    UnsafeCheckpointError,
+    UnsupportedModelError,
+)
+from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
+from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
+from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.hf_config import config_from_hf
+
+CONFIG = "config.json"
+ADAPTER = "adapter_config.json"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+"""Reading one of these runs the code that it holds. They are never opened."""
+
+
+def open_folder(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
+    """The model in a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+
+    ``config.json`` beside ``*.safetensors`` is a Hugging Face checkpoint; else the folder, or one folder
+    in it, may be an Orbax checkpoint. Headers are read and checked; no tensor is.
+
+    Raises:
+        CheckpointNotFoundError: no such folder, or nothing in it that can be read.
+        CorruptCheckpointError, TensorMismatchError, ConfigError, UnsupportedModelError: what is in it cannot be used.
+        UnsafeCheckpointError: there are pickles only, or a link leads out of the folder.
+    """
+    try:
+        return _open(path)
+    except OSError as error:  # no permission, a broken disk
+        raise CheckpointError(error.filename or path, "files that can be read", error.strerror or str(error)) from error
+
+
+def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
+    from langchain_gemma_jax.models.checkpoint.orbax import find_orbax, open_orbax
+
+    names = _names(path)
+    if ADAPTER in names:
+        raise UnsupportedModelError(
+            f"{path / ADAPTER}: the folder holds an adapter (LoRA), and adapters are not applied. "
+            "Merge it into its base model (in PEFT, merge_and_unload), save the result, and load that."
+        )
+    if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
+        return _open_hf(path)
+    if (orbax := find_orbax(path)) is not None:
+        return open_orbax(orbax, _read_config(path) if CONFIG in names else None)
+    pickles = [name for name in names if name.lower().endswith(PICKLES)]
+    if pickles:
+        raise UnsafeCheckpointError(
+            path,
+            "model.safetensors",
+            f"weights as pickles only: {_few(pickles)}",
+            "Reading a pickle runs the code in it, so none was opened. Take a safetensors version of the model.",
+        )
+    raise CheckpointNotFoundError(
+        path,
+        f"{CONFIG} with model.safetensors or its shards (Hugging Face), or an Orbax checkpoint",
+        _few(names) or "an empty folder",
+    )
+
+
+def _open_hf(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
+    config = _read_config(path)
+    source = open_safetensors(path)
+    try:
+        return config, source, hf_naming(config, source.names(), source.location)
+    except BaseException:
+        source.close()
+        raise
+
+
+def _read_config(path: Path) -> ModelConfig:
+    shown = path / CONFIG
+    return config_from_hf(read_object(real_file(path, CONFIG), shown), str(shown))
+
+
+def _names(path: Path) -> list[str]:
+    if not path.is_dir():
+        advice = "Give the folder that the file is in." if path.exists() else ""
+        raise CheckpointNotFoundError(path, "a model's folder", "a file" if path.exists() else "nothing", advice)
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,122 @@
+"""A model from a folder or from the Hub: found, checked, and put on the device."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+
+from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError
+from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
+from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
+from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.tokenizer import load_tokenizer
+
+GENERATION_DEFAULTS = "generation_config.json"
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+    recipe: Recipe | None = None,
+    device: jax.Device | None = None,
+    progress: bool | None = None,
+) -> Model:
+    """Load a Gemma, ready to run.
+
+        model = load("google/gemma-3-1b-it")
+        model = load("./my-tuned-gemma", dtype="float32")
+
+    Args:
+        source: a folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. A
+            string that names a folder means the folder.
+        dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default.
+        revision: on the Hub: a branch, tag or commit.
+        token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
+        recipe: how matrices lie in memory and are multiplied. By default the fastest on this machine.
+        device: where the weights go. By default the first one of JAX.
+        progress: whether to draw a progress bar. By default, if standard error is a terminal.
+
+    Raises:
+        InputError: an argument is not possible.
+        CheckpointError: the files cannot be used. The subclass says why.
+        HubError: the model could not be fetched.
+
+        Nothing stays on the device after an error.
+    """
+    if dtype is not None and dtype not in ITEM_BYTES:
+        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    folder, name = _find(source, revision=revision, token=token, progress=progress)
+    config, tensors, naming = open_folder(folder)
+    with tensors:
+        dtype = dtype or own_dtype(tensors, naming, config)
+        # What is small and can be wrong comes before what is large.
+        tokenizer = load_tokenizer(folder)
+        generation_defaults = _generation_defaults(folder)
+        recipe = recipe or choose_recipe(dtype)
+        device = device or jax.local_devices()[0]
+        with _bar(name, total_bytes(abstract(config, dtype)), wanted=progress) as advance:
+            params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
+    return Model(config, params, tokenizer, recipe, name, generation_defaults)
+
+
+def _find(
+    source: str | os.PathLike[str], *, revision: str | None, token: str | None, progress: bool | None
+) -> tuple[Path, str]:
+    """The folder, fetched if need be, and the model's name."""
+    path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
+    if not isinstance(source, str) or (source and os.path.exists(path)):  # noqa: PTH110
+        if revision is not None:
+            raise InputError(f"revision={revision!r} is for models on the Hub, and {str(path)!r} is a folder.")
+        return path, path.resolve().name
+    if not _is_id(source):
+        raise InputError(
+            f"{source!r} is neither a folder that exists here nor a model's id on the Hugging Face Hub, "
+            'which is written "organisation/name", as in "google/gemma-3-1b-it".'
+        )
+    from langchain_gemma_jax.models.hub import download
+
+    try:
+        return download(source, revision=revision, token=token, progress=progress), source
+    except (ModelNotOnHubError, OfflineError) as error:
+        error.add_note(f"If a folder was meant: there is none at {path.absolute()}.")
+        raise
+
+
+def _is_id(source: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(source)
+    except HFValidationError:
+        return False
+    return "/" in source
+
+
+def _generation_defaults(folder: Path) -> Mapping[str, object]:
+    shown = folder / GENERATION_DEFAULTS
+    return read_object(real_file(folder, GENERATION_DEFAULTS), shown) if os.path.lexists(shown) else {}
+
+
+@contextmanager
+def _bar(name: str, total: int, *, wanted: bool | None) -> Iterator[Callable[[int], None] | None]:
+    """Something to call with each array's bytes, or nothing."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    with tqdm(desc=f"Loading {name}", total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
+        yield bar.update
