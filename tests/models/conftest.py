@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import jax
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.models.abstract import Layout
+from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
 
 WIDTH, HEADS, SIZE, FFW, VOCABULARY = 12, 4, 6, 20, 30
@@ -89,12 +93,53 @@ def official_tree() -> Callable[..., dict]:
 
 
 @pytest.fixture
-def hf_tensors() -> Callable[[ModelConfig, dict], dict[str, np.ndarray]]:
-    """``hf_tensors(config, tree)``: the same weights as a Hugging Face checkpoint has them."""
-    return _hf_tensors
+def put() -> Callable[..., dict]:
+    """``put(source or tensors, naming, config, layout=None)``: what ``place`` makes of it in float32, in numpy."""
+    return _put
 
 
-def _official_tree(config, dtype=np.float32, *, gate_out_first=True, seed=0):
+@pytest.fixture
+def put_by_hf_names() -> Callable[..., dict]:
+    """``put_by_hf_names(config, tree, layout=None)``: the same, by way of a Hugging Face checkpoint's names."""
+
+    def put_by_hf_names(config, tree, layout=None):
+        tensors = _hf_tensors(config, tree)
+        return _put(tensors, hf_naming(config, tensors.keys(), "memory"), config, layout)
+
+    return put_by_hf_names
+
+
+class Tensors:
+    """The smallest source: arrays by name, in memory."""
+
+    location = "memory"
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+
+    def names(self):
+        return self.tensors.keys()
+
+    def shape(self, name):
+        return self.tensors[name].shape
+
+    def dtype(self, name):
+        return self.tensors[name].dtype.name
+
+    def read(self, name):
+        return self.tensors[name]
+
+    def release(self):
+        pass
+
+
+def _put(source, naming, config, layout=None):
+    source = Tensors(source) if isinstance(source, dict) else source
+    params = place(source, naming, config, "float32", layout or Layout(), jax.devices("cpu")[0])
+    return jax.tree.map(np.asarray, params)
+
+
+def _official_tree(config, dtype=np.float32, *, gate_out_first=True, seed=0):  # noqa: C901
     random = np.random.default_rng(seed)
 
     def array(*shape):
@@ -174,7 +219,7 @@ def _hf_tensors(config, tree):
     return out
 
 
-def _hf_layer(config, layer, block):
+def _hf_layer(config, layer, block):  # noqa: C901
     def heads(array):  # [heads, width, size]: each head's rows, one head after the other
         return np.concatenate([head.T for head in array])
 

@@ -5,7 +5,7 @@ The library itself is never imported: it costs 15 seconds, and whoever calls thi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,27 +15,30 @@ from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfi
 _T = TypeVar("_T")
 
 
-def read_gemma_config(model: object, like: Sequence[ModelConfig]) -> ModelConfig:
+def read_architecture(model: object) -> ModelConfig:
     """The architecture of ``model``, an instance of one of the library's transformers.
 
-    Its configuration says nothing of the context's length or of the special tokens; they are taken from
-    the first of ``like`` with the same architecture, else from the generation's smallest.
+    Its ``max_context`` is 0 and its special tokens are the defaults: the library's configuration says
+    nothing of either. ``like_published`` fills them in.
 
     Raises:
         UnsupportedModelError: a Gemma 3n, or an option of the library that this package has no equal for.
         ConfigError: ``model`` is no Gemma transformer of the library.
     """
-    official = _Official(getattr(model, "config", None), f"{type(model).__name__}.config")
-    config = _read(official)
-    published = next((known for known in like if _same_architecture(known, config)), None)
-    if published is None:
-        generation = [known for known in like if known.generation == config.generation]
-        published = min(generation, key=lambda known: known.max_context)
+    return _read(_Official(getattr(model, "config", None), f"{type(model).__name__}.config"))
+
+
+def like_published(config: ModelConfig, published: Iterable[ModelConfig]) -> ModelConfig:
+    """``config`` with the context length and the special tokens of the published model that it is.
+
+    The first of the same architecture counts, whatever the vocabulary's size; for an architecture of
+    one's own, the one of its generation with the shortest context.
+    """
+    generation = [known for known in published if known.generation == config.generation]
+    same = [known for known in generation if _same_architecture(known, config)]
+    model = same[0] if same else min(generation, key=lambda known: known.max_context)
     return config.replace(
-        max_context=published.max_context,
-        bos_id=published.bos_id,
-        eos_ids=published.eos_ids,
-        pad_id=published.pad_id,
+        max_context=model.max_context, bos_id=model.bos_id, eos_ids=model.eos_ids, pad_id=model.pad_id
     )
 
 

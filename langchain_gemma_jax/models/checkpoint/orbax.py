@@ -145,14 +145,15 @@ def _open_arrays(folder: Path) -> dict[str, tensorstore.TensorStore]:
     """Every array in the folder by its key, with shape and dtype known and nothing read."""
     import tensorstore
 
-    files = {"driver": "file", "path": f"{folder.absolute()}/"}
+    root = f"{folder.absolute()}/"
+    files = {"driver": "file", "path": root}
     is_ocdbt = (folder / "manifest.ocdbt").is_file()
-    store = {"driver": "ocdbt", "base": files} if is_ocdbt else files
+    store: dict[str, object] = {"driver": "ocdbt", "base": files} if is_ocdbt else {**files}
     # A chunk that is absent from a database was left out for being all zeros; an absent file was lost.
     specs = {
         key: {
             "driver": driver,
-            "kvstore": store | {"path": f"{'' if is_ocdbt else files['path']}{key}/"},
+            "kvstore": store | {"path": f"{'' if is_ocdbt else root}{key}/"},
             "fill_missing_data_reads": is_ocdbt,
         }
         for key, driver in _array_keys(folder, store)

@@ -7,41 +7,9 @@ import pytest
 from langchain_gemma_jax.errors import ConfigError
 from langchain_gemma_jax.models.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.checkpoint.gemma_names import GemmaNaming
-from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.checkpoint.place import place
-
-
-class Tensors:
-    """The smallest source: arrays by name, in memory."""
-
-    location = "memory"
-
-    def __init__(self, tensors):
-        self.tensors = tensors
-
-    def names(self):
-        return self.tensors.keys()
-
-    def shape(self, name):
-        return self.tensors[name].shape
-
-    def dtype(self, name):
-        return self.tensors[name].dtype.name
-
-    def read(self, name):
-        return self.tensors[name]
-
-    def release(self):
-        pass
-
-
-def placed(tensors, naming, config, layout=Layout()):
-    params = place(Tensors(tensors), naming, config, "float32", layout, jax.devices("cpu")[0])
-    return jax.tree.map(np.asarray, params)
 
 
 def plain(tree, prefix=""):
-    """{"attn": {"q_einsum": {"w": ...}}} → {"attn/q_einsum": ...}"""
     out = {}
     for name, value in tree.items():
         path = f"{prefix}{name}"
@@ -50,26 +18,24 @@ def plain(tree, prefix=""):
 
 
 @pytest.mark.parametrize("layout", [Layout(), Layout(layer_out_first=False, embed_out_first=False)])
-def test_the_librarys_names_and_hugging_faces_give_the_same_parameters(tiny, layout, official_tree, hf_tensors):
+def test_the_librarys_names_and_hugging_faces_give_the_same_parameters(
+    tiny, layout, official_tree, put, put_by_hf_names
+):
     tree = official_tree(tiny)
-    theirs = hf_tensors(tiny, tree)
-    expected = placed(theirs, hf_naming(tiny, theirs.keys(), "memory"), tiny, layout)
 
-    found = placed(plain(tree), GemmaNaming(), tiny, layout)
+    found = put(plain(tree), GemmaNaming(), tiny, layout)
 
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    jax.tree.map(np.testing.assert_array_equal, found, put_by_hf_names(tiny, tree, layout))
 
 
 @pytest.mark.parametrize("kind", ["gemma, one KV head", "gemma2"])
-def test_a_gate_with_its_inputs_first_is_turned(kind, official_tree, hf_tensors, tiny_models):
+def test_a_gate_with_its_inputs_first_is_turned(kind, tiny_models, official_tree, put, put_by_hf_names):
     config = tiny_models[kind]
     tree = official_tree(config, gate_out_first=False)
-    theirs = hf_tensors(config, tree)
-    expected = placed(theirs, hf_naming(config, theirs.keys(), "memory"), config)
 
-    found = placed(plain(tree), GemmaNaming(gate_out_first=False), config)
+    found = put(plain(tree), GemmaNaming(gate_out_first=False), config)
 
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    jax.tree.map(np.testing.assert_array_equal, found, put_by_hf_names(config, tree))
 
 
 def test_every_array_of_a_tree_is_named_once(tiny, official_tree):
