@@ -31,7 +31,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from langchain_gemma_jax.models.checkpoint.gemma_config import read_architecture
 
 PROMPT, CONTINUATION, VOCABULARY = 40, 16, 96
-LOCAL, GLOBAL = gm.nn.AttentionType.LOCAL_SLIDING, gm.nn.AttentionType.GLOBAL
 
 SMALL = {
     "num_embed": VOCABULARY,
@@ -46,54 +45,56 @@ SMALL_GEMMA1 = {
     "final_logit_softcap": None,
     "use_post_attn_norm": False,
     "use_post_ffw_norm": False,
-    "attention_types": (GLOBAL,) * 3,
+    "attention_types": (gm.nn.AttentionType.GLOBAL,) * 3,
 }
 
 
 def models() -> dict[str, object]:
     """Every architecture, shrunk; what makes it itself stays as the library has it."""
-    gemma1 = gm.nn.config.TransformerConfig
-    small_gemma1 = SMALL | SMALL_GEMMA1
 
-    def shrink(kind: type, **changes: object) -> object:
+    def gemma1(**changes: object) -> object:
+        # The library has no classes for Gemma 1 any more. Its Transformer still computes them.
+        config = gm.nn.config.TransformerConfig(**SMALL | SMALL_GEMMA1 | changes)
+        return gm.nn.Transformer(config=config, dtype=jnp.float32, tokens="")
+
+    def shrink(kind: type, layers: int, **changes: object) -> object:
+        changes |= {"attention_types": kind.config.attention_types[:layers], "vision_encoder": None}
         return kind(config=dataclasses.replace(kind.config, **SMALL | changes), dtype=jnp.float32)
 
-    # The library has no classes for Gemma 1 any more. Its Transformer still computes them.
-    transformer = gm.nn.Transformer
-    two, six = (LOCAL, GLOBAL), (LOCAL,) * 5 + (GLOBAL,)
+    small_gemma4 = {"global_key_size": 32, "audio_encoder": None}
     return {
-        "gemma-2b": transformer(config=gemma1(**small_gemma1 | {"num_kv_heads": 1}), dtype=jnp.float32, tokens=""),
-        "gemma-7b": transformer(config=gemma1(**small_gemma1 | {"num_kv_heads": 4}), dtype=jnp.float32, tokens=""),
-        "gemma2-2b": shrink(gm.nn.Gemma2_2B, attention_types=two * 2),
-        "gemma2-27b": shrink(gm.nn.Gemma2_27B, attention_types=two * 2, num_heads=6),
-        "gemma3-1b": shrink(gm.nn.Gemma3_1B, attention_types=(*six, LOCAL), num_kv_heads=1),
-        "gemma3-4b": shrink(gm.nn.Gemma3_4B, attention_types=six, vision_encoder=None),
+        "gemma-2b": gemma1(num_kv_heads=1),
+        "gemma-7b": gemma1(num_kv_heads=4),
+        "gemma2-2b": shrink(gm.nn.Gemma2_2B, 4),
+        "gemma2-27b": shrink(gm.nn.Gemma2_27B, 4, num_heads=6),
+        "gemma3-1b": shrink(gm.nn.Gemma3_1B, 7, num_kv_heads=1),
+        "gemma3-4b": shrink(gm.nn.Gemma3_4B, 6),
         "gemma4-e2b": shrink(
             gm.nn.Gemma4_E2B,
-            attention_types=((LOCAL,) * 4 + (GLOBAL,)) * 2,
+            10,
             num_kv_heads=1,
-            global_key_size=32,
             per_layer_input_dim=8,
             override_kv_shared_ffw_hidden=160,
             kv_cache_sharing_config=_half_shared(gm.nn.Gemma4_E2B),
+            **small_gemma4,
         ),
         "gemma4-e4b": shrink(
             gm.nn.Gemma4_E4B,
-            attention_types=six * 2,
-            global_key_size=32,
+            12,
             per_layer_input_dim=8,
             kv_cache_sharing_config=_half_shared(gm.nn.Gemma4_E4B),
+            **small_gemma4,
         ),
-        "gemma4-31b": shrink(gm.nn.Gemma4_31B, attention_types=six, num_global_kv_heads=1, global_key_size=32),
+        "gemma4-31b": shrink(gm.nn.Gemma4_31B, 6, num_global_kv_heads=1, **small_gemma4),
         "gemma4-26b-a4b": shrink(
             gm.nn.Gemma4_26B_A4B,
-            attention_types=six,
+            6,
             num_global_kv_heads=1,
-            global_key_size=32,
             num_experts=5,
             top_k_experts=2,
             expert_dim=24,
             moe_dense_hidden_dim=40,
+            **small_gemma4,
         ),
     }
 

@@ -32,8 +32,9 @@ def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], loc
         if stored == expected and not _unused(candidate, expected, tower):
             return candidate
     raise ConfigError(
-        f"{location}: this model is {describe(tower)}, which is none of the known sizes ({', '.join(known)}). Its "
-        "folder holds no configuration, so pass one: load(folder, config=ModelConfig(...))."
+        f"{location}: this model is {describe(tower)}, which is none of the known sizes ({', '.join(known)}). An Orbax "
+        "checkpoint has no configuration of its own: put a config.json that describes the model, in Hugging Face's "
+        "format, into its folder."
     )
 
 
