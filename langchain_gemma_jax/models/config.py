@@ -1,0 +1,97 @@
+"""What a Gemma is, as plain frozen values: no arrays, no JAX.
+
+One ``ModelConfig`` describes every generation. A generation is not a class and not a branch in the
+forward pass: it is a choice of these fields (``hf_config.py`` reads them from a ``config.json``,
+``catalog.py`` spells out the published sizes).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rope:
+    """How a layer turns its queries and keys with their position."""
+
+    theta: float
+    position_scale: float = 1.0  # positions are divided by it: "linear" scaling, Gemma 3 4B and up
+    rotated_share: float = 1.0  # the share of a head that turns at all: "proportional" rope, Gemma 4 global layers
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """One layer. Layers of one model differ, so each says everything about itself."""
+
+    kv_heads: int
+    head_dim: int
+    ffw_width: int
+    rope: Rope
+    window: int | None = None  # tokens a local layer sees, the current one included; None: a global layer
+    kv_from: int | None = None  # reads the KV of this earlier layer and owns none; None: owns its KV
+    k_eq_v: bool = False  # the value is the key before its norm and rope; there is no value projection
+
+    @property
+    def is_local(self) -> bool:
+        return self.window is not None
+
+    @property
+    def owns_kv(self) -> bool:
+        return self.kv_from is None
+
+
+@dataclass(frozen=True)
+class MoeConfig:
+    """A mixture of experts beside the dense feed-forward (Gemma 4 26B-A4B)."""
+
+    experts: int
+    experts_per_token: int
+    ffw_width: int
+
+
+@dataclass(frozen=True)
+class PerLayerInputConfig:
+    """A second embedding, a slice of it added in every layer (Gemma 4 E2B and E4B)."""
+
+    width: int
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A Gemma model's architecture.
+
+    ``config.layers`` has one entry a layer; everything else holds for the whole model.
+    """
+
+    generation: str  # "gemma", "gemma2", "gemma3", "gemma4": for names and messages, never for branches
+    vocab_size: int
+    width: int  # of the residual stream
+    heads: int
+    layers: tuple[LayerConfig, ...]
+    max_context: int
+    attention_scale: float
+    norm_eps: float = 1e-6
+    norm_offset: float = 1.0  # stored norm weights w act as (offset + w): 1 before Gemma 4, 0 since
+    post_norms: bool = False  # a norm after attention and after feed-forward too ("sandwich"), since Gemma 2
+    qk_norm: bool = False  # since Gemma 3
+    v_norm: bool = False  # without a scale, since Gemma 4
+    layer_scale: bool = False  # each layer's output times one stored number, since Gemma 4
+    attention_softcap: float | None = None
+    logits_softcap: float | None = None
+    tied_head: bool = True  # the output matrix is the embedding
+    moe: MoeConfig | None = None
+    per_layer_input: PerLayerInputConfig | None = None
+    bos_id: int = 2
+    eos_ids: tuple[int, ...] = (1,)
+    pad_id: int = 0
+
+    def replace(self, **changes: object) -> ModelConfig:
+        """This configuration with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+    @property
+    def kv_layers(self) -> tuple[int, ...]:
+        """The layers that own KV, in order."""
+        return tuple(i for i, layer in enumerate(self.layers) if layer.owns_kv)
