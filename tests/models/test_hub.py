@@ -530,10 +530,14 @@ def test_a_hub_that_falls_silent_after_the_list_is_no_network(hub, pauses):
 
 
 def test_files_that_never_came_are_noticed(hub, pauses):
-    """huggingface_hub gives the folder as it is when it cannot ask for the list of files."""
+    """huggingface_hub gives the folder as it is when it cannot ask what should be in it."""
     commit = hub.add("org/model", FILES)
-    (Path(os.environ["HF_HUB_CACHE"]) / "models--org--model" / "snapshots" / commit).mkdir(parents=True)
-    hub.fail("/tree/", times=9, status=503)
+    kept = Path(os.environ["HF_HUB_CACHE"]) / "models--org--model"
+    (kept / "snapshots" / commit).mkdir(parents=True)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(commit)
+    hub.fail("/api/", action=lambda: None)  # our own question is answered, its is not
+    hub.fail("/api/", times=9, status=503)
     with pytest.raises(OfflineError, match=r"stopped answering before config\.json was there"):
         download("org/model")
 
