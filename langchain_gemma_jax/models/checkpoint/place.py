@@ -45,7 +45,7 @@ def place(  # noqa: PLR0917  what is read, what it is called, what it becomes, w
     """
     tree = abstract(config, dtype, layout)
     plan = [(path, spec, _checked_parts(source, naming, config, path)) for path, spec in walk(tree)]
-    params: Params = {name: [{} for _ in value] for name, value in tree.items() if isinstance(value, list)}
+    params: Params = {}
     try:
         for path, spec, parts in plan:
             buffer = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0)
@@ -72,8 +72,10 @@ def _is_norm(path: Path) -> bool:
 def _insert(params: Params, path: Path, array: jax.Array) -> jax.Array:
     match path:
         case (str(name), int(index), str(key)):
-            layers = params[name]
-            assert isinstance(layers, list)  # noqa: S101  made as one in `place`
+            layers = params.setdefault(name, [])
+            assert isinstance(layers, list)  # noqa: S101  made as one just now, or by an earlier layer
+            if index == len(layers):
+                layers.append({})
             layers[index][key] = array
         case _:
             params[str(path[0])] = array

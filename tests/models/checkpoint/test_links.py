@@ -60,7 +60,7 @@ def test_the_hubs_shared_store_through_the_models_own(cache):
         "../other/config.json",  # another revision
         "../../refs/main",
         "../../../models--org--other/blobs/x",  # another model
-        "../../../blobs/ab/notes.txt",  # in the shared store, but no content
+        "../../../blobs/no/notes.txt",  # in the shared store, but no content
         "../../../blobs/secret",
     ],
 )
@@ -93,13 +93,15 @@ def test_a_link_out_of_a_plain_folder(tmp_path, target):
     assert caught.value.path == str(tmp_path / "model" / "config.json")
 
 
-def test_blobs_beside_a_folder_that_is_no_snapshot(tmp_path):
-    (tmp_path / "blobs").mkdir()
-    (tmp_path / "blobs" / HASH).write_text("x")
-    (tmp_path / "snapshots" / "model").mkdir(parents=True)
-    (tmp_path / "snapshots" / "model" / "config.json").symlink_to(f"../../blobs/{HASH}")
+@pytest.mark.parametrize("place", ["models/snapshots/model", "models--org--name/other/model"])
+def test_blobs_beside_a_folder_that_is_no_snapshot(tmp_path, place):
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder.parents[1] / "blobs").mkdir()
+    (folder.parents[1] / "blobs" / HASH).write_text("x")
+    (folder / "config.json").symlink_to(f"../../blobs/{HASH}")
     with pytest.raises(UnsafeCheckpointError):
-        real_file(tmp_path / "snapshots" / "model", "config.json")
+        real_file(folder, "config.json")
 
 
 def test_a_link_through_a_linked_folder(tmp_path):

@@ -161,6 +161,8 @@ MALFORMED = {
     "half a byte": build({"a": entry(0, 1, [1], "F4")}, bytes(1)),
     "one offset": build({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}, bytes(4)),
     "three offsets": build({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 8]}}, bytes(4)),
+    "offsets that are a number": build({"a": {"dtype": "F32", "shape": [1], "data_offsets": 4}}, bytes(4)),
+    "offsets in quotes": build({"a": {"dtype": "F32", "shape": [1], "data_offsets": ["0", "4"]}}, bytes(4)),
     "offsets the wrong way round": build({"a": entry(4, 0, [1])}, bytes(4)),
     "a negative offset": build({"a": entry(-4, 0, [1])}, bytes(4)),
     "metadata that is a list": build({"__metadata__": [], "a": entry(0, 4, [1])}, bytes(4)),
@@ -229,6 +231,34 @@ class TestMalformedFiles:
             passed += 1
         assert 5 < passed < 700  # both happen
 
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        {
+            "seven bytes": r"8 bytes with the length of the header, found a file of 7 bytes",
+            "a header longer than the file": r"a header of 1,000 bytes, found a file of 10 bytes\. .* incomplete",
+            "cut inside the data": r"found 231 bytes\. .* incomplete",
+            "bytes after the last tensor": r"found 233 bytes\.$",
+            "an overlap": r"'b' to begin at byte \d+, .* found an overlap: it begins at byte \d+",
+            "a hole": r"'b' to begin at byte \d+, .* found a hole",
+            "a shape larger than its bytes": r"8 bytes for 'a', F32 of shape \[2\], found 4 bytes",
+            "a name twice": r"found the name 'a' twice",
+        }.items(),
+    )
+    def test_the_message_says_what_is_wrong(self, tmp_path, name, says):
+        with pytest.raises(CorruptCheckpointError, match=says):
+            open_safetensors(put(tmp_path, MALFORMED[name]))
+
+    def test_a_header_of_more_than_100_mb_that_is_really_there(self, tmp_path):
+        path = put(tmp_path, build("", length=150_000_000)) / "model.safetensors"
+        with path.open("r+b") as file:
+            file.truncate(200_000_000)  # a hole on the disk
+        tracemalloc.start()
+        with pytest.raises(CorruptCheckpointError, match="at most 100,000,000 bytes, found a length of 150,000,000"):
+            open_safetensors(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 1_000_000
+
     def test_a_name_that_cannot_be_printed_or_is_very_long(self, tmp_path):
         name = "\ud800" + "x" * 100_000
         with pytest.raises(CorruptCheckpointError) as caught:
@@ -242,9 +272,10 @@ class TestMalformedFiles:
         put(tmp_path, b"broken", shards["b"])
         put_index(tmp_path, shards)
         before = open_maps(tmp_path)
-        with pytest.raises(CorruptCheckpointError):
+        with pytest.raises(CorruptCheckpointError) as caught:
             open_safetensors(tmp_path)
         assert open_maps(tmp_path) == before
+        assert caught.traceback, "while the error, and every frame of it, is still held"
 
 
 def open_maps(folder):
