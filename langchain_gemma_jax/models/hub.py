@@ -24,6 +24,7 @@ from langchain_gemma_jax.errors import (
     HubError,
     OfflineError,
     UnsafeCheckpointError,
+    UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.hub_errors import MAY_PASS, UnreachableError, explained
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 Files: TypeAlias = dict[str, int | None]
 """File names and their sizes in bytes; None: the Hub did not say."""
 
-_CONFIG = "config.json"
+_CONFIG, _ADAPTER = "config.json", "adapter_config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _BESIDE_WEIGHTS = frozenset(
     {_CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
@@ -72,6 +73,7 @@ def download(
             is returned, with a warning.
         CheckpointNotFoundError: the repository holds no Gemma in a format that can be read.
         UnsafeCheckpointError: it holds the weights as pickles only.
+        UnsupportedModelError: it holds an adapter only.
         CorruptCheckpointError: what arrived is not of the size that the Hub announced.
         HubError: there is not enough disk space, or the cache cannot be written.
     """
@@ -157,13 +159,18 @@ def _list(api: HfApi, request: Request) -> tuple[str, Files]:
 def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
     """What is fetched of all that a repository holds: files at its top, one copy of the weights, no pickle."""
     top = sorted(name for name in listed if "/" not in name)
-    found = [name for name in top if name.endswith(".safetensors")]
+    found = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
     if INDEX in top:  # shards; beside them some repositories keep a second copy, in one file or in other shards
         weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
     else:
         weights = [SINGLE] if SINGLE in found else found
     if _CONFIG in top and weights:
         return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
+    if _ADAPTER in top:
+        raise UnsupportedModelError(
+            f"{model_id} is an adapter (LoRA), and adapters are not applied. Merge it into its base model (in PEFT, "
+            "merge_and_unload), save the result, and load that."
+        )
     shown = ", ".join(sorted(listed)[:8]) or "nothing"
     pickles = ", ".join(sorted(name for name in listed if name.endswith(_PICKLES))[:4])
     if pickles and not weights:

@@ -29,6 +29,7 @@ from langchain_gemma_jax.errors import (
     ModelNotOnHubError,
     OfflineError,
     UnsafeCheckpointError,
+    UnsupportedModelError,
 )
 from langchain_gemma_jax.models import hub as hub_module
 from langchain_gemma_jax.models.hub import download
@@ -158,6 +159,22 @@ def test_a_repository_without_a_model_is_said_to_be_so(hub, files):
         download("org/data")
     assert all(name in str(caught.value) for name in files)
     assert hub.requests("/resolve/") == []
+
+
+ADAPTER = {"adapter_config.json": b"{}", "adapter_model.safetensors": b"a"}
+
+
+@pytest.mark.parametrize("files", [ADAPTER, ADAPTER | {"config.json": b"{}", "training_args.bin": b"p"}])
+def test_an_adapter_alone_is_said_to_be_one(hub, files):
+    hub.add("org/model", files)
+    with pytest.raises(UnsupportedModelError, match=r"org/model is an adapter \(LoRA\).*Merge it"):
+        download("org/model")
+    assert hub.requests("/resolve/") == []
+
+
+def test_an_adapter_beside_a_model_is_left_there(hub):
+    hub.add("org/model", FILES | ADAPTER)
+    assert held(download("org/model")) == FILES
 
 
 def test_a_second_time_transfers_nothing(hub):
@@ -661,20 +678,25 @@ def test_two_processes_at_once_both_get_the_whole_model(hub):
 # Where, and what one sees of it.
 
 
-def test_the_environment_counts_as_it_is_at_the_call(hub, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("variable", "below"), [("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")]
+)
+def test_the_cache_is_where_the_environment_says_at_the_call(hub, monkeypatch, tmp_path, variable, below):
     hub.add("org/model", FILES)
-    for variable, value, folder in [
-        ("HF_HUB_CACHE", tmp_path / "one", tmp_path / "one"),
-        ("HF_HOME", tmp_path / "two", tmp_path / "two" / "hub"),
-    ]:
-        monkeypatch.delenv("HF_HUB_CACHE")
-        monkeypatch.setenv(variable, str(value))
-        assert download("org/model").is_relative_to(folder)
-        monkeypatch.setenv("HF_HUB_CACHE", "")
+    for other in ("HF_HUB_CACHE", "HF_HOME"):
+        monkeypatch.delenv(other, raising=False)
+    for place in (tmp_path / "one", tmp_path / "two"):
+        monkeypatch.setenv(variable, str(place))
+        assert download("org/model").is_relative_to(place / below)
+
+
+def test_the_hub_is_the_one_that_the_environment_names_at_the_call(hub, monkeypatch):
+    hub.add("org/model", FILES)
+    download("org/model")
     with HubServer() as mirror:
-        other = mirror.add("org/model", FILES, branch="other")
+        commit = mirror.add("org/model", FILES, branch="only-there")
         monkeypatch.setenv("HF_ENDPOINT", mirror.url + "/")
-        assert download("org/model", revision="other").name == other
+        assert download("org/model", revision="only-there").name == commit
 
 
 @pytest.fixture
