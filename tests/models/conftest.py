@@ -76,17 +76,17 @@ def tiny(request) -> ModelConfig:
     return TINY[request.param]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_models() -> Mapping[str, ModelConfig]:
     return TINY
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def gemma3() -> ModelConfig:
     return TINY["gemma3"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def official_tree() -> Callable[..., dict]:
     """``official_tree(config, dtype=np.float32, gate_out_first=True, seed=0)``: nested, as the library makes it."""
     return _official_tree

@@ -35,10 +35,22 @@ def like_published(config: ModelConfig, published: Iterable[ModelConfig]) -> Mod
     one's own, the one of its generation with the shortest context.
     """
     generation = [known for known in published if known.generation == config.generation]
-    same = [known for known in generation if _same_architecture(known, config)]
+    same = [known for known in generation if same_architecture(known, config)]
     model = same[0] if same else min(generation, key=lambda known: known.max_context)
     return config.replace(
         max_context=model.max_context, bos_id=model.bos_id, eos_ids=model.eos_ids, pad_id=model.pad_id
+    )
+
+
+def same_architecture(known: ModelConfig, config: ModelConfig) -> bool:
+    """Whether ``config`` is ``known`` but for its vocabulary's size, context length and special tokens."""
+    return config == known.replace(
+        vocab_size=config.vocab_size,
+        per_layer_input=known.per_layer_input and replace(known.per_layer_input, vocab_size=config.vocab_size),
+        max_context=config.max_context,
+        bos_id=config.bos_id,
+        eos_ids=config.eos_ids,
+        pad_id=config.pad_id,
     )
 
 
@@ -143,17 +155,6 @@ def _shared_kv(official: _Official, local_layers: Sequence[bool]) -> list[int | 
         False: owners - 1 if shares.flag("share_global") else None,
     }
     return [None if index < owners else source[is_local] for index, is_local in enumerate(local_layers)]
-
-
-def _same_architecture(known: ModelConfig, config: ModelConfig) -> bool:
-    return config == known.replace(
-        vocab_size=config.vocab_size,
-        per_layer_input=known.per_layer_input and replace(known.per_layer_input, vocab_size=config.vocab_size),
-        max_context=config.max_context,
-        bos_id=config.bos_id,
-        eos_ids=config.eos_ids,
-        pad_id=config.pad_id,
-    )
 
 
 class _Official:

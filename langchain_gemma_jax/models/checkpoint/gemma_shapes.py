@@ -21,16 +21,19 @@ _ATTENTION_OF_SHARED_KV = ("attn/kv_einsum", "attn/k_einsum", "attn/key_norm/sca
 def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], location: str) -> ModelConfig:
     """The known configuration that has exactly these arrays, with the tree's own vocabulary size.
 
-    The vocabulary is the tree's because the library pads Gemma 2's with rows that no token uses.
-    Of several that fit (one size, published under several names), the first.
+    The vocabulary is the tree's because the library pads Gemma 2's with rows that no token uses. Of several
+    that fit (one size, published under several names), the one that ``location`` names, else the first.
     """
-    for config in known.values():
+    fitting: dict[str, ModelConfig] = {}
+    for name, config in known.items():
         candidate = _with_vocabulary_of(tower, config)
-        naming = find_naming(candidate, tower)
-        expected = _expected(candidate, naming)
-        stored = {name: tower[name].shape for name in expected if name in tower}
+        expected = _expected(candidate, find_naming(candidate, tower))
+        stored = {array: tower[array].shape for array in expected if array in tower}
         if stored == expected and not _unused(candidate, expected, tower):
-            return candidate
+            fitting[name] = candidate
+    if fitting:
+        named = [config for name, config in fitting.items() if name in location.lower()]
+        return (named or [*fitting.values()])[0]
     raise ConfigError(
         f"{location}: this model is {describe(tower)}, which is none of the known sizes ({', '.join(known)}). An Orbax "
         "checkpoint has no configuration of its own: put a config.json that describes the model, in Hugging Face's "
@@ -39,12 +42,21 @@ def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], loc
 
 
 def find_naming(config: ModelConfig, tower: Mapping[str, Leaf]) -> GemmaNaming:
-    """The library's names for this tree: the two ways in which its generations lay out the gate."""
-    ffw = config.layers[0].ffw_width
+    """The library's names for this tree, whose gate lies in one of two ways.
+
+    Raises:
+        ConfigError: the gate is square, so its shape does not tell, and the generation has both ways.
+    """
     gate = tower.get("layer_0/mlp2/gating_einsum" if config.moe else "layer_0/mlp/gating_einsum")
-    if gate is None or config.width == ffw:
-        return GemmaNaming(gate_out_first=config.generation not in ("gemma", "gemma2"))
-    return GemmaNaming(gate_out_first=gate.shape[1:] != (config.width, ffw))
+    ffw = config.layers[0].ffw_width
+    if gate is not None and config.width != ffw:
+        return GemmaNaming(gate_out_first=gate.shape[1:] != (config.width, ffw))
+    if gate is not None and config.generation == "gemma2":
+        raise ConfigError(
+            f"A Gemma 2 whose feed-forward is as wide as the model ({ffw}) cannot be read from a tree of Google's "
+            "library: some of its Gemma 2 have layer_0/mlp/gating_einsum transposed, and the shape does not tell."
+        )
+    return GemmaNaming(gate_out_first=config.generation != "gemma")
 
 
 def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str, Leaf], location: str) -> None:
@@ -89,7 +101,7 @@ def _generation(tower: Mapping[str, Leaf]) -> str:
 
 
 def _with_vocabulary_of(tower: Mapping[str, Leaf], config: ModelConfig) -> ModelConfig:
-    rows = tower["embedder/input_embedding"].shape[0]
+    rows = next(iter(tower["embedder/input_embedding"].shape), 0)
     ple = config.per_layer_input
     return config.replace(vocab_size=rows, per_layer_input=ple and dataclasses.replace(ple, vocab_size=rows))
 

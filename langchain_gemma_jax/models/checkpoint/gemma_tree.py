@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from langchain_gemma_jax.errors import CheckpointNotFoundError, UnsupportedModelError
+from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
 
 TreePath: TypeAlias = tuple[str, ...]
 
@@ -27,6 +27,7 @@ FLOATS = frozenset({"float32", "bfloat16", "float16"})
 _WRAPPERS = ("params", "transformer")
 _TEXT_ROOT = re.compile(r"embedder|final_norm|stacked_layers|layer_\d+")
 _MEDIA = re.compile(r"embedder/(mm|audio)_")  # projections of image and sound into the text tower
+_MOST_LAYERS = 1000
 _STACKED = re.compile(r"stacked_layers/attention_type_(\d+)/(.+)")
 
 
@@ -59,7 +60,7 @@ def text_tower(tree: Mapping[TreePath, Leaf], location: str) -> dict[str, Leaf]:
             "A folder with the optimizer's state or with several models is not a model.",
         )
     _refuse_what_cannot_be_used(found, location)
-    return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()})
+    return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
 
 
 def _unwrap(tree: dict[TreePath, Leaf]) -> dict[TreePath, Leaf]:
@@ -84,15 +85,16 @@ def _refuse_what_cannot_be_used(tower: Mapping[str, Leaf], location: str) -> Non
             )
 
 
-def _unstack(tower: Mapping[str, Leaf]) -> dict[str, Leaf]:
+def _unstack(tower: Mapping[str, Leaf], location: str) -> dict[str, Leaf]:
     """Row ``r`` of what is stacked under attention type ``t`` of ``n`` is layer ``r * n + t``."""
     stacked = {name: match for name in tower if (match := _STACKED.fullmatch(name))}
     types = 1 + max((int(match[1]) for match in stacked.values()), default=0)
     plain = {name: leaf for name, leaf in tower.items() if name not in stacked}
     for name, match in stacked.items():
         leaf = tower[name]
-        rows, shape = leaf.shape[0], leaf.shape[1:]
-        for row in range(rows):
+        if not leaf.shape or leaf.shape[0] > _MOST_LAYERS:
+            raise CorruptCheckpointError(location, f"{name} of at most {_MOST_LAYERS} layers", f"{list(leaf.shape)}")
+        for row in range(leaf.shape[0]):
             layer = row * types + int(match[1])
-            plain[f"layer_{layer}/{match[2]}"] = replace(leaf, shape=shape, row=row)
+            plain[f"layer_{layer}/{match[2]}"] = replace(leaf, shape=leaf.shape[1:], row=row)
     return plain
