@@ -198,6 +198,7 @@ class TestLinks:
 def test_nothing_stays_mapped_after_a_failure(tmp_path):
     write(tmp_path)
     save_file({"a": np.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(GemmaJaxError):
+    with pytest.raises(GemmaJaxError) as caught:
         open_folder(tmp_path)
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    assert caught.traceback, "while the error, and every frame of it, is still held"

@@ -116,6 +116,12 @@ def test_the_output_matrix(head):
     assert (part.name, part.shape) == (head, (48, 16))
 
 
+def test_two_output_matrices_are_one_too_many():
+    names = [*stored_names("gemma2"), "lm_head.weight", "language_model.lm_head.weight"]
+    with pytest.raises(TensorMismatchError, match=r"found also 'language_model\.lm_head\.weight'"):
+        hf_naming(GEMMA_2.replace(tied_head=False), names, "here")
+
+
 @pytest.mark.parametrize(
     "extra",
     [

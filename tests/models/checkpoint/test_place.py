@@ -299,7 +299,7 @@ MEASURE = """
 
     folder, out_first = Path(sys.argv[1]), sys.argv[2] == "out_first"
     layer = LayerConfig(kv_heads=1, head_dim=256, ffw_width=2048, rope=Rope(1e4))
-    config = ModelConfig("gemma", 65536, 640, 4, (layer,) * 8, 64, 1.0)
+    config = ModelConfig("gemma", 131072, 640, 4, (layer,) * 4, 64, 1.0)
     device = jax.devices()[0]
     jax.device_put(0, device).block_until_ready()
     with open_safetensors(folder) as source:
@@ -314,9 +314,9 @@ MEASURE = """
 
 
 def write_checkpoint(folder, dtype):
-    """65536 × 640 and 8 layers: 168 MB in bfloat16, half of it the embedding. Written piece by piece."""
-    shapes = {"model.embed_tokens.weight": (65536, 640), "model.norm.weight": (640,)}
-    for index in range(8):
+    """As in Gemma 3 270M, one array is most of the model: 213 MB in bfloat16, 168 of them the embedding."""
+    shapes = {"model.embed_tokens.weight": (131072, 640), "model.norm.weight": (640,)}
+    for index in range(4):
         for name, shape in {
             "self_attn.q_proj": (1024, 640),
             "self_attn.k_proj": (256, 640),
@@ -342,7 +342,7 @@ def write_checkpoint(folder, dtype):
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux counts the peak from a given moment")
-@pytest.mark.parametrize(("dtype", "layout"), [("BF16", "out_first"), ("F32", "out_first"), ("F32", "in_first")])
+@pytest.mark.parametrize(("dtype", "layout"), [("BF16", "out_first"), ("F32", "in_first")])
 def test_peak_memory_is_the_weights_and_little_more(tmp_path, dtype, layout):
     """On CPU, where the arrays are host memory themselves and so are the pages of the file that were read."""
     write_checkpoint(tmp_path, dtype)
@@ -350,5 +350,5 @@ def test_peak_memory_is_the_weights_and_little_more(tmp_path, dtype, layout):
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
-    assert found["weights"] > 120e6
+    assert found["weights"] > 200e6
     assert 0.95 * found["weights"] < found["peak"] < 1.15 * found["weights"], found
