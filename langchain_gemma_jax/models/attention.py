@@ -1,0 +1,99 @@
+"""Attention of a chunk of new tokens over itself and what the cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from langchain_gemma_jax.models import kv_cache
+from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
+from langchain_gemma_jax.models.kv_cache import STEP_SLACK, LayerKV
+from langchain_gemma_jax.models.norms import rms_norm, soft_cap
+from langchain_gemma_jax.models.recipes.linear import linear
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.rope import rotate
+
+
+@struct.dataclass
+class Seen:
+    """The keys and values that one layer's queries look at."""
+
+    keys: jax.Array  # [row, kv_head, slot, head_dim]
+    values: jax.Array  # [row, kv_head, slot, head_dim]
+    positions: jax.Array  # [row, slot]; negative: nothing there
+
+
+def project(
+    x: jax.Array,
+    weights: Mapping[str, jax.Array],
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+    sin_cos: tuple[jax.Array, jax.Array],
+) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
+    """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned."""
+    rows, tokens, _ = x.shape
+    split = [config.heads, config.heads + layer.kv_heads, config.heads + 2 * layer.kv_heads]
+    # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
+    heads = linear(x, weights["qkv"], recipe.layers).reshape(rows, tokens, -1, layer.head_dim)
+    queries = heads[:, :, : split[0]]
+    if config.qk_norm:
+        queries = rms_norm(queries, weights["q_norm"], config.norm_eps)
+    queries = rotate(queries, sin_cos) * config.attention_scale
+    if not layer.owns_kv:
+        return queries, None, None
+    keys = heads[:, :, split[0] : split[1]]
+    values = keys if layer.k_eq_v else heads[:, :, split[1] : split[2]]
+    if config.qk_norm:
+        keys = rms_norm(keys, weights["k_norm"], config.norm_eps)
+    if config.v_norm:
+        values = rms_norm(values, None, config.norm_eps)
+    return queries, rotate(keys, sin_cos).swapaxes(1, 2), values.swapaxes(1, 2)
+
+
+def remember(
+    layer: LayerConfig, cache: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
+) -> tuple[LayerKV, Seen]:
+    """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
+    tokens, size = keys.shape[2], cache.keys.shape[2]
+    if tokens <= STEP_SLACK or layer.window is None:
+        write = kv_cache.write_step if tokens <= STEP_SLACK else kv_cache.write_span
+        cache = write(cache, keys, values, start)
+        return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+    # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
+    dtype = cache.keys.dtype
+    chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
+    seen = Seen(
+        keys=jnp.concatenate([cache.keys, keys.astype(dtype)], axis=2),
+        values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
+        positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
+    )
+    return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
+
+
+def attend(queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelConfig, layer: LayerConfig) -> jax.Array:
+    """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``."""
+    rows, tokens, heads, head_dim = queries.shape
+    group = heads // layer.kv_heads
+    dtype = seen.keys.dtype
+    grouped = queries.astype(dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim).transpose(0, 2, 3, 1, 4)
+    exact = jax.lax.Precision.HIGHEST if dtype == jnp.float32 else jax.lax.Precision.DEFAULT
+    scores = jnp.einsum(
+        "rkgtd,rksd->rkgts", grouped, seen.keys, precision=exact, preferred_element_type=jnp.float32
+    )
+    scores = soft_cap(scores, config.attention_softcap)
+    at, query_at = seen.positions[:, None, :], positions[:, :, None]
+    visible = (at >= 0) & (at <= query_at)
+    if layer.window is not None:
+        visible &= at > query_at - layer.window
+    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(jnp.float32).min)
+    shares = jax.nn.softmax(scores, axis=-1).astype(dtype)
+    mixed = jnp.einsum(
+        "rkgts,rksd->rkgtd", shares, seen.values, precision=exact, preferred_element_type=jnp.float32
+    )
+    # Heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product that
+    # follows and then indexes element by element (measured: the output projections cost four times as much).
+    return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)

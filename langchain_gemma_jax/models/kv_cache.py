@@ -1,0 +1,106 @@
+"""The key-value cache that the forward pass reads and writes: one pair of arrays a layer.
+
+A global layer keeps every position, so its slot *is* the position. A local layer keeps a ring of
+the last ``window + STEP_SLACK`` positions, slot = position mod size. A layer that shares another's
+KV keeps nothing. Which position a slot holds follows from how many tokens have been read; nothing
+is stored for it, and forgetting the last tokens is reading from a smaller ``start``.
+
+The slack is what lets a short step write before it reads, in place, without overwriting a position
+that its first token still sees. It is also how many tokens can be forgotten without losing any
+that the window needs.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
+
+STEP_SLACK = 16
+
+
+@struct.dataclass
+class LayerKV:
+    """One layer's keys and values."""
+
+    keys: jax.Array  # [row, kv_head, slot, head_dim]
+    values: jax.Array  # [row, kv_head, slot, head_dim]
+
+
+KVCache: TypeAlias = tuple[LayerKV | None, ...]
+"""One entry a layer; None where the layer owns no KV."""
+
+
+def slots(layer: LayerConfig, capacity: int) -> int:
+    """How many positions a layer keeps of a context of ``capacity``."""
+    return capacity if layer.window is None else min(capacity, layer.window + STEP_SLACK)
+
+
+def abstract_cache(config: ModelConfig, rows: int, capacity: int, dtype: str) -> tuple[jax.ShapeDtypeStruct | None, ...]:
+    """The shape of each layer's ``keys`` (and of its ``values``): the source for allocation and the ledger."""
+    return tuple(
+        jax.ShapeDtypeStruct((rows, layer.kv_heads, slots(layer, capacity), layer.head_dim), jnp.dtype(dtype))
+        if layer.owns_kv
+        else None
+        for layer in config.layers
+    )
+
+
+def allocate(config: ModelConfig, rows: int, capacity: int, dtype: str) -> KVCache:
+    """An empty cache."""
+    return tuple(
+        None if spec is None else LayerKV(jnp.zeros(spec.shape, spec.dtype), jnp.zeros(spec.shape, spec.dtype))
+        for spec in abstract_cache(config, rows, capacity, dtype)
+    )
+
+
+def slot_positions(end: jax.Array, size: int) -> jax.Array:
+    """The position that each slot holds once ``end [row]`` tokens are written; negative: none yet. ``[row, slot]``."""
+    last = end[:, None] - 1
+    return last - jnp.mod(last - jnp.arange(size)[None, :], size)
+
+
+def write_step(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array) -> LayerKV:
+    """Write a short step of ``[row, kv_head, token, head_dim]`` in place, wrapping round a ring."""
+    rows, _, tokens, _ = keys.shape
+    size = old.keys.shape[2]
+
+    def put(cache: jax.Array, new: jax.Array) -> jax.Array:
+        new = new.astype(cache.dtype)
+        for row in range(rows):
+            for token in range(tokens):
+                slot = jnp.mod(start[row] + token, size)
+                piece = new[row : row + 1, :, token : token + 1]
+                cache = jax.lax.dynamic_update_slice(cache, piece, (row, 0, slot, 0))
+        return cache
+
+    return LayerKV(put(old.keys, keys), put(old.values, values))
+
+
+def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array) -> LayerKV:
+    """Write a long chunk into a global layer, in place. The caller keeps ``start + tokens`` within the capacity."""
+
+    def put(cache: jax.Array, new: jax.Array) -> jax.Array:
+        new = new.astype(cache.dtype)
+        for row in range(new.shape[0]):
+            cache = jax.lax.dynamic_update_slice(cache, new[row : row + 1], (row, 0, start[row], 0))
+        return cache
+
+    return LayerKV(put(old.keys, keys), put(old.values, values))
+
+
+def rewrite_ring(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array) -> LayerKV:
+    """The ring after a long chunk: each slot takes the newest of what it held and the chunk's first ``count`` tokens."""
+    size, tokens = old.keys.shape[2], keys.shape[2]
+    token = slot_positions(start + count, size) - start[:, None]  # [row, slot]: negative keeps the old position
+    is_new = (token >= 0)[:, None, :, None]
+    index = jnp.clip(token, 0, tokens - 1)[:, None, :, None]
+
+    def merge(cache: jax.Array, new: jax.Array) -> jax.Array:
+        return jnp.where(is_new, jnp.take_along_axis(new.astype(cache.dtype), index, axis=2), cache)
+
+    return LayerKV(merge(old.keys, keys), merge(old.values, values))

@@ -1,0 +1,32 @@
+"""Products with weights, in the form that the recipe chose."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.recipes.recipe import Form, Plan
+
+
+def linear(x: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
+    """``x @ weight`` for activations ``[..., in]`` and a logical ``(out, in)`` matrix; float32 ``[..., out]``.
+
+    Products are taken in the weight's dtype and summed in float32.
+    """
+    rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
+    count = rows.shape[0]
+    form = plan.one_row if count == 1 else plan.few_rows if count <= Plan.FEW_ROWS else Form.DOT
+    if form is Form.EACH_ROW and count > 1:
+        out = jnp.concatenate([_product(rows[i : i + 1], weight, plan) for i in range(count)])
+    elif form is Form.PAD_ROWS and count == 1:
+        out = _product(jnp.concatenate([rows, rows]), weight, plan)[:1]
+    else:
+        out = _product(rows, weight, plan)
+    return out.reshape(*x.shape[:-1], out.shape[-1])
+
+
+def _product(rows: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
+    # Float32 weights mean that the caller wants float32 results, also where hardware would round first.
+    precision = jax.lax.Precision.HIGHEST if weight.dtype == jnp.float32 else jax.lax.Precision.DEFAULT
+    subscripts = "mi,oi->mo" if plan.out_first else "mi,io->mo"
+    return jnp.einsum(subscripts, rows, weight, precision=precision, preferred_element_type=jnp.float32)
