@@ -42,9 +42,11 @@ def load(
         source: a folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. A
             string that names a folder means the folder.
         dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default.
+            Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
         token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
-        recipe: how matrices lie in memory and are multiplied. By default the fastest on this machine.
+        recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
+            on this machine.
         device: where the weights go. By default the first one of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
 
@@ -57,10 +59,12 @@ def load(
     """
     if dtype is not None and dtype not in ITEM_BYTES:
         raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    if recipe is not None and dtype not in {None, recipe.dtype}:
+        raise InputError(f"dtype={dtype!r} was asked for, with a recipe for {recipe.dtype}. Leave one of them out.")
     folder, name = _find(source, revision=revision, token=token, progress=progress)
     config, tensors, naming = open_folder(folder)
     with tensors:
-        dtype = dtype or own_dtype(tensors, naming, config)
+        dtype = recipe.dtype if recipe is not None else dtype or own_dtype(tensors, naming, config)
         # What is small and can be wrong comes before what is large.
         tokenizer = load_tokenizer(folder)
         generation_defaults = _generation_defaults(folder)

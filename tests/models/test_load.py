@@ -27,7 +27,7 @@ from langchain_gemma_jax.models import load as load_module
 from langchain_gemma_jax.models.abstract import abstract, total_bytes, walk
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import leaves
-from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 
 CONFIG = {
     "model_type": "gemma",
@@ -147,10 +147,11 @@ class TestAFolder:
             assert model.recipe == choose_recipe(dtype)
 
     def test_the_recipe_and_the_device_are_the_callers(self, folder):
-        recipe, device = choose_recipe("bfloat16"), jax.local_devices()[0]
+        recipe, device = Recipe("bfloat16"), jax.local_devices()[0]
         with load(folder, recipe=recipe, device=device) as model:
             assert model.recipe is recipe
-            assert {device} == model.params["embed"].devices()
+            assert model.params["embed"].dtype == "bfloat16"
+            assert model.params["embed"].devices() == {device}
 
     def test_no_generation_defaults(self, folder):
         (folder / "generation_config.json").unlink()
@@ -185,6 +186,10 @@ class TestNothingIsLoadedWhen:
     def test_the_dtype_is_not_possible(self, folder, dtype):
         with pytest.raises(InputError, match=rf"expected one of float32, bfloat16, float16 or None, found '{dtype}'"):
             load(folder, dtype=dtype)
+
+    def test_the_recipe_is_for_another_dtype(self, folder):
+        with pytest.raises(InputError, match=r"dtype='float32' was asked for, with a recipe for bfloat16"):
+            load(folder, dtype="float32", recipe=Recipe("bfloat16"))
 
     def test_a_revision_of_a_folder(self, folder):
         with pytest.raises(InputError, match=r"revision='main' is for models on the Hub"):
