@@ -29,6 +29,7 @@ from gemma import gm
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from langchain_gemma_jax.models.checkpoint.gemma_config import read_architecture
+from langchain_gemma_jax.models.config import ModelConfig
 
 PROMPT, CONTINUATION, VOCABULARY = 40, 16, 96
 
@@ -103,17 +104,25 @@ def _half_shared(kind: type) -> object:
     return dataclasses.replace(kind.config.kv_cache_sharing_config, frac_shared_layers=0.5)
 
 
-def random_tree(shapes: Mapping[str, object], random: np.random.Generator, *, unit_norms: bool) -> dict[str, object]:
-    """Weights that keep activations near 1, and norms and scales that are not all the same."""
+def random_tree(
+    shapes: Mapping[str, object], random: np.random.Generator, config: ModelConfig, path: tuple[str, ...] = ()
+) -> dict[str, object]:
+    """Weights that keep activations, and the logits of attention, near 1, and no two norm scales the same."""
     tree = {}
     for name, value in sorted(shapes.items()):
         if isinstance(value, Mapping):
-            tree[name] = random_tree(value, random, unit_norms=unit_norms)
+            tree[name] = random_tree(value, random, config, (*path, name))
         elif len(value.shape) == 1:
-            centre = 1.0 if unit_norms or name != "scale" else 0.0
+            centre = 1.0 - config.norm_offset if name == "scale" else 1.0
             tree[name] = (centre + 0.2 * random.normal(size=value.shape)).astype(np.float32)
         else:
-            tree[name] = (random.normal(size=value.shape) * 48**-0.5).astype(np.float32)
+            tree[name] = (random.normal(size=value.shape) * config.width**-0.5).astype(np.float32)
+    if path[-1:] == ("query_norm",):  # Gemma 4 has no other scale in attention
+        tree["scale"] *= np.float32(tree["scale"].size ** -0.5)
+    if config.moe and path[-1:] == ("pre_ffw_norm",):
+        # Up to 4.0.1 the library's router reads the experts' normed input, later versions the residual as Hugging
+        # Face's does. A norm with one scale for all, which the router's own norm takes away, is the same to both.
+        tree["scale"] = np.full_like(tree["scale"], 1.3)
     return tree
 
 
@@ -145,7 +154,7 @@ def dump(name: str, model: object, seeds: int, folder: Path) -> None:
     run = forward(model)
     for seed in range(seeds):
         random = np.random.default_rng([seed, *name.encode()])
-        tree = random_tree(shapes, random, unit_norms=config.norm_offset == 0)
+        tree = random_tree(shapes, random, config)
         tokens = np.zeros((1, length), np.int32)
         tokens[0, :PROMPT] = random.integers(3, VOCABULARY, PROMPT)
         for end in range(PROMPT, length):
