@@ -25,6 +25,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models import hub
 from langchain_gemma_jax.models import load as load_module
 from langchain_gemma_jax.models.abstract import abstract, total_bytes, walk
+from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -152,6 +153,13 @@ class TestAFolder:
             assert model.recipe is recipe
             assert model.params["embed"].dtype == "bfloat16"
             assert model.params["embed"].devices() == {device}
+
+    def test_the_files_are_closed(self, folder, monkeypatch):
+        closed = []
+        close = SafetensorsSource.close
+        monkeypatch.setattr(SafetensorsSource, "close", lambda self: (closed.append(self.location), close(self)))
+        load(folder).close()
+        assert closed == [str(folder)]
 
     def test_no_generation_defaults(self, folder):
         (folder / "generation_config.json").unlink()

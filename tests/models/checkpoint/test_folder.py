@@ -21,6 +21,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.abstract import Layout, abstract, walk
+from langchain_gemma_jax.models.checkpoint import orbax
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.model import leaves
@@ -67,6 +68,37 @@ def test_shards(tmp_path):
     _, source, _ = open_folder(tmp_path)
     with source:
         assert sorted(source.names()) == names
+
+
+class TestOrbax:
+    """What open_orbax makes of it is tested with it; here, when it is asked, and for what."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        calls = []
+        monkeypatch.setattr(orbax, "open_orbax", lambda *args: calls.append(args) or ("config", "source", "naming"))
+        return calls
+
+    @pytest.mark.parametrize("inner", [".", "gemma3-1b-it"])
+    def test_the_folder_or_one_in_it(self, tmp_path, asked, inner):
+        (tmp_path / inner).mkdir(exist_ok=True)
+        (tmp_path / inner / "_METADATA").write_text("{}")
+        (tmp_path / "optimizer.pkl").touch()
+        assert open_folder(tmp_path) == ("config", "source", "naming")
+        assert asked == [(tmp_path / inner, None)]
+
+    def test_a_config_json_beside_it_says_what_it_is(self, tmp_path, asked):
+        write(tmp_path)
+        (tmp_path / "model.safetensors").unlink()
+        (tmp_path / "_METADATA").write_text("{}")
+        open_folder(tmp_path)
+        assert asked[0][1].generation == "gemma3"
+
+    def test_safetensors_come_first(self, tmp_path, asked):
+        write(tmp_path)
+        (tmp_path / "_METADATA").write_text("{}")
+        open_folder(tmp_path)[1].close()
+        assert asked == []
 
 
 class TestWhatIsNotAModel:
