@@ -9,6 +9,7 @@ import ast
 import statistics
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ NEVER_CALLED = {"eval", "exec", "__import__"}
 NEVER_PASSED = {"trust_remote_code", "allow_pickle"}
 
 
+@cache
 def modules() -> dict[str, str]:
     """Every module of the package and its source, by the name below ``langchain_gemma_jax``."""
     return {
