@@ -25,7 +25,7 @@ _CHUNK_BYTES = 8 << 20  # converted at a time; mapped pages are given back after
 _TRANSPOSED_ROWS = 16  # measured: 5 times faster than all rows at once, which misses the cache on every element
 
 
-def place(  # noqa: PLR0917  what is read, what it is called, what it becomes, where it goes
+def place(
     source: TensorSource,
     naming: Naming,
     config: ModelConfig,
