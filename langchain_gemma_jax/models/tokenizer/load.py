@@ -1,0 +1,80 @@
+"""Finds a model's tokenizer and reads it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+from langchain_gemma_jax.errors import TokenizerError
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.strict_json import read_object, short
+from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
+from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
+from langchain_gemma_jax.models.tokenizer.vocabulary import Ends
+
+MAX_BYTES = 1 << 28  # eight times Gemma's; the libraries want a whole file in memory
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of the model in ``folder``.
+
+    It is the folder's ``tokenizer.json``, or else its ``tokenizer.model`` (any one ``*.model``), or else
+    that of the folder around it, which is where Google's Orbax downloads have it.
+
+    Raises:
+        TokenizerError: there is none, or it cannot be used.
+    """
+    around = folder.resolve().parent  # of the folder itself, not of a link to it; "." has no other
+    with only_tokenizer_errors(folder, "a folder with a tokenizer.json or a tokenizer.model"):
+        if os.path.lexists(folder / "tokenizer.json"):
+            from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
+
+            return HfJsonTokenizer(folder / "tokenizer.json", _read(folder, "tokenizer.json"), _ends(folder))
+        for place in (folder, around):
+            if (name := _sentencepiece_name(place)) is not None:
+                from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
+
+                return SentencePieceTokenizer(place / name, _read(place, name))
+    raise TokenizerError(
+        folder,
+        "a tokenizer.json or a tokenizer.model",
+        "neither, and no tokenizer.model in the folder around it" if folder.is_dir() else "no such folder",
+        "Both come with the model; copy one of them next to the weights.",
+    )
+
+
+def _sentencepiece_name(folder: Path) -> str | None:
+    if os.path.lexists(folder / "tokenizer.model"):
+        return "tokenizer.model"
+    names = sorted(path.name for path in folder.glob("*.model"))
+    if len(names) > 1:
+        found = f"{len(names)} files that it could be: {short(names)}"
+        raise TokenizerError(folder, "one SentencePiece model", found, "Rename the right one to tokenizer.model.")
+    return names[0] if names else None
+
+
+def _read(folder: Path, name: str) -> bytes:
+    path = real_file(folder, name)
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise TokenizerError(folder / name, f"at most {MAX_BYTES:,} bytes", f"{size:,} bytes")
+    return path.read_bytes()
+
+
+def _ends(folder: Path) -> Ends:
+    """The names for begin, end and padding in ``tokenizer_config.json``, if there is one and it has them."""
+    shown = folder / "tokenizer_config.json"
+    if not os.path.lexists(shown):
+        return Ends()
+    config = read_object(real_file(folder, shown.name), shown)
+    named = {}
+    for end in fields(Ends):
+        value = config.get(f"{end.name}_token")
+        if isinstance(value, dict):  # as older files write it, with how to match it
+            value = value.get("content")
+        if value is not None and not isinstance(value, str):
+            raise TokenizerError(shown, f"a string as {end.name}_token", short(value))
+        if value:
+            named[end.name] = value
+    return Ends(**named)

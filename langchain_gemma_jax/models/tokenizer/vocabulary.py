@@ -1,0 +1,82 @@
+"""What each token of a vocabulary stands for, whichever file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from langchain_gemma_jax.errors import TokenizerError
+from langchain_gemma_jax.models.tokenizer.control import TURN_ENDS
+
+MAX_TOKENS = 1 << 22  # sixteen times Gemma's: a number beyond it is a damaged file, and tables are made of this size
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The control tokens for the begin of a text, its end, and padding. Gemma's names, unless a file has others."""
+
+    bos: str = "<bos>"
+    eos: str = "<eos>"
+    pad: str = "<pad>"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A vocabulary's facts. Make one with ``Vocabulary.of``, which checks them."""
+
+    pieces: Sequence[bytes]  # by id; empty for control tokens
+    control_tokens: Mapping[str, int]
+    byte_ids: Sequence[int]  # the token that stands for each single byte
+    bos_id: int
+    eos_ids: tuple[int, ...]
+    pad_id: int
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        pieces: Mapping[int, bytes],
+        control_tokens: Mapping[str, int],
+        ends: Ends = Ends(),
+    ) -> Vocabulary:
+        """The vocabulary with these pieces (id to bytes) and control tokens (string to id).
+
+        Raises:
+            TokenizerError: it cannot spell every text, or does not say how a text begins and ends. ``path`` is named.
+        """
+        controls = set(control_tokens.values())
+        size = 1 + max([*pieces, *controls], default=-1)
+        if size > MAX_TOKENS:
+            raise TokenizerError(path, f"token ids below {MAX_TOKENS:,}", f"the id {size - 1:,}")
+        table = [b""] * size
+        for token_id, piece in pieces.items():
+            if token_id not in controls:
+                table[token_id] = piece
+        # Of two the later one: characters follow the bare bytes, and a model knows them better.
+        byte_ids = {piece[0]: token_id for token_id, piece in enumerate(table) if len(piece) == 1}
+        missing = sorted(set(range(256)) - byte_ids.keys())
+        if missing:
+            raise TokenizerError(
+                path,
+                "a vocabulary that can spell any text: a token for each of the 256 bytes",
+                f"none for {len(missing)} of them, the first 0x{missing[0]:02X}",
+                "Gemma's have the pieces <0x00> to <0xFF>, and `byte_fallback` on.",
+            )
+        if ends.bos not in control_tokens or ends.eos not in control_tokens:
+            raise TokenizerError(
+                path,
+                f"control tokens for the begin and the end of a text, {ends.bos} and {ends.eos}",
+                f"{len(control_tokens)} control tokens, not both of these among them",
+            )
+        eos_names = dict.fromkeys((ends.eos, "<eos>", *TURN_ENDS))
+        eos_ids = tuple(control_tokens[name] for name in eos_names if name in control_tokens)
+        return cls(
+            pieces=tuple(table),
+            control_tokens=MappingProxyType(dict(sorted(control_tokens.items(), key=lambda item: item[1]))),
+            byte_ids=tuple(byte_ids[byte] for byte in range(256)),
+            bos_id=control_tokens[ends.bos],
+            eos_ids=eos_ids,
+            pad_id=control_tokens.get(ends.pad, eos_ids[0]),
+        )

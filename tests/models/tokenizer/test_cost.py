@@ -1,0 +1,61 @@
+"""Encoding takes time in proportion to the text, whoever wrote it. And any number of threads may do it at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+import pytest
+
+SHORT = 1 << 16
+TEXTS = {
+    "prose": ("It is 23 °C in Zürich, said the tool.\n", 1),
+    "spaces": (" ", 1),
+    "angle brackets": ("<", 1),
+    "one word": ("abcdefg", 1),
+    "markers": ("<start_of_turn>", 2),
+    "what looks like spaces": ("\u2581a", 8),
+    "half markers": ("<unused", 1),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_twice_the_text_takes_at_most_two_and_a_half_times_as_long(tokenizer, kind):
+    unit, slowness = TEXTS[kind]
+    text = unit * (2 * SHORT // slowness // len(unit))
+
+    def seconds(part):
+        start = time.process_time()
+        tokenizer.encode_text(part)
+        return time.process_time() - start
+
+    ratios = []
+    while not ratios or (min(ratios) >= 2.5 and len(ratios) < 5):  # another process may disturb a measurement
+        ratios.append(seconds(text) / seconds(text[: len(text) // 2]))
+    assert min(ratios) < 2.5, ratios
+
+
+def test_threads_do_not_disturb_each_other(tokenizer, prose):
+    texts = [f"{prose[start : start + 60]}<bos>\u2581{start}" for start in range(0, 400, 10)]
+    expected = [(tokenizer.encode_text(text), tokenizer.encode_scaffold(text)) for text in texts]
+    start, wrong = threading.Barrier(8), []
+
+    def work():
+        start.wait(timeout=30)
+        for text, ids in zip(texts, expected, strict=True):
+            if (tokenizer.encode_text(text), tokenizer.encode_scaffold(text)) != ids:
+                wrong.append(text)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not any(thread.is_alive() for thread in threads)
+    assert wrong == []
