@@ -55,6 +55,8 @@ class Fault:
     where: str
     times: int  # how often it still happens
     status: int | None = None  # answer with this error
+    message: str = "as the test wants it"  # and say this
+    without: str | None = None  # leave this header out
     cut_after: int | None = None  # close the connection after so many bytes of the body
     silent: bool = False  # do not answer at all
     body: bytes | None = None  # answer with this in place of the file, and with its length
@@ -164,10 +166,10 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and fault.action:
             fault.action()
         if fault and fault.silent:
-            self.hub.stopped.wait(20)
+            self.hub.stopped.wait()
             self.close_connection = True
         elif fault and fault.status:
-            self.refuse(fault.status, "", "as the test wants it")
+            self.refuse(fault.status, "", fault.message)
         elif match := TREE.fullmatch(path):
             self.with_commit(match, token, self.send_tree)
         elif match := API.fullmatch(path):
@@ -224,6 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and fault.body is not None:
             data = fault.body
         headers["X-Linked-Size"] = str(len(data))
+        if fault and fault.without:
+            del headers[fault.without]
         status = 200
         if wanted := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
             first = int(wanted[1])

@@ -331,7 +331,7 @@ def test_a_commit_that_came_file_by_file_is_looked_at_once_more(hub):
     from huggingface_hub import hf_hub_download
 
     commit = hub.add("org/model", FILES)
-    for name in ("config.json", "model.safetensors"):
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
         hf_hub_download("org/model", name, revision=commit, endpoint=hub.url, cache_dir=os.environ["HF_HUB_CACHE"])
     assert held(download("org/model", revision=commit)) == FILES
 
@@ -455,8 +455,10 @@ def no_network(request, hub, pauses, monkeypatch):
 def test_without_network_or_copy_the_message_says_what_to_do(hub, no_network):
     hub.add("org/model", FILES, tokens=(TOKEN,))
     no_network()
+    began = time.monotonic()
     with pytest.raises(OfflineError, match=r"org/model cannot be fetched: http://127.*pass their folder") as caught:
         download("org/model", token=TOKEN)
+    assert time.monotonic() - began < 10
     assert hub.url in str(caught.value)
     assert "Canary" not in str(caught.value)
 
@@ -539,6 +541,30 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_the_hub(hub):
         download("org/model")
 
 
+def test_a_model_that_was_disabled_is_said_to_be_so(hub):
+    hub.add("org/model", FILES)
+    hub.fail("/api/", status=403, message="Access to this resource is disabled.")
+    with pytest.raises(ModelNotOnHubError, match="org/model was disabled"):
+        download("org/model")
+
+
+def test_a_mirror_that_leaves_out_what_is_needed_is_blamed(hub):
+    hub.add("org/model", FILES)
+    hub.fail("HEAD /org/model/resolve/", times=99, without="X-Repo-Commit")
+    with pytest.raises(HubError, match=rf"{hub.url} does not answer as a Hub does. Check HF_ENDPOINT"):
+        download("org/model")
+
+
+def test_an_offline_switch_that_was_on_at_import_is_named(hub, monkeypatch):
+    from huggingface_hub import constants
+
+    hub.add("org/model", FILES)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(OfflineError, match="HF_HUB_OFFLINE was set when huggingface_hub was imported"):
+        download("org/model")
+    assert hub.requests() == []
+
+
 def test_a_hub_that_falls_silent_after_the_list_is_no_network(hub, pauses):
     hub.add("org/model", FILES)
     hub.fail("/tree/", times=9, status=503)
@@ -596,8 +622,10 @@ def test_a_file_of_another_size_is_not_taken_for_the_file(hub, tmp_path, body, l
     if liar == "the announcement too":
         hub.fail(file_request("HEAD", commit), body=body)
     hub.fail(file_request("GET", commit), body=body)
-    with pytest.raises(CorruptCheckpointError, match=rf"expected .*the Hub announced.*{len(body)}"):
+    with pytest.raises(CorruptCheckpointError, match=rf"expected .*the Hub announced.*{len(body)}") as e:
         download("org/model")
+    assert "\n" not in str(e.value)
+    assert ".." not in str(e.value)
     assert len(blobs(tmp_path)) == len(FILES) - 1
     hub.faults.clear()
     assert held(download("org/model")) == FILES
