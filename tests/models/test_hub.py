@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,7 +36,10 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models import hub as hub_module
 from langchain_gemma_jax.models.hub import download
 from langchain_gemma_jax.models.hub_request import make_request
+from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.recipes import Recipe
 from tests.hub_server import HubServer
+from tests.tiny_gemma import tiny_gemma, tiny_tensors
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "hf_CanaryThatMustNeverBeShown"
@@ -770,3 +775,46 @@ def test_importing_does_not_import_huggingface_hub():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
     assert result.stdout == "set()\n"
+
+
+# And all of it together.
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_model_loads_by_its_id(hub, shards):
+    hub.add("org/tiny", tiny_gemma(shards=shards))
+    stored = {name.removesuffix(".weight"): tensor for name, tensor in tiny_tensors().items()}
+    with load("org/tiny", recipe=Recipe(dtype="float32"), progress=False) as model:
+        params = jax.tree.map(np.asarray, model.params)
+        assert model.tokenizer.decode(model.tokenizer.encode_text("HELLO hub")) == "HELLO hub"
+    assert model.name == "org/tiny"
+    assert model.config.generation == "gemma3"
+    assert model.generation_defaults["top_k"] == 64
+    np.testing.assert_array_equal(params["embed"], stored["model.embed_tokens"])
+    np.testing.assert_array_equal(params["final_norm"], 1 + stored["model.norm"])
+    assert len(params["layers"]) == 3
+    for index, layer in enumerate(params["layers"]):
+        for ours, theirs in {
+            "qkv": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+            "attn_out": ["self_attn.o_proj"],
+            "gate_up": ["mlp.gate_proj", "mlp.up_proj"],
+            "down": ["mlp.down_proj"],
+        }.items():
+            rows = np.concatenate([stored[f"model.layers.{index}.{name}"] for name in theirs])
+            np.testing.assert_array_equal(layer[ours], rows)
+        np.testing.assert_array_equal(layer["attn_norm"], 1 + stored[f"model.layers.{index}.input_layernorm"])
+
+
+def test_the_python_on_the_page_about_the_hub_runs(hub, monkeypatch, tmp_path, capsys):
+    blocks = re.findall(r"^```text\n(.*?)^```$", (ROOT / "docs" / "hub.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 6
+    hub.add("google/gemma-3-1b-it", tiny_gemma(shards=2), gated=True, tokens=(TOKEN,))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    names = {"my_token": TOKEN}
+    for block in blocks:
+        exec(block, names)  # in one namespace, from top to bottom, as a reader would
+    said = capsys.readouterr().out
+    assert "model.safetensors.index.json" in said
+    assert "ModelNotOnHubError: There is no model 'google/gemma-3-1b-lt'" in said
+    assert names["model"].name == "my-gemma"
