@@ -8,7 +8,7 @@ memory is the ``Layout``, which the matmul recipe chooses.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -83,8 +83,7 @@ def _vector(size: int) -> ArraySpec:
     return ArraySpec((size,), "float32")
 
 
-def _layer(config: ModelConfig, layer: LayerConfig, matrix: object) -> dict[str, ArraySpec]:
-    assert callable(matrix)
+def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArraySpec]) -> dict[str, ArraySpec]:
     width, q_width, kv_width = config.width, config.heads * layer.head_dim, layer.kv_heads * layer.head_dim
     # The projections of one input are one matrix: rows for q, then k, then v, as far as the layer has them.
     kv_rows = 0 if not layer.owns_kv else kv_width if layer.k_eq_v else 2 * kv_width

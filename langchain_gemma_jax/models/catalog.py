@@ -86,7 +86,7 @@ _PUBLISHED: Mapping[str, Raw] = {
     "gemma-3-4b": _gemma3(_sizes(34, 2560, 10240, 8, 4)),
     "gemma-3-12b": _gemma3(_sizes(48, 3840, 15360, 16, 8)),
     "gemma-3-27b": _gemma3(_sizes(62, 5376, 21504, 32, 16, 128), scale=168),
-    "functiongemma-270m": _gemma3_small(_sizes(18, 640, 2048, 4, 1)) | {"eos_token_id": [1, 106, 50]},
+    "functiongemma-270m": _gemma3_small(_sizes(18, 640, 2048, 4, 1)),
     "gemma-4-e2b": _gemma4(
         _sizes(35, 1536, 6144, 8, 1),
         layer_types=_every(5, 35),
@@ -94,9 +94,7 @@ _PUBLISHED: Mapping[str, Raw] = {
         num_kv_shared_layers=20,
         use_double_wide_mlp=True,
     ),
-    "gemma-4-e4b": _gemma4(
-        _sizes(42, 2560, 10240, 8, 2), hidden_size_per_layer_input=256, num_kv_shared_layers=18
-    ),
+    "gemma-4-e4b": _gemma4(_sizes(42, 2560, 10240, 8, 2), hidden_size_per_layer_input=256, num_kv_shared_layers=18),
     "gemma-4-31b": _gemma4(_sizes(60, 5376, 21504, 32, 16), num_global_key_value_heads=4, **_LARGE),
     "gemma-4-26b-a4b": _gemma4(
         _sizes(30, 2816, 2112, 16, 8),
@@ -119,8 +117,8 @@ def known() -> Mapping[str, ModelConfig]:
 def published(name: str) -> ModelConfig:
     """One published size.
 
-        >>> published("gemma-3-270m").width
-        640
+    >>> published("gemma-3-270m").width
+    640
     """
     try:
         return known()[name]

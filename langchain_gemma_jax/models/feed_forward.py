@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.config import MoeConfig, ModelConfig
+from langchain_gemma_jax.models.config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -82,4 +82,5 @@ def _experts(
         answer = linear(h, weights["experts_down"][expert], recipe.layers)
         return out.at[token[pair]].add(jnp.where(inside, weight[pair], 0.0)[:, None] * answer)
 
-    return jax.lax.fori_loop(0, first_tile[-1], one_tile, jnp.zeros(x.shape, jnp.float32))
+    answers: jax.Array = jax.lax.fori_loop(0, first_tile[-1], one_tile, jnp.zeros(x.shape, jnp.float32))
+    return answers

@@ -47,7 +47,7 @@ def forward(
     ``start + tokens.shape[1]`` must not pass the capacity of the cache.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    x = _embed(_array(params, "embed"), tokens, recipe.embed.out_first) * _embed_scale(config, recipe)
+    x = _embed(_array(params, "embed"), tokens, recipe) * _embed_scale(config, recipe)
     signals = _per_layer_signals(params, config, recipe, tokens, x)
     turns = _Rotations(positions)
     layers = cast("Sequence[Mapping[str, jax.Array]]", params["layers"])
@@ -56,7 +56,8 @@ def forward(
 
     for index, (layer, weights) in enumerate(zip(config.layers, layers, strict=True)):
         if index == first_without_kv and keep is not None:
-            x, signals, positions = _only(keep, x), _only(keep, signals), _only(keep, positions)
+            x, positions = _only(keep, x), _only(keep, positions)
+            signals = None if signals is None else _only(keep, signals)
             turns, keep = _Rotations(positions), None
         h = rms_norm(x, weights["attn_norm"], config.norm_eps)
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
@@ -89,8 +90,8 @@ def _array(params: Params, name: str) -> jax.Array:
     return cast("jax.Array", params[name])
 
 
-def _embed(table: jax.Array, tokens: jax.Array, out_first: bool) -> jax.Array:
-    if out_first:
+def _embed(table: jax.Array, tokens: jax.Array, recipe: Recipe) -> jax.Array:
+    if recipe.embed.out_first:
         return table[tokens].astype(jnp.float32)
     return jnp.moveaxis(table[:, tokens], 0, -1).astype(jnp.float32)
 
@@ -117,17 +118,15 @@ def _per_layer_signals(
     identity = _array(params, "ple_embed")[known].astype(jnp.float32).reshape(shape) * scale
     context = linear(x, _array(params, "ple_in"), recipe.layers).reshape(shape) * config.width**-0.5
     context = rms_norm(context, _array(params, "ple_in_norm"), config.norm_eps)
-    return (context + identity) * 2.0**-0.5
+    return jnp.multiply(context + identity, 2.0**-0.5)
 
 
 def _post_norm(h: jax.Array, weights: Mapping[str, jax.Array], name: str, config: ModelConfig) -> jax.Array:
     return rms_norm(h, weights[name], config.norm_eps) if config.post_norms else h
 
 
-def _only(keep: jax.Array, x: jax.Array | None) -> jax.Array | None:
+def _only(keep: jax.Array, x: jax.Array) -> jax.Array:
     """One token a row of ``[row, token, ...]``, the token axis kept."""
-    if x is None:
-        return None
     return jnp.take_along_axis(x, keep.reshape(-1, *(1,) * (x.ndim - 1)), axis=1)
 
 

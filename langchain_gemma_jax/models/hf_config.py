@@ -14,7 +14,7 @@ from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
 
 Raw: TypeAlias = Mapping[str, object]
-T = TypeVar("T", int, float, bool, str)
+T = TypeVar("T", bound="int | float | bool | str")
 
 LOCAL, GLOBAL = "sliding_attention", "full_attention"
 LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0
@@ -33,15 +33,15 @@ def config_from_hf(raw: Raw, location: str) -> ModelConfig:
             f"{location}: expected plain weights, found a quantization_config. Use the unquantised checkpoint."
         )
     model_type = raw.get("model_type")
-    text = raw.get("text_config")
-    if isinstance(text, Mapping) and model_type in _MULTIMODAL:
-        text = cast("Raw", text)
+    if not isinstance(model_type, str):
+        raise ConfigError(f"{location}: expected a model_type, found {model_type!r}.")
+    if model_type in _MULTIMODAL:
+        # Without a text_config every field of the text tower has its default.
+        text = _Fields(raw, {}, location).table("text_config")
         return _READERS[_MULTIMODAL[model_type]](_Fields(text, outer=raw, location=f"{location} (text_config)"))
-    if model_type in _MULTIMODAL:  # every text field at its default
-        return _READERS[_MULTIMODAL[model_type]](_Fields({}, outer=raw, location=location))
-    if isinstance(model_type, str) and model_type in _READERS:
+    if model_type in _READERS:
         return _READERS[model_type](_Fields(raw, outer={}, location=location))
-    if isinstance(model_type, str) and model_type.startswith("gemma3n"):
+    if model_type.startswith("gemma3n"):
         raise UnsupportedModelError(
             f"{location}: Gemma 3n is not supported (its AltUp and Laurel blocks are not implemented). "
             "Use a Gemma 4 E2B or E4B checkpoint: the same sizes, one generation later."
@@ -66,7 +66,7 @@ class _Fields:
             return cast("T", float(value))
         if type(value) is not wanted:
             raise ConfigError(f"{self.location}: expected {name} to be {wanted.__name__}, found {value!r}.")
-        return cast("T", value)
+        return value
 
     def size(self, name: str, default: int) -> int:
         """Like ``get``, for counts and widths: at least 1."""
@@ -344,9 +344,11 @@ def _two_ropes(f: _Fields, *, proportional_by_default: bool = False) -> dict[str
     parameters = f.table("rope_parameters")
     if proportional_by_default and not parameters:
         everywhere |= {"rope_type": "proportional", "partial_rotary_factor": 0.25}
-    for kind, merged in ((LOCAL, local), (GLOBAL, everywhere)):
-        merged |= _Fields(parameters, {}, f.location).table(kind)
-    return {LOCAL: _rope(local, f.location), GLOBAL: _rope(everywhere, f.location)}
+    newer = _Fields(parameters, {}, f.location)
+    return {
+        LOCAL: _rope({**local, **newer.table(LOCAL)}, f.location),
+        GLOBAL: _rope({**everywhere, **newer.table(GLOBAL)}, f.location),
+    }
 
 
 def _rope(parameters: Raw, location: str) -> Rope:
@@ -385,7 +387,7 @@ _READERS: Mapping[str, Callable[[_Fields], ModelConfig]] = {
     "gemma4_text": _gemma4,
     "gemma4_unified_text": _gemma4_unified,
 }
-_MULTIMODAL: Mapping[object, str] = {
+_MULTIMODAL: Mapping[str, str] = {
     "gemma3": "gemma3_text",
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",

@@ -40,7 +40,9 @@ def slots(layer: LayerConfig, capacity: int) -> int:
     return capacity if layer.window is None else min(capacity, layer.window + STEP_SLACK)
 
 
-def abstract_cache(config: ModelConfig, rows: int, capacity: int, dtype: str) -> tuple[jax.ShapeDtypeStruct | None, ...]:
+def abstract_cache(
+    config: ModelConfig, rows: int, capacity: int, dtype: str
+) -> tuple[jax.ShapeDtypeStruct | None, ...]:
     """The shape of each layer's ``keys`` (and of its ``values``): the source for allocation and the ledger."""
     return tuple(
         jax.ShapeDtypeStruct((rows, layer.kv_heads, slots(layer, capacity), layer.head_dim), jnp.dtype(dtype))
@@ -94,7 +96,7 @@ def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Arra
 
 
 def rewrite_ring(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array) -> LayerKV:
-    """The ring after a long chunk: each slot takes the newest of what it held and the chunk's first ``count`` tokens."""
+    """The ring after a long chunk: each slot takes the newer of what it held and the chunk's ``count`` tokens."""
     size, tokens = old.keys.shape[2], keys.shape[2]
     token = slot_positions(start + count, size) - start[:, None]  # [row, slot]: negative keeps the old position
     is_new = (token >= 0)[:, None, :, None]

@@ -1,5 +1,6 @@
 """Matmul recipes: how weights lie in memory and are multiplied, chosen by measurement."""
 
+from langchain_gemma_jax.models.recipes.choose import choose_recipe
 from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
 
-__all__ = ["Form", "Plan", "Recipe"]
+__all__ = ["Form", "Plan", "Recipe", "choose_recipe"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from langchain_gemma_jax.models.abstract import Layout
 
 
-class Form(str, Enum):
+class Form(StrEnum):
     """One way to compute ``x @ w`` for a few rows of ``x``. All give the same numbers up to rounding."""
 
     DOT = "dot"  # one product, as written

@@ -1,0 +1,1 @@
+"""Gemma itself: configuration, forward pass, matmul recipes, tokenizers, checkpoint readers."""

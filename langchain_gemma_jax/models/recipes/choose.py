@@ -1,0 +1,41 @@
+"""Which recipe to use: the one given, else the remembered, else the measured, else the safe one."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+
+from langchain_gemma_jax.models.recipes.probe import probe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.recipes.store import recall, remember
+
+_lock = threading.Lock()
+_chosen: dict[tuple[str, str], Recipe] = {}
+
+
+def choose_recipe(dtype: str) -> Recipe:
+    """The recipe for weights of ``dtype`` on this machine.
+
+    The first call on a machine measures (under a second) and remembers the result in the package's
+    cache folder; deleting the file measures again. A measurement that ran out of time is used as far
+    as it came, and the next process measures again. To decide yourself, pass a ``Recipe``:
+
+        load_model("google/gemma-3-1b-it", recipe=Recipe("bfloat16", layers=Plan(one_row=Form.PAD_ROWS)))
+    """
+    backend = jax.default_backend()
+    with _lock:
+        if (backend, dtype) not in _chosen:
+            _chosen[backend, dtype] = _choose(backend, dtype)
+        return _chosen[backend, dtype]
+
+
+def _choose(backend: str, dtype: str) -> Recipe:
+    if backend != "cpu":  # no cliffs between these forms are known on GPU and TPU
+        return Recipe(dtype)
+    if (known := recall(dtype)) is not None:
+        return known
+    measured, complete = probe(dtype)
+    if complete:
+        remember(measured)
+    return measured

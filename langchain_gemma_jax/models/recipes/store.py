@@ -1,0 +1,83 @@
+"""Recipes remembered on disk: one small JSON file a machine, JAX release and dtype.
+
+A file that cannot be read, or does not say what it should, counts as absent: the probe writes it
+anew. A folder that cannot be written costs a probe a process and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+
+from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
+
+
+def recipe_file(dtype: str) -> Path:
+    """Where this machine's recipe for a dtype is kept."""
+    facts = [jax.__version__, version("jaxlib"), jax.default_backend(), jax.devices()[0].device_kind]
+    facts += [platform.machine(), str(os.cpu_count()), _cpu_features()]
+    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    return cache_dir() / "recipes" / f"{dtype}-{key}.json"
+
+
+def recall(dtype: str) -> Recipe | None:
+    """The remembered recipe, or None."""
+    try:
+        return _from_json(json.loads(recipe_file(dtype).read_bytes()), dtype)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remember(recipe: Recipe) -> None:
+    """Keep a recipe for the processes that come after. Failing to is not an error."""
+    path = recipe_file(recipe.dtype)
+    text = json.dumps({"dtype": recipe.dtype, "layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)})
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # A reader sees the old file or the whole new one, whoever else writes at the same time.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text + "\n")
+            Path(temporary).replace(path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _to_json(plan: Plan) -> dict[str, object]:
+    return {"out_first": plan.out_first, "one_row": plan.one_row.value, "few_rows": plan.few_rows.value}
+
+
+def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
+    if value["dtype"] != dtype:
+        raise ValueError(f"expected a recipe for {dtype}")
+    return Recipe(dtype, _plan(value["layers"]), _plan(value["embed"]), source="disk")
+
+
+def _plan(value: object) -> Plan:
+    if not isinstance(value, dict):
+        raise TypeError("a plan is an object")
+    out_first = value["out_first"]
+    if not isinstance(out_first, bool):
+        raise TypeError("out_first is a bool")
+    return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]))
+
+
+def _cpu_features() -> str:
+    """What the processor can do: the same JAX picks other kernels with other features."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
