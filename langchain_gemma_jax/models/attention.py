@@ -81,9 +81,7 @@ def attend(queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelCo
     dtype = seen.keys.dtype
     grouped = queries.astype(dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim).transpose(0, 2, 3, 1, 4)
     exact = jax.lax.Precision.HIGHEST if dtype == jnp.float32 else jax.lax.Precision.DEFAULT
-    scores = jnp.einsum(
-        "rkgtd,rksd->rkgts", grouped, seen.keys, precision=exact, preferred_element_type=jnp.float32
-    )
+    scores = jnp.einsum("rkgtd,rksd->rkgts", grouped, seen.keys, precision=exact, preferred_element_type=jnp.float32)
     scores = soft_cap(scores, config.attention_softcap)
     at, query_at = seen.positions[:, None, :], positions[:, :, None]
     visible = (at >= 0) & (at <= query_at)
@@ -91,9 +89,7 @@ def attend(queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelCo
         visible &= at > query_at - layer.window
     scores = jnp.where(visible[:, None, None], scores, jnp.finfo(jnp.float32).min)
     shares = jax.nn.softmax(scores, axis=-1).astype(dtype)
-    mixed = jnp.einsum(
-        "rkgts,rksd->rkgtd", shares, seen.values, precision=exact, preferred_element_type=jnp.float32
-    )
+    mixed = jnp.einsum("rkgts,rksd->rkgtd", shares, seen.values, precision=exact, preferred_element_type=jnp.float32)
     # Heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product that
     # follows and then indexes element by element (measured: the output projections cost four times as much).
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
