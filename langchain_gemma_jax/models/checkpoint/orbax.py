@@ -162,9 +162,21 @@ def _open_arrays(folder: Path) -> dict[str, tensorstore.TensorStore]:
         raise CorruptCheckpointError(folder, "arrays", "none", _INCOMPLETE)
     opening = {key: tensorstore.open(spec, open=True, read=True) for key, spec in specs.items()}
     try:
-        return {key: future.result() for key, future in opening.items()}
+        arrays = {key: future.result() for key, future in opening.items()}
     except ValueError as error:
         raise CorruptCheckpointError(folder, "arrays in Zarr", _reason(error), _INCOMPLETE) from error
+    for key, array in arrays.items():
+        _check_chunks(folder, key, array)
+    return arrays
+
+
+def _check_chunks(folder: Path, key: str, array: tensorstore.TensorStore) -> None:
+    """A chunk is allocated whole to read any of it, so none may be larger than its array, whose shape is checked."""
+    for grid in (array.chunk_layout.read_chunk, array.chunk_layout.write_chunk):
+        chunk = [part or 0 for part in grid.shape or ()]
+        if any(part > max(1, whole) for part, whole in zip(chunk, array.shape, strict=False)):
+            found = f"chunks of {chunk}"
+            raise CorruptCheckpointError(folder, f"{key} {list(array.shape)} in chunks of at most that", found)
 
 
 def _array_keys(folder: Path, store: dict[str, object]) -> list[tuple[str, str]]:

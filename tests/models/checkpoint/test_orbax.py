@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,7 +12,9 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
+import sentencepiece
 
+from langchain_gemma_jax import load_model
 from langchain_gemma_jax.errors import (
     CheckpointNotFoundError,
     ConfigError,
@@ -22,6 +25,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models import catalog
 from langchain_gemma_jax.models.checkpoint.orbax import OrbaxSource, find_orbax, open_orbax
+from langchain_gemma_jax.models.recipes import Recipe
 
 # --- The shapes in which one model's tree is found on disk -----------------------------------------------------------
 
@@ -133,6 +137,29 @@ def broken(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "broken")
 
 
+@pytest.fixture(scope="module")
+def tokenizer_model():
+    """A SentencePiece model like Gemma's that knows little but bytes."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the tool answers", "the model reads"] * 20),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=300,
+        byte_fallback=True,
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        normalization_rule_name="identity",
+        hard_vocab_limit=False,
+        pad_id=0,
+        eos_id=1,
+        bos_id=2,
+        unk_id=3,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
 def largest_file(folder):
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != "_METADATA")
     return max(files, key=lambda path: path.stat().st_size)
@@ -212,12 +239,17 @@ print(*sorted({{"orbax", "jax", "flax", "tensorflow"}} & set(sys.modules) - load
 # --- Where a checkpoint is -------------------------------------------------------------------------------------------
 
 
-def test_a_download_with_the_tokenizer_beside_the_checkpoint(saved, tmp_path):
-    shutil.copytree(saved, tmp_path / "gemma3-1b-it")
-    (tmp_path / "tokenizer.model").touch()
+@pytest.fixture
+def download(saved, tmp_path, tokenizer_model):
+    """What comes from Kaggle: a tokenizer, and a checkpoint in a folder beside it."""
+    shutil.copytree(saved, tmp_path / "gemma3-it")
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer_model)
+    return tmp_path
 
-    assert find_orbax(tmp_path) == tmp_path / "gemma3-1b-it"
-    assert find_orbax(tmp_path / "gemma3-1b-it") == tmp_path / "gemma3-1b-it"
+
+def test_a_checkpoint_is_found_in_a_download(download):
+    assert find_orbax(download) == download / "gemma3-it"
+    assert find_orbax(download / "gemma3-it") == download / "gemma3-it"
 
 
 def test_several_checkpoints_in_a_folder_are_an_error_that_names_them(saved, tmp_path):
@@ -238,6 +270,16 @@ def test_a_folder_without_a_checkpoint(name, found, tmp_path):
     assert find_orbax(tmp_path / name) is None
     with pytest.raises(CheckpointNotFoundError, match=rf"manifest\.ocdbt or _METADATA.*found {found}"):
         open_orbax(tmp_path / name)
+
+
+@pytest.mark.parametrize("given", [".", "gemma3-it"])
+def test_a_download_is_loaded_with_the_tokenizer_beside_it(given, download, gemma3, expected, monkeypatch):
+    monkeypatch.setattr(catalog, "known", lambda: {"this": gemma3})
+
+    with load_model(download / given, recipe=Recipe(dtype="float32")) as model:
+        jax.tree.map(np.testing.assert_array_equal, model.params, expected)
+        assert model.config == gemma3
+        assert model.tokenizer.decode(model.tokenizer.encode_text("Grüezi, 札幌")) == "Grüezi, 札幌"
 
 
 # --- Which model it is -----------------------------------------------------------------------------------------------
@@ -340,6 +382,22 @@ def test_a_header_that_promises_too_much_allocates_nothing(tree, save, load):
 
     with pytest.raises(TensorMismatchError, match=r"input_embedding.*\[1099511627776, 12\]"):
         load(folder)
+
+
+@pytest.mark.parametrize("use_zarr3", [False, True])
+def test_a_chunk_that_is_larger_than_its_array_allocates_nothing(use_zarr3, tree, gemma3, save):
+    folder = save(flat(tree), use_ocdbt=False, use_zarr3=use_zarr3)
+    header = folder / "transformer" / "embedder.input_embedding" / ("zarr.json" if use_zarr3 else ".zarray")
+    text = header.read_text()
+    if use_zarr3:
+        promised = re.sub(r'("chunk_shape": ?\[)30', rf"\g<1>{1 << 40}", text)
+    else:
+        promised = re.sub(r'("chunks": ?\[)30', rf"\g<1>{1 << 40}", text)
+    assert promised != text
+    header.write_text(promised)
+
+    with pytest.raises(CorruptCheckpointError, match=r"input_embedding \[30, 12\].*chunks of \[1099511627776, 12\]"):
+        open_orbax(folder, gemma3)
 
 
 def test_a_save_that_was_not_finished(saved, tmp_path, gemma3):
