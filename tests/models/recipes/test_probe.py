@@ -1,0 +1,87 @@
+"""The probe decides by times alone, so made-up times show every decision."""
+
+import time
+
+import jax
+import pytest
+
+from langchain_gemma_jax.models.recipes import Form, Plan
+from langchain_gemma_jax.models.recipes.probe import FEW, ONE, OutOfTimeError, probe
+
+
+def timer(times, default=1.0):
+    """Times by (out_first, form, rows); counts as the machine that has them."""
+
+    def measure(plan, rows):
+        form = plan.one_row if rows == ONE else plan.few_rows
+        seconds = times.get((plan.out_first, form, rows), default)
+        if seconds is None:
+            raise OutOfTimeError
+        return seconds
+
+    return measure
+
+
+def chosen(times, default=1.0):
+    recipe, complete = probe("float32", timer(times, default))
+    assert recipe.layers == recipe.embed
+    return recipe.layers, complete
+
+
+def test_an_even_machine_keeps_the_plain_plan():
+    assert chosen({}) == (Plan(), True)
+
+
+def test_small_differences_are_noise():
+    times = {(True, Form.PAD_ROWS, ONE): 0.85, (False, Form.DOT, ONE): 0.85, (False, Form.DOT, FEW): 0.85}
+    assert chosen(times) == (Plan(), True)
+
+
+def test_a_lone_row_is_padded_where_that_is_faster():
+    plan, _ = chosen({(True, Form.PAD_ROWS, ONE): 0.1, (False, Form.PAD_ROWS, ONE): 0.1})
+    assert plan == Plan(one_row=Form.PAD_ROWS)
+
+
+def test_several_rows_go_one_by_one_where_that_is_faster():
+    plan, _ = chosen({(True, Form.EACH_ROW, FEW): 0.5, (False, Form.EACH_ROW, FEW): 0.5})
+    assert plan == Plan(few_rows=Form.EACH_ROW)
+
+
+def test_matrices_lie_inputs_first_where_that_is_faster():
+    plan, _ = chosen({(False, Form.DOT, ONE): 0.2})
+    assert plan == Plan(out_first=False)
+
+
+def test_one_row_weighs_more_than_a_few():
+    plan, _ = chosen({(False, Form.DOT, ONE): 2.0, (False, Form.DOT, FEW): 0.5, (False, Form.PAD_ROWS, ONE): 2.0})
+    assert plan.out_first
+
+
+@pytest.mark.parametrize("missing", [(False, Form.DOT, ONE), (True, Form.EACH_ROW, FEW), (False, Form.DOT, FEW)])
+def test_without_time_for_everything_the_plain_form_stays(missing):
+    plan, complete = chosen({missing: None})
+    assert (plan, complete) == (Plan(), False)
+
+
+def test_what_was_found_before_time_ran_out_is_used():
+    plan, complete = chosen({(True, Form.PAD_ROWS, ONE): 0.1, (False, Form.DOT, FEW): None})
+    assert (plan, complete) == (Plan(one_row=Form.PAD_ROWS), False)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
+def test_the_real_probe_measures(dtype):
+    recipe, _ = probe(dtype)
+    assert (recipe.dtype, recipe.source) == (dtype, "probe")
+
+
+def test_a_budget_of_nothing_gives_the_plain_recipe_at_once():
+    began = time.perf_counter()
+    recipe, complete = probe("float32", budget=0)
+    assert (recipe.layers, complete) == (Plan(), False)
+    assert time.perf_counter() - began < 1
+
+
+def test_the_probe_leaves_nothing_on_the_device():
+    before = len(jax.live_arrays())
+    probe("float32", budget=0)
+    assert len(jax.live_arrays()) == before

@@ -1,0 +1,95 @@
+"""Recipes on disk: kept whole, refused when damaged, and never a reason to fail."""
+
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, store
+from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
+
+RECIPE = Recipe("float32", Plan(out_first=False, one_row=Form.PAD_ROWS), Plan(few_rows=Form.EACH_ROW))
+
+
+def test_a_recipe_comes_back_as_it_was():
+    assert recall("float32") is None
+    remember(RECIPE)
+    assert recall("float32") == RECIPE
+    assert recall("float32").source == "disk"
+    assert recall("bfloat16") is None
+
+
+def test_the_file_is_the_users_own():
+    remember(RECIPE)
+    path = recipe_file("float32")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [p.name for p in path.parent.iterdir()] == [path.name], "a temporary file was left"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"dtype": "bfloat16"}',
+        '{"dtype": "float32", "layers": 3, "embed": 4}',
+        '{"dtype": "float32", "layers": {"out_first": 1, "one_row": "dot", "few_rows": "dot"}, "embed": {}}',
+        '{"dtype": "float32", "layers": {"out_first": true, "one_row": "fast", "few_rows": "dot"}, "embed": {}}',
+        "\x00\xff",
+    ],
+)
+def test_a_damaged_file_counts_as_absent_and_is_healed(text):
+    path = recipe_file("float32")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert recall("float32") is None
+    remember(RECIPE)
+    assert recall("float32") == RECIPE
+
+
+def test_a_recipe_for_another_dtype_is_not_taken():
+    remember(RECIPE)
+    path = recipe_file("float32")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "dtype": "bfloat16"}))
+    assert recall("float32") is None
+
+
+def test_another_jax_or_processor_has_another_file(monkeypatch):
+    here = recipe_file("float32")
+    monkeypatch.setattr(store, "_cpu_features", lambda: "flags: none")
+    elsewhere = recipe_file("float32")
+    assert here != elsewhere
+    monkeypatch.setattr(store.jax, "__version__", "99.0")
+    assert recipe_file("float32") not in {here, elsewhere}
+
+
+def test_a_folder_that_cannot_be_written_is_not_an_error(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "file"))
+    remember(RECIPE)
+    assert recall("float32") is None
+
+
+def test_a_full_disk_leaves_no_half_file(monkeypatch):
+    remember(RECIPE)
+    path = recipe_file("float32")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.Path, "replace", full)
+    remember(Recipe("float32"))
+    assert recall("float32") == RECIPE
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_writers_at_the_same_time_leave_one_whole_file():
+    recipes = [Recipe("float32", Plan(out_first=bool(i % 2))) for i in range(64)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(remember, recipes))
+    assert recall("float32") in recipes
