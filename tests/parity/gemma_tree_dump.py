@@ -10,6 +10,7 @@ architecture and seed it writes a folder ``OUT_FOLDER/<architecture>-<seed>`` wi
     reference.npz   tokens [40], logits [40, vocabulary], continuation [16]: the tokens that greedy decoding adds
 
 The prompt crosses the sliding window of 8 five times. The continuation is computed by full forwards, without a cache.
+Before all that it compares the sizes that the library publishes with the catalogue, and stops at a difference.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,7 +30,8 @@ from gemma import gm
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from langchain_gemma_jax.models.checkpoint.gemma_config import read_architecture
+from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.checkpoint.gemma_config import read_architecture, same_architecture
 from langchain_gemma_jax.models.config import ModelConfig
 
 PROMPT, CONTINUATION, VOCABULARY = 40, 16, 96
@@ -170,12 +173,21 @@ def dump(name: str, model: object, seeds: int, folder: Path) -> None:
     print(f"{name}: {seeds} seed(s), logits spread {float(np.std(logits[:PROMPT])):.3f}", flush=True)  # noqa: T201  a script's progress
 
 
+def check_sizes() -> None:
+    """Compare each model that the library publishes with this package's catalogue, which has Hugging Face's sizes."""
+    for name in filter(re.compile(r"Gemma\d_").match, dir(gm.nn)):
+        architecture = read_architecture(getattr(gm.nn, name)())
+        if not any(same_architecture(size, architecture) for size in known().values()):
+            raise SystemExit(f"{name} of the library is like no model of the catalogue: {architecture}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Dump trees and logits of the official Gemma library.")
     parser.add_argument("folder", type=Path, help="where to write")
     parser.add_argument("--seeds", type=int, default=1, help="models of each architecture (1)")
     parser.add_argument("--only", help="one architecture")
     options = parser.parse_args()
+    check_sizes()
     chosen = {name: model for name, model in models().items() if options.only in (None, name)}
     if not chosen:
         parser.error(f"--only: expected one of {', '.join(models())}, found {options.only!r}")
