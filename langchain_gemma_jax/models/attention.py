@@ -74,22 +74,42 @@ def remember(
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
 
-def attend(queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelConfig, layer: LayerConfig) -> jax.Array:
+def attend(
+    queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+) -> jax.Array:
     """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``."""
     rows, tokens, heads, head_dim = queries.shape
     group = heads // layer.kv_heads
-    dtype = seen.keys.dtype
-    grouped = queries.astype(dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim).transpose(0, 2, 3, 1, 4)
-    exact = jax.lax.Precision.HIGHEST if dtype == jnp.float32 else jax.lax.Precision.DEFAULT
-    scores = jnp.einsum("rkgtd,rksd->rkgts", grouped, seen.keys, precision=exact, preferred_element_type=jnp.float32)
-    scores = soft_cap(scores, config.attention_softcap)
-    at, query_at = seen.positions[:, None, :], positions[:, :, None]
-    visible = (at >= 0) & (at <= query_at)
-    if layer.window is not None:
-        visible &= at > query_at - layer.window
-    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(jnp.float32).min)
-    shares = jax.nn.softmax(scores, axis=-1).astype(dtype)
-    mixed = jnp.einsum("rkgts,rksd->rkgtd", shares, seen.values, precision=exact, preferred_element_type=jnp.float32)
+    # [row, kv_head, head of its group and token, head_dim]
+    grouped = queries.astype(seen.keys.dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim)
+    grouped = grouped.transpose(0, 2, 3, 1, 4).reshape(rows, layer.kv_heads, group * tokens, head_dim)
+    visible = jnp.tile(_visible(positions, seen.positions, layer.window), (1, group, 1))
+    if rows * layer.kv_heads <= recipe.attention_pairs:
+        pairs = [
+            [_mix(grouped[r, k], seen.keys[r, k], seen.values[r, k], visible[r], config) for k in range(layer.kv_heads)]
+            for r in range(rows)
+        ]
+        mixed = jnp.stack([jnp.stack(row) for row in pairs])
+    else:
+        over_heads = jax.vmap(_mix, in_axes=(0, 0, 0, None, None))
+        mixed = jax.vmap(over_heads, in_axes=(0, 0, 0, 0, None))(grouped, seen.keys, seen.values, visible, config)
+    mixed = mixed.reshape(rows, layer.kv_heads, group, tokens, head_dim)
     # Heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product that
     # follows and then indexes element by element (measured: the output projections cost four times as much).
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
+
+
+def _visible(query_at: jax.Array, key_at: jax.Array, window: int | None) -> jax.Array:
+    """Which of the slots each query may look at: ``[row, token, slot]``."""
+    key_at, query_at = key_at[:, None, :], query_at[:, :, None]
+    visible = (key_at >= 0) & (key_at <= query_at)
+    return visible if window is None else visible & (key_at > query_at - window)
+
+
+def _mix(queries: jax.Array, keys: jax.Array, values: jax.Array, visible: jax.Array, config: ModelConfig) -> jax.Array:
+    """Attention of ``[query, head_dim]`` over ``[slot, head_dim]``: float32 ``[query, head_dim]``."""
+    exact = jax.lax.Precision.HIGHEST if keys.dtype == jnp.float32 else jax.lax.Precision.DEFAULT
+    scores = jnp.einsum("qd,sd->qs", queries, keys, precision=exact, preferred_element_type=jnp.float32)
+    scores = jnp.where(visible, soft_cap(scores, config.attention_softcap), jnp.finfo(jnp.float32).min)
+    shares = jax.nn.softmax(scores, axis=-1).astype(values.dtype)
+    return jnp.einsum("qs,sd->qd", shares, values, precision=exact, preferred_element_type=jnp.float32)

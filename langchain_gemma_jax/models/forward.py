@@ -65,7 +65,7 @@ def forward(
         if keys is not None and values is not None and old is not None:
             new_cache[index], seen[index] = remember(layer, old, keys, values, start, count)
         source = index if layer.kv_from is None else layer.kv_from
-        h = linear(attend(queries, positions, seen[source], config, layer), weights["attn_out"], recipe.layers)
+        h = linear(attend(queries, positions, seen[source], config, layer, recipe), weights["attn_out"], recipe.layers)
         x = x + _post_norm(h, weights, "post_attn_norm", config)
         h = feed_forward(x, weights, config, recipe)
         x = x + _post_norm(h, weights, "post_ffw_norm", config)

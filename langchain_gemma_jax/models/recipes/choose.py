@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import jax
@@ -9,6 +10,8 @@ import jax
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import recall, remember
+
+CPU_ATTENTION_PAIRS = 8  # a decode step of one row, or of a few; a product for each pair costs compile time
 
 _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}
@@ -33,9 +36,9 @@ def choose_recipe(dtype: str) -> Recipe:
 def _choose(backend: str, dtype: str) -> Recipe:
     if backend != "cpu":  # no cliffs between these forms are known on GPU and TPU
         return Recipe(dtype)
-    if (known := recall(dtype)) is not None:
-        return known
-    measured, complete = probe(dtype)
-    if complete:
-        remember(measured)
-    return measured
+    recipe = recall(dtype)
+    if recipe is None:
+        recipe, complete = probe(dtype)
+        if complete:
+            remember(recipe)
+    return dataclasses.replace(recipe, attention_pairs=CPU_ATTENTION_PAIRS)

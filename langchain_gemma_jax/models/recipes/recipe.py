@@ -39,6 +39,9 @@ class Recipe:
     dtype: str = "bfloat16"
     layers: Plan = Plan()
     embed: Plan = Plan()
+    # Attention runs one product for each (row, key-value head) pair up to this many pairs, and batched products
+    # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
+    attention_pairs: int = 0
     source: str = dataclasses.field(default="default", compare=False)  # "probe", "disk", "override", "default"
 
     @property
