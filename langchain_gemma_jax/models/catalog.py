@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.hf_config import Raw, config_from_hf
+from langchain_gemma_jax.models.config_fields import Raw
+from langchain_gemma_jax.models.hf_config import config_from_hf
 
 
 def _sizes(layers: int, width: int, ffw: int, heads: int, kv_heads: int, head_dim: int = 256) -> Raw:

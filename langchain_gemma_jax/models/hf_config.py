@@ -7,16 +7,13 @@ implemented is an error; it is never read past.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
 
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.strict_json import short
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.config_fields import GLOBAL, LOCAL, MOST_LAYERS, Fields, Raw
 
-Raw: TypeAlias = Mapping[str, object]
-T = TypeVar("T", bound="int | float | bool | str")
-
-LOCAL, GLOBAL = "sliding_attention", "full_attention"
 LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0
 
 
@@ -27,119 +24,60 @@ def config_from_hf(raw: Raw, location: str) -> ModelConfig:
 
         >>> config_from_hf({"model_type": "gemma3_text", "num_hidden_layers": 26}, "config.json").generation
         'gemma3'
+
+    Raises:
+        UnsupportedModelError: another architecture, or an option that is not implemented.
+        ConfigError: a value that is malformed or cannot be.
     """
-    if "quantization_config" in raw:
-        raise UnsupportedModelError(
-            f"{location}: expected plain weights, found a quantization_config. Use the unquantised checkpoint."
-        )
+    for table in (raw, raw.get("text_config")):
+        if isinstance(table, Mapping) and table.get("quantization_config") is not None:
+            raise UnsupportedModelError(
+                f"{location}: expected plain weights, found a quantization_config. Use the unquantised checkpoint."
+            )
     model_type = raw.get("model_type")
     if not isinstance(model_type, str):
-        raise ConfigError(f"{location}: expected a model_type, found {model_type!r}.")
+        raise _unknown(model_type, location)
     if model_type in _MULTIMODAL:
-        # Without a text_config every field of the text tower has its default.
-        text = _Fields(raw, {}, location).table("text_config")
-        return _READERS[_MULTIMODAL[model_type]](_Fields(text, outer=raw, location=f"{location} (text_config)"))
+        text = Fields(raw, {}, location).table("text_config")  # absent: every text field at its default
+        fields = Fields(text, outer=raw, location=f"{location} (text_config)")
+        text_type = _MULTIMODAL[model_type]
+        if fields.get("model_type", text_type) != text_type:
+            raise fields.error("model_type", repr(text_type), text["model_type"])
+        return _READERS[text_type](fields)
     if model_type in _READERS:
-        return _READERS[model_type](_Fields(raw, outer={}, location=location))
+        return _READERS[model_type](Fields(raw, outer={}, location=location))
     if model_type.startswith("gemma3n"):
         raise UnsupportedModelError(
             f"{location}: Gemma 3n is not supported (its AltUp and Laurel blocks are not implemented). "
             "Use a Gemma 4 E2B or E4B checkpoint: the same sizes, one generation later."
         )
+    raise _unknown(model_type, location)
+
+
+def _unknown(model_type: object, location: str) -> UnsupportedModelError:
     known = ", ".join(sorted({*_READERS, *_MULTIMODAL}))
-    raise UnsupportedModelError(f"{location}: expected a model_type of {known}, found {model_type!r}.")
+    return UnsupportedModelError(f"{location}: expected a model_type of {known}, found {short(model_type)}.")
 
 
-class _Fields:
-    """Typed look-ups in one config, with errors that say where."""
-
-    def __init__(self, raw: Raw, outer: Raw, location: str) -> None:
-        self.raw, self.outer, self.location = raw, outer, location
-
-    def get(self, name: str, default: T) -> T:
-        """The value of ``name``, of the default's type; null and absent give the default."""
-        value = self.raw.get(name)
-        if value is None:
-            return default
-        wanted = type(default)
-        if wanted is float and type(value) is int:
-            return cast("T", float(value))
-        if type(value) is not wanted:
-            raise ConfigError(f"{self.location}: expected {name} to be {wanted.__name__}, found {value!r}.")
-        return value
-
-    def size(self, name: str, default: int) -> int:
-        """Like ``get``, for counts and widths: at least 1."""
-        value = self.get(name, default)
-        if value < 1:
-            raise ConfigError(f"{self.location}: expected {name} to be at least 1, found {value}.")
-        return value
-
-    def optional_float(self, name: str, default: float | None) -> float | None:
-        if name in self.raw and self.raw[name] is None:
-            return None
-        if name not in self.raw:
-            return default
-        value = self.get(name, 0.0)
-        if not value > 0:
-            raise ConfigError(f"{self.location}: expected {name} to be positive or null, found {value}.")
-        return value
-
-    def table(self, name: str) -> Raw:
-        value = self.raw.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{self.location}: expected {name} to be an object, found {value!r}.")
-        return cast("Raw", value)
-
-    def refuse(self, name: str, why: str, *harmless: object) -> None:
-        """Stop at a setting that changes the mathematics and is not implemented."""
-        value = self.raw.get(name)
-        if value is not None and value is not False and value not in harmless:
-            raise UnsupportedModelError(f"{self.location}: {name}={value!r} is not supported: {why}.")
-
-    def layer_types(self, count: int, period: int) -> tuple[str, ...]:
-        """Local and global layers; by default every ``period``-th is global."""
-        value = self.raw.get("layer_types")
-        if value is None:
-            return tuple(GLOBAL if (i + 1) % period == 0 else LOCAL for i in range(count))
-        if not isinstance(value, list | tuple) or len(value) != count or set(value) - {LOCAL, GLOBAL}:
-            raise ConfigError(
-                f"{self.location}: expected layer_types to list {count} times {LOCAL!r} or {GLOBAL!r}, found {value!r}."
-            )
-        return tuple(value)
-
-    def token_ids(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        value = self.raw.get(name, self.outer.get(name))
-        if value is None:
-            return default
-        ids = tuple(value) if isinstance(value, list | tuple) else (value,)
-        if not all(type(i) is int and i >= 0 for i in ids):
-            raise ConfigError(f"{self.location}: expected {name} to be a token id or a list of them, found {value!r}.")
-        return cast("tuple[int, ...]", ids)
-
-    def shared(self) -> dict[str, object]:
-        """The fields of ``ModelConfig`` that every generation reads alike."""
-        activation = self.raw.get("hidden_activation") or self.raw.get("hidden_act") or "gelu_pytorch_tanh"
-        # "gelu" is how Gemma 1's first configs spelled the tanh approximation that it was trained with.
-        if activation not in ("gelu_pytorch_tanh", "gelu"):
-            raise UnsupportedModelError(
-                f"{self.location}: expected the activation gelu_pytorch_tanh, found {activation!r}."
-            )
-        self.refuse("attention_bias", "Gemma's projections have no biases")
-        self.refuse("use_bidirectional_attention", "text is read left to right", "vision")
-        tied = self.raw.get("tie_word_embeddings", self.outer.get("tie_word_embeddings"))
-        return {
-            "tied_head": tied is not False,
-            "bos_id": self.token_ids("bos_token_id", (2,))[0],
-            "eos_ids": self.token_ids("eos_token_id", (1,)),
-            "pad_id": self.token_ids("pad_token_id", (0,))[0],
-        }
+def _shared(f: Fields, *also_tanh: str) -> dict[str, object]:
+    """The fields of ``ModelConfig`` that every generation reads alike."""
+    f.refuse("hidden_activation", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", *also_tanh)
+    f.refuse("attention_bias", "Gemma's projections have no biases")
+    f.refuse("use_bidirectional_attention", "text is read left to right", "vision")
+    tied = f if f.raw.get("tie_word_embeddings") is not None else Fields(f.outer, {}, f.location)
+    return {
+        "tied_head": tied.get("tie_word_embeddings", True),
+        "bos_id": f.token_ids("bos_token_id", (2,))[0],
+        "eos_ids": f.token_ids("eos_token_id", (1,)),
+        "pad_id": f.token_ids("pad_token_id", (0,))[0],
+        "norm_eps": f.positive("rms_norm_eps", 1e-6),
+    }
 
 
-def _gemma(f: _Fields) -> ModelConfig:
+def _gemma(f: Fields) -> ModelConfig:
     head_dim = f.size("head_dim", 256)
+    # Its first configs called the tanh approximation, which it was trained with, "gelu".
+    f.refuse("hidden_act", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", "gelu")
     layer = LayerConfig(
         kv_heads=f.size("num_key_value_heads", 16),
         head_dim=head_dim,
@@ -153,18 +91,17 @@ def _gemma(f: _Fields) -> ModelConfig:
             vocab_size=f.size("vocab_size", 256000),
             width=f.size("hidden_size", 3072),
             heads=f.size("num_attention_heads", 16),
-            layers=(layer,) * f.size("num_hidden_layers", 28),
+            layers=(layer,) * f.size("num_hidden_layers", 28, MOST_LAYERS),
             max_context=f.size("max_position_embeddings", 8192),
-            norm_eps=f.get("rms_norm_eps", 1e-6),
             attention_scale=head_dim**-0.5,
-            **f.shared(),  # type: ignore[arg-type]
+            **_shared(f, "gelu"),  # type: ignore[arg-type]
         ),
     )
 
 
-def _gemma2(f: _Fields) -> ModelConfig:
+def _gemma2(f: Fields) -> ModelConfig:
     rope = _one_rope(f)
-    types = f.layer_types(f.size("num_hidden_layers", 26), period=2)
+    types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period=2)
     window = f.size("sliding_window", 4096)
     layers = tuple(
         LayerConfig(
@@ -185,21 +122,20 @@ def _gemma2(f: _Fields) -> ModelConfig:
             heads=f.size("num_attention_heads", 8),
             layers=layers,
             max_context=f.size("max_position_embeddings", 8192),
-            norm_eps=f.get("rms_norm_eps", 1e-6),
             attention_scale=float(f.size("query_pre_attn_scalar", 256)) ** -0.5,
-            attention_softcap=f.optional_float("attn_logit_softcapping", 50.0),
-            logits_softcap=f.optional_float("final_logit_softcapping", 30.0),
+            attention_softcap=f.positive_or_none("attn_logit_softcapping", 50.0),
+            logits_softcap=f.positive_or_none("final_logit_softcapping", 30.0),
             post_norms=True,
-            **f.shared(),  # type: ignore[arg-type]
+            **_shared(f),  # type: ignore[arg-type]
         ),
     )
 
 
-def _gemma3(f: _Fields) -> ModelConfig:
+def _gemma3(f: Fields) -> ModelConfig:
     f.refuse("attn_logit_softcapping", "Gemma 3 has no cap on attention scores")
     ropes = _two_ropes(f)
     period = f.size("sliding_window_pattern", f.size("_sliding_window_pattern", 6))
-    types = f.layer_types(f.size("num_hidden_layers", 26), period)
+    types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period)
     window = f.size("sliding_window", 4096)
     layers = tuple(
         LayerConfig(
@@ -220,33 +156,31 @@ def _gemma3(f: _Fields) -> ModelConfig:
             heads=f.size("num_attention_heads", 8),
             layers=layers,
             max_context=f.size("max_position_embeddings", 131072),
-            norm_eps=f.get("rms_norm_eps", 1e-6),
             attention_scale=float(f.size("query_pre_attn_scalar", 256)) ** -0.5,
-            logits_softcap=f.optional_float("final_logit_softcapping", None),
+            logits_softcap=f.positive_or_none("final_logit_softcapping", None),
             post_norms=True,
             qk_norm=True,
-            **f.shared(),  # type: ignore[arg-type]
+            **_shared(f),  # type: ignore[arg-type]
         ),
     )
 
 
-def _gemma4(f: _Fields) -> ModelConfig:
-    count = f.size("num_hidden_layers", 30)
+def _gemma4(f: Fields) -> ModelConfig:
+    count = f.size("num_hidden_layers", 30, MOST_LAYERS)
     # The last layer is global whatever the pattern says: it has to see the whole context.
     types = (*f.layer_types(count, period=6)[:-1], GLOBAL)
     ropes = _two_ropes(f, proportional_by_default=True)
     shared_from = count - f.get("num_kv_shared_layers", 0)
-    if not 0 < shared_from <= count or set(types[:shared_from]) != set(types):
-        raise ConfigError(
-            f"{f.location}: expected the layers before the {count - shared_from} that share KV to hold one of each "
-            f"kind, found {list(types[:shared_from])}."
-        )
+    if not 0 < shared_from <= count:
+        raise f.error("num_kv_shared_layers", f"from 0 to {count - 1}", count - shared_from)
+    if set(types[:shared_from]) != set(types):
+        raise f.error("the layers that own KV", "at least one local and one global", types[:shared_from])
     last_owner = {kind: max(i for i in range(shared_from) if types[i] == kind) for kind in set(types)}
     window, width = f.size("sliding_window", 512), f.size("intermediate_size", 9216)
+    heads = _gemma4_heads(f, types)
     layers = []
-    for index, kind in enumerate(types):
+    for index, (kind, (head_dim, kv_heads)) in enumerate(zip(types, heads, strict=True)):
         is_global, shares = kind == GLOBAL, index >= shared_from
-        head_dim, kv_heads = _gemma4_heads(f, index, is_global=is_global)
         layers.append(
             LayerConfig(
                 kv_heads=kv_heads,
@@ -258,56 +192,72 @@ def _gemma4(f: _Fields) -> ModelConfig:
                 k_eq_v=is_global and f.get("attention_k_eq_v", False),
             )
         )
-    vocab_size = f.size("vocab_size", 262144)
     return _checked(
         f,
         ModelConfig(
             generation="gemma4",
-            vocab_size=vocab_size,
+            vocab_size=f.size("vocab_size", 262144),
             width=f.size("hidden_size", 2304),
             heads=f.size("num_attention_heads", 8),
             layers=tuple(layers),
             max_context=f.size("max_position_embeddings", 131072),
-            norm_eps=f.get("rms_norm_eps", 1e-6),
             norm_offset=0.0,
             attention_scale=1.0,
-            logits_softcap=f.optional_float("final_logit_softcapping", None),
+            logits_softcap=f.positive_or_none("final_logit_softcapping", None),
             post_norms=True,
             qk_norm=True,
             v_norm=True,
             layer_scale=True,
             moe=_moe(f),
-            per_layer_input=_per_layer_input(f, vocab_size),
-            **f.shared(),  # type: ignore[arg-type]
+            per_layer_input=_per_layer_input(f),
+            **_shared(f),  # type: ignore[arg-type]
         ),
     )
 
 
-def _gemma4_heads(f: _Fields, index: int, *, is_global: bool) -> tuple[int, int]:
-    """``(head_dim, kv_heads)`` of one layer: local and global layers differ.
+def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
+    """``(head_dim, kv_heads)`` of each layer: local and global layers differ.
 
     Published configs say so in ``global_head_dim`` and ``num_global_key_value_heads``; configs that
     transformers wrote itself list the exceptions in ``per_layer_config``.
     """
     head_dim, kv_heads = f.size("head_dim", 256), f.size("num_key_value_heads", 4)
+    local = (head_dim, kv_heads)
     if "per_layer_config" in f.raw:
-        override = _Fields(f.table("per_layer_config"), {}, f.location).table(str(index))
-        one = _Fields(override, {}, f"{f.location} (per_layer_config of layer {index})")
-        return one.size("head_dim", head_dim), one.size("num_key_value_heads", kv_heads)
-    if not is_global:
-        return head_dim, kv_heads
+        exceptions = _per_layer_config(f, len(types))
+        plain = Fields({}, {}, f.location)
+        return [
+            (one.size("head_dim", head_dim), one.size("num_key_value_heads", kv_heads))
+            for one in (exceptions.get(index, plain) for index in range(len(types)))
+        ]
     fewer = f.size("num_global_key_value_heads", kv_heads) if f.get("attention_k_eq_v", False) else kv_heads
-    return f.size("global_head_dim", 512), fewer
+    everywhere = (f.size("global_head_dim", 512), fewer)
+    return [everywhere if kind == GLOBAL else local for kind in types]
 
 
-def _gemma4_unified(f: _Fields) -> ModelConfig:
+def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
+    """What single layers have that others have not, by index. transformers pads the keys: "5", but "05" and "11"."""
+    found: dict[int, Fields] = {}
+    table = f.table("per_layer_config")
+    for key in table:
+        index = int(key) if key.isascii() and key.isdecimal() and len(key) < 10 else count
+        if index >= count or index in found:
+            raise f.error("each key of per_layer_config", f"another layer's number, from 0 to {count - 1}", key)
+        where = f"{f.location} (per_layer_config)"
+        found[index] = Fields(Fields(table, {}, where).table(key), {}, f"{where} of layer {index}")
+        for name in found[index].raw.keys() - {"head_dim", "num_key_value_heads"}:
+            found[index].refuse(name, "only the heads may differ so")
+    return found
+
+
+def _gemma4_unified(f: Fields) -> ModelConfig:
     """The text tower of the sizes whose image and audio parts have no encoder of their own (12B)."""
     defaults = {"max_position_embeddings": 262144, "sliding_window": 1024}
     absent = {"hidden_size_per_layer_input": 0, "enable_moe_block": False}
-    return _gemma4(_Fields({**defaults, **f.raw, **absent}, f.outer, f.location))
+    return _gemma4(Fields({**defaults, **f.raw, **absent}, f.outer, f.location))
 
 
-def _moe(f: _Fields) -> MoeConfig | None:
+def _moe(f: Fields) -> MoeConfig | None:
     if not f.get("enable_moe_block", False):
         return None
     moe = MoeConfig(
@@ -316,35 +266,33 @@ def _moe(f: _Fields) -> MoeConfig | None:
         ffw_width=f.size("moe_intermediate_size", 704),
     )
     if moe.experts_per_token > moe.experts:
-        raise ConfigError(
-            f"{f.location}: expected top_k_experts to be at most num_experts={moe.experts}, "
-            f"found {moe.experts_per_token}."
-        )
+        raise f.error("top_k_experts", f"at most num_experts={moe.experts}", moe.experts_per_token)
     return moe
 
 
-def _per_layer_input(f: _Fields, vocab_size: int) -> PerLayerInputConfig | None:
-    width = f.get("hidden_size_per_layer_input", 256)
-    if not width:
+def _per_layer_input(f: Fields) -> PerLayerInputConfig | None:
+    if f.get("hidden_size_per_layer_input", 256) == 0:
         return None
-    return PerLayerInputConfig(width=width, vocab_size=f.size("vocab_size_per_layer_input", vocab_size))
+    return PerLayerInputConfig(
+        width=f.size("hidden_size_per_layer_input", 256), vocab_size=f.size("vocab_size_per_layer_input", 262144)
+    )
 
 
-def _one_rope(f: _Fields) -> Rope:
+def _one_rope(f: Fields) -> Rope:
     """Gemma 1 and 2: one base for all layers."""
     parameters = f.table("rope_parameters")
     f.refuse("rope_scaling", "this generation was trained without rope scaling")
     return _rope({"rope_theta": f.get("rope_theta", LOCAL_THETA), **parameters}, f.location)
 
 
-def _two_ropes(f: _Fields, *, proportional_by_default: bool = False) -> dict[str, Rope]:
+def _two_ropes(f: Fields, *, proportional_by_default: bool = False) -> dict[str, Rope]:
     """Gemma 3 and 4: local and global layers turn at different speeds."""
     local: dict[str, object] = {"rope_theta": f.get("rope_local_base_freq", LOCAL_THETA)}
     everywhere: dict[str, object] = {"rope_theta": f.get("rope_theta", GLOBAL_THETA), **f.table("rope_scaling")}
     parameters = f.table("rope_parameters")
     if proportional_by_default and not parameters:
         everywhere |= {"rope_type": "proportional", "partial_rotary_factor": 0.25}
-    newer = _Fields(parameters, {}, f.location)
+    newer = Fields(parameters, {}, f.location)
     return {
         LOCAL: _rope({**local, **newer.table(LOCAL)}, f.location),
         GLOBAL: _rope({**everywhere, **newer.table(GLOBAL)}, f.location),
@@ -352,23 +300,24 @@ def _two_ropes(f: _Fields, *, proportional_by_default: bool = False) -> dict[str
 
 
 def _rope(parameters: Raw, location: str) -> Rope:
-    f = _Fields(parameters, {}, f"{location} (rope)")
+    f = Fields(parameters, {}, f"{location} (rope)")
     kind = f.get("rope_type", f.get("type", "default"))
-    theta, factor, share = f.get("rope_theta", 0.0), f.get("factor", 1.0), f.get("partial_rotary_factor", 1.0)
-    if not (theta > 0 and factor > 0 and 0 < share <= 1):
-        raise ConfigError(
-            f"{f.location}: expected rope_theta > 0, factor > 0 and 0 < partial_rotary_factor <= 1, found {parameters}."
-        )
+    theta, share = f.positive("rope_theta", 0.0), f.positive("partial_rotary_factor", 1.0)
+    if share > 1:
+        raise f.error("partial_rotary_factor", "at most 1", share)
     if kind == "default":
         return Rope(theta)
     if kind == "linear":
-        return Rope(theta, position_scale=factor)
+        f.refuse("partial_rotary_factor", "linear scaling turns whole heads", 1)
+        return Rope(theta, position_scale=f.positive("factor", 0.0))
     if kind == "proportional":
-        return Rope(theta, position_scale=factor, rotated_share=share)
-    raise UnsupportedModelError(f"{f.location}: expected rope_type default, linear or proportional, found {kind!r}.")
+        return Rope(theta, position_scale=f.positive("factor", 1.0), rotated_share=share)
+    raise UnsupportedModelError(
+        f"{f.location}: expected rope_type default, linear or proportional, found {short(kind)}."
+    )
 
 
-def _checked(f: _Fields, config: ModelConfig) -> ModelConfig:
+def _checked(f: Fields, config: ModelConfig) -> ModelConfig:
     for index, layer in enumerate(config.layers):
         if config.heads % layer.kv_heads:
             raise ConfigError(
@@ -377,10 +326,16 @@ def _checked(f: _Fields, config: ModelConfig) -> ModelConfig:
             )
         if layer.head_dim % 2:
             raise ConfigError(f"{f.location}: expected an even head_dim, found {layer.head_dim} in layer {index}.")
+        source = layer if layer.kv_from is None else config.layers[layer.kv_from]
+        if (layer.head_dim, layer.kv_heads) != (source.head_dim, source.kv_heads):
+            raise ConfigError(
+                f"{f.location}: expected layer {index} to have the heads of layer {layer.kv_from}, whose KV it reads, "
+                f"found {layer.kv_heads} of size {layer.head_dim} instead of {source.kv_heads} of {source.head_dim}."
+            )
     return config
 
 
-_READERS: Mapping[str, Callable[[_Fields], ModelConfig]] = {
+_READERS: Mapping[str, Callable[[Fields], ModelConfig]] = {
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
