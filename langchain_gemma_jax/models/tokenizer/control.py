@@ -46,9 +46,7 @@ def is_marker(text: str, *, special: bool) -> bool:
         text: the string, spaces as spaces.
         special: the file says that it is a control token.
     """
-    if special or text in MARKERS:
-        return True
-    return not (len(text) == 1 or _is_words(text) or _is_html_tag(text))
+    return special or not (len(text) == 1 or _is_words(text) or _is_html_tag(text))
 
 
 def _is_words(text: str) -> bool:

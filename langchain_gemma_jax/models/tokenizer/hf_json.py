@@ -57,7 +57,7 @@ def _added(
     for token_id, token in library.get_added_tokens_decoder().items():
         if is_marker(token.content.replace(SPACE, " "), special=token.special):
             markers[token.content] = token_id
-        elif token.content not in markers:
+        else:
             words[token_id] = token
     return markers, words
 

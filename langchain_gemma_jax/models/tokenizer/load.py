@@ -57,8 +57,8 @@ def _sentencepiece_name(folder: Path) -> str | None:
 def _read(folder: Path, name: str) -> bytes:
     path = real_file(folder, name)
     size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise TokenizerError(folder / name, f"at most {MAX_BYTES:,} bytes", f"{size:,} bytes")
+    if not 0 < size <= MAX_BYTES:  # nothing at all would look like "no model given" to sentencepiece
+        raise TokenizerError(folder / name, f"between 1 and {MAX_BYTES:,} bytes", f"{size:,} bytes")
     return path.read_bytes()
 
 

@@ -165,16 +165,20 @@ def test_a_name_from_tokenizer_config_is_control(model, gemma_json):
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "message"),
     [
-        *('{"bos_token": 2}', '{"eos_token": {"content": ["<eos>"]}}', '{"bos_token": "<not there>"}', "[]", "{", ""),
-        '{"bos_token": "<bos>", "bos_token": "<eos>"}',
-        "[" * 100_000,
+        ('{"bos_token": 2}', "expected a string as bos_token, found 2"),
+        ('{"eos_token": {"content": ["<eos>"]}}', r"expected a string as eos_token, found \['<eos>'\]"),
+        ('{"bos_token": "<not there>"}', "expected control tokens for the begin and the end of a text, <not there>"),
+        ('{"bos_token": "<bos>", "bos_token": "<eos>"}', "'bos_token' twice"),
+        ("[]", "tokenizer_config.json: expected a JSON object"),
+        ("{", "tokenizer_config.json: expected a JSON object"),
+        ("[" * 100_000, "tokenizer_config.json: expected a JSON object"),
     ],
 )
-def test_bad_tokenizer_config(model, gemma_json, config):
+def test_bad_tokenizer_config(model, gemma_json, config, message):
     (save_json(model, gemma_json) / "tokenizer_config.json").write_text(config)
-    with pytest.raises(TokenizerError):
+    with pytest.raises(TokenizerError, match=message):
         load_tokenizer(model)
 
 
@@ -247,6 +251,13 @@ def test_replacing_something_else_than_spaces(gemma_json, load_content):
         load_content(content)
 
 
+def test_a_decoder_that_takes_spaces_away(gemma_json, load_content):
+    content = copy.deepcopy(gemma_json)
+    content["decoder"]["decoders"].append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    with pytest.raises(TokenizerError, match="found Sequence, Replace, ByteFallback, Fuse, Strip"):
+        load_content(content)
+
+
 def test_an_id_in_the_billions_makes_no_table(gemma_json, load_content):
     content = copy.deepcopy(gemma_json)
     content["model"]["vocab"]["far"] = 4_000_000_000
@@ -281,7 +292,16 @@ def test_sentencepiece_without_bytes(train_sentencepiece_model, load_content):
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model"])
-@pytest.mark.parametrize("data", [b"", b"\0", b"\xff\xfe\xff", b"[]", b"{}", b"null", b"\x80\x04N.", b"[" * 100_000])
+def test_an_empty_file_never_reaches_a_library(model, name, monkeypatch):
+    """Releases of sentencepiece took it for no file, and crashed the process at the first question."""
+    (model / name).write_bytes(b"")
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(TokenizerError, match=f"{name}: expected between 1 and .* bytes, found 0 bytes"):
+        load_tokenizer(model)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model"])
+@pytest.mark.parametrize("data", [b"\0", b"\xff\xfe\xff", b"[]", b"{}", b"null", b"\x80\x04N.", b"[" * 100_000])
 def test_rubbish(model, name, data):
     (model / name).write_bytes(data)
     with pytest.raises(TokenizerError) as raised:
@@ -332,7 +352,7 @@ def test_a_panic_in_rust_is_an_error_like_any_other(gemma_json, load_content, ca
 
 
 def test_so_is_one_that_comes_only_with_the_first_text(gemma_json, load_content, capfd):
-    with pytest.raises(TokenizerError, match="PanicException"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: .*PanicException"):
         load_content(broken(gemma_json, pre_tokenizer={"type": "FixedLength", "length": 0}))
     assert "panicked" in capfd.readouterr().err
 

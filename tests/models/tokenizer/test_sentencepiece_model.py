@@ -49,6 +49,11 @@ def test_long_pieces(train_sentencepiece_model):
     assert [changed.id_to_piece(token_id) for token_id in sorted(ids)] == names
 
 
+def test_a_kind_of_the_future_is_like_none():
+    """Protobuf's own readers do the same with a value that they do not know."""
+    assert piece_types(b"\x0a\x05\x0a\x01a\x18\x09") == [PieceType.NORMAL]
+
+
 @pytest.mark.parametrize("data", [b"\x0b", b"\x0a\x05abc", b"\xff" * 11, b"\x0a\x02\x0a\x05", b"\x15\x00", b"\x0a"])
 def test_what_is_no_such_message_is_an_error(data):
     with pytest.raises((ValueError, IndexError)):
