@@ -1,0 +1,324 @@
+"""Our forward pass beside the references' logits and greedy tokens: measures, and says what misses the bars.
+
+    python -m tests.parity.compare FOLDER
+
+FOLDER holds ``transformers/<architecture>-<seed>`` as ``reference_hf.py`` writes them, and
+``gemma/<architecture>-<seed>`` as ``reference_gemma.py`` does. Prints a table, also into ``FOLDER/table.md``.
+The exit status is 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.forward import forward, logits
+from langchain_gemma_jax.models.from_gemma import from_gemma
+from langchain_gemma_jax.models.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.model import Params
+from langchain_gemma_jax.models.recipes import Recipe
+from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
+
+BAR = 2e-4  # of the logits' spread: their standard deviation
+CAPACITY, WHOLE, PROMPT = 192, 168, 104  # slots, and the lengths that every row is padded to: few programs
+CHUNKS = (4, 1, 17, 3, 40, 2, 48, 1, 20)  # as they come in turn: short, long, and longer than a ring
+PADDED = (1, 4, 48)
+RECIPE = Recipe(dtype="float32")
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a reference computed for one model: rows of a prompt and the tokens that greedy decoding adds."""
+
+    name: str
+    tokens: Ints  # [row, token], padded
+    prompts: Ints  # [row]: the length of each prompt
+    ends: Ints  # [row]: with what was added
+    logits: Floats  # [row, token, vocab]
+
+    @property
+    def spread(self) -> float:
+        return float(np.std(np.concatenate([row[:end] for row, end in zip(self.logits, self.ends, strict=True)])))
+
+
+@dataclass
+class Result:
+    """The worst of one architecture. Differences are relative to the spread of the reference's logits."""
+
+    architecture: str
+    reference: str
+    wanted_seeds: int
+    seeds: int = 0
+    logits: float = 0.0
+    greedy: int = 0
+    greedy_of: int = 0
+    cached: float = 0.0
+    chunked: float = 0.0
+    padded: float = 0.0
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        # Written so that a NaN does not pass.
+        return (
+            self.seeds == self.wanted_seeds > 0
+            and self.greedy == self.greedy_of
+            and all(x <= BAR for x in (self.logits, self.cached, self.chunked, self.padded))
+        )
+
+
+def compare(result: Result, config: ModelConfig, params: Params, reference: Reference) -> None:
+    """Run one model in every way that must not matter, and enter the differences."""
+    run = functools.partial(_run, params, config, RECIPE)
+    rows = len(reference.tokens)
+    spread, starts = reference.spread, np.zeros(rows, np.int64)
+
+    def empty() -> KVCache:
+        return allocate(config, rows, CAPACITY, "float32")
+
+    whole, _ = run(_padded(reference.tokens, WHOLE, 0), starts, reference.ends, empty())
+    chunked = _in_chunks(run, reference, empty())
+    cached, repadded_prompts = _token_by_token(run, reference, empty())
+    repadded, _ = run(_padded(reference.tokens, WHOLE, 7, reference.ends), starts, reference.ends, empty())
+
+    result.seeds += 1
+    for row, (prompt, end) in enumerate(zip(reference.prompts, reference.ends, strict=True)):
+        new = slice(prompt - 1, end)
+        ours, theirs = whole[row, :end], reference.logits[row, :end]
+        step_by_step = cached[row, new]
+        result.logits = max(
+            result.logits, _apart(ours, theirs, spread), _apart(step_by_step, theirs[new.start :], spread)
+        )
+        result.cached = max(result.cached, _apart(step_by_step, ours[new.start :], spread))
+        result.chunked = max(result.chunked, _apart(chunked[row, :end], ours, spread))
+        result.padded = max(
+            result.padded,
+            _apart(repadded[row, :end], ours, spread),
+            _apart(repadded_prompts[row, :prompt], ours[:prompt], spread),
+        )
+        for at in range(prompt, end):
+            _enter_greedy(result, reference, row, at, cached[row, at - 1], spread)
+
+
+def _enter_greedy(result: Result, reference: Reference, row: int, at: int, ours: Floats, spread: float) -> None:
+    """Whether ours prefers the token that the reference took, after the same tokens."""
+    token, preferred = int(reference.tokens[row, at]), int(ours.argmax())
+    result.greedy += token == preferred
+    result.greedy_of += 1
+    if token != preferred:
+        theirs = reference.logits[row, at - 1]
+        gap = float(theirs[token] - theirs[preferred]) / spread
+        verdict = "a tie" if gap <= 2 * BAR else "no tie"
+        result.remarks.append(
+            f"{reference.name}, row {row}, token {at}: the reference takes {token}, we take {preferred}; "
+            f"in the reference they are {gap:.1e} of the spread apart: {verdict}."
+        )
+
+
+def _apart(ours: Floats, theirs: Floats, spread: float) -> float:
+    difference = float(np.max(np.abs(ours - theirs))) / spread
+    return np.inf if np.isnan(difference) else difference
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _program(
+    params: Params,
+    config: ModelConfig,
+    recipe: Recipe,
+    tokens: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    cache: KVCache,
+) -> tuple[jax.Array, KVCache]:
+    hidden, cache = forward(params, config, recipe, tokens, start, count, cache)
+    return logits(params, config, recipe, hidden), cache
+
+
+def _run(
+    params: Params, config: ModelConfig, recipe: Recipe, tokens: Ints, start: Ints, count: Ints, cache: KVCache
+) -> tuple[Floats, KVCache]:
+    numbers = (jnp.asarray(x, jnp.int32) for x in (tokens, start, count))
+    out, cache = _program(params, config, recipe, *numbers, cache)
+    return np.asarray(out), cache
+
+
+Run = Callable[[Ints, Ints, Ints, KVCache], tuple[Floats, KVCache]]
+
+
+def _padded(tokens: Ints, length: int, pad: int, ends: Ints | None = None) -> Ints:
+    """``length`` tokens a row. With ``ends``, other ids stand behind them: any, and not all alike."""
+    out = np.zeros((len(tokens), length), np.int64)
+    room = min(length, tokens.shape[1])
+    out[:, :room] = tokens[:, :room]
+    for row, end in enumerate(() if ends is None else ends):
+        out[row, end:] = (np.arange(length - end) * pad + pad) % 90
+    return out
+
+
+def _in_chunks(run: Run, reference: Reference, cache: KVCache) -> Floats:
+    """All logits, read chunk by chunk. A row that has ended reads chunks of nothing."""
+    out = np.zeros_like(reference.logits)
+    start = np.zeros_like(reference.ends)
+    turn = 0
+    while np.any(start < reference.ends):
+        count = np.minimum(CHUNKS[turn % len(CHUNKS)], reference.ends - start)
+        length = next(size for size in PADDED if size >= count.max())
+        tokens = np.stack([_slice(row, at, length) for row, at in zip(reference.tokens, start, strict=True)])
+        scores, cache = run(tokens, start, count, cache)
+        for row, (at, size) in enumerate(zip(start, count, strict=True)):
+            out[row, at : at + size] = scores[row, :size]
+        start = start + count
+        turn += 1
+    return out
+
+
+def _slice(row: Ints, at: int, length: int) -> Ints:
+    found = row[at : at + length]
+    return np.pad(found, (0, length - len(found)))
+
+
+def _token_by_token(run: Run, reference: Reference, cache: KVCache) -> tuple[Floats, Floats]:
+    """The prompts at once, then a token at a time, each row at its own place: all logits, and those of the prompts."""
+    prompts, cache = run(_padded(reference.tokens, PROMPT, 0), np.zeros_like(reference.ends), reference.prompts, cache)
+    out = np.zeros_like(reference.logits)
+    rows = range(len(reference.tokens))
+    for row in rows:
+        out[row, : reference.prompts[row]] = prompts[row, : reference.prompts[row]]
+    one = np.ones_like(reference.ends)
+    for step in range(int((reference.ends - reference.prompts).max())):
+        at = reference.prompts + step
+        scores, cache = run(reference.tokens[np.array(rows), at][:, None], at, one, cache)
+        for row in rows:
+            out[row, at[row]] = scores[row, 0]
+    return out, prompts
+
+
+# The folders.
+
+
+def read_transformers(folder: Path) -> tuple[ModelConfig, Params, Reference]:
+    """A checkpoint as transformers saved it, read as any checkpoint is."""
+    config, source, naming = open_folder(folder)
+    with source:
+        params = place(source, naming, config, "float32", RECIPE.layout, jax.local_devices()[0])
+    with np.load(folder / "reference.npz") as found:
+        prompts = found["lengths"]
+        ends = prompts + found["tokens"].shape[1] - prompts.max()
+        return config, params, Reference(folder.name, found["tokens"], prompts, ends, found["logits"])
+
+
+class Dumped:
+    """In the place of the official library's module, whose environment is another one."""
+
+
+def read_gemma(folder: Path) -> tuple[ModelConfig, Params, Reference]:
+    """A tree of the official library, taken over as its users would have it."""
+    config = config_from_dict(json.loads((folder / "config.json").read_text()))
+    with np.load(folder / "tree.npz") as found:
+        tree = nested({name: found[name] for name in found.files})
+    params = from_gemma(Dumped(), tree, config=config, dtype="float32", recipe=RECIPE).params
+    with np.load(folder / "reference.npz") as found:
+        prompt, added = found["tokens"], found["continuation"]
+        tokens = np.concatenate([prompt, added])[None].astype(np.int64)
+        ends = np.array([tokens.shape[1]])
+        return config, params, Reference(folder.name, tokens, np.array([len(prompt)]), ends, found["logits"][None])
+
+
+def config_from_dict(raw: Mapping[str, object]) -> ModelConfig:
+    """The inverse of ``dataclasses.asdict``, through JSON."""
+    layers = tuple(LayerConfig(**{**layer, "rope": Rope(**layer["rope"])}) for layer in raw["layers"])
+    moe = raw["moe"] and MoeConfig(**raw["moe"])
+    ple = raw["per_layer_input"] and PerLayerInputConfig(**raw["per_layer_input"])
+    return ModelConfig(
+        **{**raw, "layers": layers, "moe": moe, "per_layer_input": ple, "eos_ids": tuple(raw["eos_ids"])}
+    )
+
+
+def nested(flat: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, object]:
+    """``{"a/b": x}`` as ``{"a": {"b": x}}``."""
+    tree: dict[str, object] = {}
+    for path, array in flat.items():
+        *folders, name = path.split("/")
+        inner = tree
+        for part in folders:
+            inner = inner.setdefault(part, {})
+        inner[name] = array
+    return tree
+
+
+READERS = {"transformers": read_transformers, "gemma": read_gemma}
+EXPECTED = {"transformers": (*SHRUNK, *MULTIMODAL), "gemma": GEMMA_LIBRARY}
+
+
+def measure(folder: Path, reference: str, seeds: int) -> Iterator[Result]:
+    """A result an architecture, over its first ``seeds`` models."""
+    for architecture in EXPECTED[reference]:
+        result = Result(architecture, reference, wanted_seeds=seeds)
+        for seed in range(seeds):
+            model = folder / reference / f"{architecture}-{seed}"
+            if (model / "reference.npz").exists():
+                compare(result, *READERS[reference](model))
+            else:
+                result.remarks.append(f"{model}: not there. Run the reference.")
+        jax.clear_caches()
+        yield result
+
+
+HEAD = ("architecture", "reference", "seeds", "logits", "greedy tokens", "cached = full", "chunked = whole", "padding")
+
+
+def line(result: Result) -> tuple[str, ...]:
+    """The cells of a row of the table."""
+    differences = (f"{x:.1e}" for x in (result.logits, result.cached, result.chunked, result.padded))
+    first, *others = differences
+    greedy = f"{result.greedy}/{result.greedy_of}"
+    return (result.architecture, result.reference, str(result.seeds), first, greedy, *others)
+
+
+def table(results: Iterable[Result]) -> str:
+    """All of it in Markdown."""
+    rows = [HEAD, *map(line, results)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shown = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return "\n".join([shown[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *shown[1:]])
+
+
+def main() -> None:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description="Compare our forward pass with what the references wrote.")
+    parser.add_argument("folder", type=Path, help="where the references wrote")
+    parser.add_argument("--seeds", type=int, default=10, help="models of each architecture (10)")
+    parser.add_argument("--reference", choices=READERS, action="append", help="only this one; may be repeated")
+    options = parser.parse_args()
+    results = []
+    for reference in options.reference or READERS:
+        for result in measure(options.folder, reference, options.seeds):
+            results.append(result)
+            print(*line(result), sep="  ", flush=True)  # noqa: T201  progress
+    print("", table(results), *(remark for result in results for remark in result.remarks), "", sep="\n")  # noqa: T201
+    (options.folder / "table.md").write_text(table(results) + "\n")
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        print(f"FAILED: {result.architecture} against {result.reference}", file=sys.stderr)  # noqa: T201
+    if failed or not results:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
