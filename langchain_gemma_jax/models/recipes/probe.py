@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import TypeAlias
 
 import jax
@@ -13,14 +14,21 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
 
-Timer: TypeAlias = Callable[[Plan, int], float]
-"""Seconds that a plan takes for so many rows. Raises ``OutOfTimeError``."""
-
 ONE, FEW = 1, 4
-OUTPUTS, INPUTS = 16384, 640  # larger than most caches, where some cliffs begin
 BUDGET_SECONDS = 0.6
 LONG = 0.01  # a run this long needs no repeating: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
+
+
+class Matrix(Enum):
+    """What is multiplied by: some cliffs begin only where a matrix is much larger than the caches."""
+
+    LAYER = (4096, 1024)
+    EMBED = (32768, 640)
+
+
+Timer: TypeAlias = Callable[[Matrix, Plan, int], float]
+"""Seconds that a plan takes for so many rows. Raises ``OutOfTimeError``."""
 
 
 class OutOfTimeError(Exception):
@@ -35,59 +43,63 @@ def probe(dtype: str, timer: Timer | None = None, budget: float = BUDGET_SECONDS
     """
     timer = timer or _Stopwatch(dtype, budget)
     plans = [Plan(out_first=True), Plan(out_first=False)]
-    complete = False
+    embed, complete = None, False
     try:
-        plans = [_faster(timer, ONE, plan, dataclasses.replace(plan, one_row=Form.PAD_ROWS)) for plan in plans]
-        # Where a lone row is padded, several rows are the fast side of the cliff: nothing to try.
-        plans = [
-            plan
-            if plan.one_row is Form.PAD_ROWS
-            else _faster(timer, FEW, plan, dataclasses.replace(plan, few_rows=Form.EACH_ROW))
-            for plan in plans
-        ]
-        best = plans[1] if _cost(plans[1], timer) < CLEARLY * _cost(plans[0], timer) else plans[0]
+        plans = [_best_one_row(timer, plan) for plan in plans]
+        plans = [_best_few_rows(timer, Matrix.LAYER, plan) for plan in plans]
+        if _cost(timer, plans[1]) < CLEARLY * _cost(timer, plans[0]):
+            plans.reverse()
+        embed = _best_few_rows(timer, Matrix.EMBED, dataclasses.replace(plans[0], few_rows=Form.DOT))
         complete = True
     except OutOfTimeError:
-        best = plans[0]
-    return Recipe(dtype, layers=best, embed=best, source="probe"), complete
+        pass
+    return Recipe(dtype, layers=plans[0], embed=embed or plans[0], source="probe"), complete
 
 
-def _faster(timer: Timer, rows: int, plain: Plan, other: Plan) -> Plan:
-    return other if timer(other, rows) < CLEARLY * timer(plain, rows) else plain
+def _best_one_row(timer: Timer, plan: Plan) -> Plan:
+    return _faster(timer, Matrix.LAYER, ONE, plan, dataclasses.replace(plan, one_row=Form.PAD_ROWS))
 
 
-def _cost(plan: Plan, timer: Timer) -> float:
-    return timer(plan, ONE) + timer(plan, FEW) / FEW
+def _best_few_rows(timer: Timer, matrix: Matrix, plan: Plan) -> Plan:
+    if plan.one_row is Form.PAD_ROWS:  # several rows are the fast side of this cliff: nothing to try
+        return plan
+    return _faster(timer, matrix, FEW, plan, dataclasses.replace(plan, few_rows=Form.EACH_ROW))
+
+
+def _faster(timer: Timer, matrix: Matrix, rows: int, plain: Plan, other: Plan) -> Plan:
+    return other if timer(matrix, other, rows) < CLEARLY * timer(matrix, plain, rows) else plain
+
+
+def _cost(timer: Timer, plan: Plan) -> float:
+    return timer(Matrix.LAYER, plan, ONE) + timer(Matrix.LAYER, plan, FEW) / FEW
 
 
 class _Stopwatch:
-    """Times plans on one made-up matrix; each measurement is made once."""
+    """Times plans on made-up matrices; each measurement is made once."""
 
     def __init__(self, dtype: str, budget: float) -> None:
         self._deadline = time.perf_counter() + budget
         self._dtype = jnp.dtype(dtype)
-        self._known: dict[tuple[Plan, int], float] = {}
-        self._matrices: Mapping[bool, jax.Array] = {
-            True: jnp.ones((OUTPUTS, INPUTS), self._dtype),
-            False: jnp.ones((INPUTS, OUTPUTS), self._dtype),
-        }
+        self._known: dict[tuple[Matrix, Plan, int], float] = {}
 
-    def __call__(self, plan: Plan, rows: int) -> float:
+    def __call__(self, matrix: Matrix, plan: Plan, rows: int) -> float:
         # Plans that run the same program for this many rows share a measurement.
         form = plan.one_row if rows == ONE else plan.few_rows
-        key = (Plan(plan.out_first, form, form), rows)
+        key = (matrix, Plan(plan.out_first, form, form), rows)
         if key not in self._known:
             self._known[key] = min(self._runs(*key))
         return self._known[key]
 
-    def _runs(self, plan: Plan, rows: int) -> Iterator[float]:
-        matrix, x = self._matrices[plan.out_first], jnp.ones((rows, INPUTS), self._dtype)
+    def _runs(self, matrix: Matrix, plan: Plan, rows: int) -> Iterator[float]:
         if time.perf_counter() > self._deadline:
             raise OutOfTimeError
-        program = jax.jit(linear, static_argnums=2).lower(x, matrix, plan).compile()
+        outputs, inputs = matrix.value
+        weight = jnp.ones((outputs, inputs) if plan.out_first else (inputs, outputs), self._dtype)
+        x = jnp.ones((rows, inputs), self._dtype)
+        program = jax.jit(linear, static_argnums=2).lower(x, weight, plan).compile()
         for _ in range(4):
             began = time.perf_counter()
-            jax.block_until_ready(program(x, matrix))
+            jax.block_until_ready(program(x, weight))
             yield (took := time.perf_counter() - began)
             if took > LONG:
                 return

@@ -6,15 +6,15 @@ import jax
 import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan
-from langchain_gemma_jax.models.recipes.probe import FEW, ONE, OutOfTimeError, probe
+from langchain_gemma_jax.models.recipes.probe import FEW, ONE, Matrix, OutOfTimeError, probe
 
 
 def timer(times, default=1.0):
-    """Times by (out_first, form, rows); counts as the machine that has them."""
+    """A made-up machine: its seconds by (out_first, form, rows), or by (matrix, form, rows)."""
 
-    def measure(plan, rows):
+    def measure(matrix, plan, rows):
         form = plan.one_row if rows == ONE else plan.few_rows
-        seconds = times.get((plan.out_first, form, rows), default)
+        seconds = times.get((plan.out_first, form, rows), times.get((matrix, form, rows), default))
         if seconds is None:
             raise OutOfTimeError
         return seconds
@@ -24,7 +24,7 @@ def timer(times, default=1.0):
 
 def chosen(times, default=1.0):
     recipe, complete = probe("float32", timer(times, default))
-    assert recipe.layers == recipe.embed
+    assert recipe.layers.out_first == recipe.embed.out_first
     return recipe.layers, complete
 
 
@@ -66,6 +66,18 @@ def test_without_time_for_everything_the_plain_form_stays(missing):
 def test_what_was_found_before_time_ran_out_is_used():
     plan, complete = chosen({(True, Form.PAD_ROWS, ONE): 0.1, (False, Form.DOT, FEW): None})
     assert (plan, complete) == (Plan(one_row=Form.PAD_ROWS), False)
+
+
+def test_the_embedding_can_have_a_cliff_of_its_own():
+    times = {(Matrix.EMBED, Form.EACH_ROW, FEW): 0.2}
+    recipe, complete = probe("float32", timer(times))
+    assert (recipe.layers, recipe.embed, complete) == (Plan(), Plan(few_rows=Form.EACH_ROW), True)
+
+
+def test_the_embedding_need_not_share_the_cliff_of_the_layers():
+    times = {(Matrix.LAYER, Form.EACH_ROW, FEW): 0.2}
+    recipe, _ = probe("float32", timer(times))
+    assert (recipe.layers, recipe.embed) == (Plan(few_rows=Form.EACH_ROW), Plan())
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
