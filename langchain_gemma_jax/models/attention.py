@@ -59,9 +59,11 @@ def remember(
 ) -> tuple[LayerKV, Seen]:
     """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
     tokens, size = keys.shape[2], cache.keys.shape[2]
-    if tokens <= STEP_SLACK or layer.window is None:
-        write = kv_cache.write_step if tokens <= STEP_SLACK else kv_cache.write_span
-        cache = write(cache, keys, values, start)
+    if layer.window is None or tokens == 1:
+        cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size))
+        return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+    if tokens <= STEP_SLACK:
+        cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
         return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
     # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
     dtype = cache.keys.dtype

@@ -5,8 +5,8 @@ the last ``window + STEP_SLACK`` positions, slot = position mod size. A layer th
 KV keeps nothing. Which position a slot holds follows from how many tokens have been read; nothing
 is stored for it, and forgetting the last tokens is reading from a smaller ``start``.
 
-The slack is what lets a short step write before it reads, in place, without overwriting a position
-that its first token still sees. It is also how many tokens can be forgotten without losing any
+The slack is what lets a short step write before it reads without overwriting a position that its
+first token still sees. It is also how many tokens can be forgotten without losing any
 that the window needs.
 """
 
@@ -66,33 +66,22 @@ def slot_positions(end: jax.Array, size: int) -> jax.Array:
     return last - jnp.mod(last - jnp.arange(size)[None, :], size)
 
 
-def write_step(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array) -> LayerKV:
-    """Write a short step of ``[row, kv_head, token, head_dim]`` in place, wrapping round a ring."""
-    rows, _, tokens, _ = keys.shape
-    size = old.keys.shape[2]
+def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array) -> LayerKV:
+    """Write ``[row, kv_head, token, head_dim]`` in place from ``slot [row]`` on. It has to fit without wrapping."""
 
     def put(cache: jax.Array, new: jax.Array) -> jax.Array:
-        new = new.astype(cache.dtype)
-        for row in range(rows):
-            for token in range(tokens):
-                slot = jnp.mod(start[row] + token, size)
-                piece = new[row : row + 1, :, token : token + 1]
-                cache = jax.lax.dynamic_update_slice(cache, piece, (row, 0, slot, 0))
-        return cache
-
-    return LayerKV(put(old.keys, keys), put(old.values, values))
-
-
-def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array) -> LayerKV:
-    """Write a long chunk into a global layer, in place. The caller keeps ``start + tokens`` within the capacity."""
-
-    def put(cache: jax.Array, new: jax.Array) -> jax.Array:
-        new = new.astype(cache.dtype)
+        target, source = _as_bits(cache), _as_bits(new.astype(cache.dtype))
         for row in range(new.shape[0]):
-            cache = jax.lax.dynamic_update_slice(cache, new[row : row + 1], (row, 0, start[row], 0))
-        return cache
+            target = jax.lax.dynamic_update_slice(target, source[row : row + 1], (row, 0, slot[row], 0))
+        return jax.lax.bitcast_convert_type(target, cache.dtype)
 
     return LayerKV(put(old.keys, keys), put(old.values, values))
+
+
+def _as_bits(x: jax.Array) -> jax.Array:
+    # XLA:CPU of JAX 0.9 updates a bfloat16 array by converting all of it to float32 and back, in each step
+    # (measured: 138 us an update at 8192 slots, and 6 us for the same bits as integers).
+    return jax.lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
 
 
 def rewrite_ring(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array) -> LayerKV:

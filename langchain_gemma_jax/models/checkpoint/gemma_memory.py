@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from types import TracebackType
-from typing import Self, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TreePath, text_tower
+from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource, TreePath
 from langchain_gemma_jax.models.checkpoint.parts import Array
 
 Tree: TypeAlias = Mapping[str, object]
 """Nested mappings with arrays at their ends, JAX's or numpy's."""
 
 
-class TreeSource:
-    """A ``TensorSource`` over the text tower of a tree in memory. Names are ``gemma_tree.text_tower``'s."""
+class TreeSource(TowerSource):
+    """The text tower of a tree in memory."""
 
     def __init__(self, tree: Tree, location: str) -> None:
-        self.location = location
         arrays = dict(_arrays(tree, (), location))
         leaves = {path: Leaf("/".join(path), array.shape, array.dtype.name) for path, array in arrays.items()}
+        super().__init__(leaves, location)
         self._arrays = {"/".join(path): array for path, array in arrays.items()}
-        self.tower = text_tower(leaves, location)
-
-    def names(self) -> Collection[str]:
-        return self.tower.keys()
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self.tower[name].shape
-
-    def dtype(self, name: str) -> str:
-        return self.tower[name].dtype
 
     def read(self, name: str) -> Array:
         leaf = self.tower[name]
@@ -46,19 +35,8 @@ class TreeSource:
         stored = np.asarray(array)
         return stored if leaf.row is None else stored[leaf.row]
 
-    def release(self) -> None:
-        """Nothing to give back: the arrays are the caller's."""
-
     def close(self) -> None:
         self._arrays = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _arrays(tree: Tree, path: TreePath, location: str) -> Iterator[tuple[TreePath, jax.Array | Array]]:

@@ -14,11 +14,12 @@ each name but without its last ``/w``, which the shapes do not agree on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.parts import TensorSource
 
 TreePath: TypeAlias = tuple[str, ...]
 
@@ -39,6 +40,23 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: str
     row: int | None = None  # it is this row of the stored array; None: all of it
+
+
+class TowerSource(TensorSource):
+    """A source over the text tower of one tree, wherever its arrays are. Names are ``text_tower``'s."""
+
+    def __init__(self, tree: Mapping[TreePath, Leaf], location: str) -> None:
+        self.location = location
+        self.tower = text_tower(tree, location)
+
+    def names(self) -> Collection[str]:
+        return self.tower.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.tower[name].shape
+
+    def dtype(self, name: str) -> str:
+        return self.tower[name].dtype
 
 
 def text_tower(tree: Mapping[TreePath, Leaf], location: str) -> dict[str, Leaf]:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
 from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_config, find_naming
-from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TreePath, text_tower
+from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource, TreePath
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
 from langchain_gemma_jax.models.config import ModelConfig
@@ -80,14 +78,10 @@ def open_orbax(path: Path, config: ModelConfig | None = None) -> tuple[ModelConf
     return config, source, naming
 
 
-class OrbaxSource:
-    """A ``TensorSource`` over the text tower of one Orbax folder.
-
-    Names are ``gemma_tree.text_tower``'s. A layer of a stacked checkpoint reads its own row only.
-    """
+class OrbaxSource(TowerSource):
+    """The text tower of one Orbax folder. A layer of a stacked checkpoint reads its own row only."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         if _UNFINISHED in folder.name:
             raise CorruptCheckpointError(folder, "a finished save", "a folder that Orbax was still writing")
         _refuse_links(folder)
@@ -96,20 +90,7 @@ class OrbaxSource:
             tuple(re.split(r"[/.]", key)): Leaf(key, array.shape, array.dtype.name)
             for key, array in self._arrays.items()
         }
-        self.tower = text_tower(leaves, self.location)
-
-    @property
-    def location(self) -> str:
-        return str(self._folder)
-
-    def names(self) -> Collection[str]:
-        return self.tower.keys()
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self.tower[name].shape
-
-    def dtype(self, name: str) -> str:
-        return self.tower[name].dtype
+        super().__init__(leaves, str(folder))
 
     def read(self, name: str) -> Array:
         leaf = self.tower[name]
@@ -118,23 +99,12 @@ class OrbaxSource:
             stored: Array = (array if leaf.row is None else array[leaf.row]).read().result()
         except ValueError as error:
             expected = f"{name} {list(leaf.shape)} in {leaf.dtype}"
-            raise CorruptCheckpointError(self._folder, expected, _reason(error), _INCOMPLETE) from error
+            raise CorruptCheckpointError(self.location, expected, _reason(error), _INCOMPLETE) from error
         stored.setflags(write=False)
         return stored
 
-    def release(self) -> None:
-        """Nothing to give back: TensorStore keeps no copy of what was read."""
-
     def close(self) -> None:
         self._arrays = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _is_orbax(folder: Path) -> bool:

@@ -6,10 +6,11 @@ tensors make up one array of our parameter tree). ``place.py`` needs nothing els
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,33 +48,38 @@ Naming: TypeAlias = Callable[[ModelConfig, Path], list[Part]]
 """Which stored tensors make up the array at this path of ``abstract(config)``, in order."""
 
 
-class TensorSource(Protocol):
-    """Stored tensors by name. Opening one checks its headers and reads no tensor."""
+class TensorSource(ABC):
+    """Stored tensors by name. Opening one checks its headers and reads no tensor; ``with`` closes it."""
 
-    @property
-    def location(self) -> str:
-        """The folder or file, for messages."""
+    location: str  # the folder or file, for messages
 
+    @abstractmethod
     def names(self) -> Collection[str]:
         """The stored names."""
 
+    @abstractmethod
     def shape(self, name: str) -> tuple[int, ...]:
         """The stored shape. ``KeyError`` if there is no such name, here and below."""
 
+    @abstractmethod
     def dtype(self, name: str) -> str:
         """The stored dtype as numpy spells it ("float32", "bfloat16", "int8"), or as the format does."""
 
+    @abstractmethod
     def read(self, name: str) -> Array:
         """The tensor: a read-only view of the file where possible. Views die with ``close``."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027  most have nothing to give back
         """Give back memory that was taken by reading (mapped pages, caches). Views stay valid."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close the files. May be called twice."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()

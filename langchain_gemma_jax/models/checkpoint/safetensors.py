@@ -15,8 +15,7 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +27,7 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
 )
 from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
 from langchain_gemma_jax.models.checkpoint.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"
@@ -158,16 +157,12 @@ def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(size) is int and 0 <= size < _LIMIT for size in value)
 
 
-class SafetensorsSource:
-    """A folder's tensors, from one file or from the shards that an index lists (a ``TensorSource``)."""
+class SafetensorsSource(TensorSource):
+    """A folder's tensors, from one file or from the shards that an index lists."""
 
     def __init__(self, folder: Path, files: Collection[SafetensorsFile]) -> None:
-        self._folder, self._files = folder, tuple(files)
+        self.location, self._files = str(folder), tuple(files)
         self._where = {name: file for file in self._files for name in file.entries}
-
-    @property
-    def location(self) -> str:
-        return str(self._folder)
 
     def names(self) -> Collection[str]:
         return self._where.keys()
@@ -189,14 +184,6 @@ class SafetensorsSource:
     def close(self) -> None:
         for file in self._files:
             file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_safetensors(folder: Path) -> SafetensorsSource:
