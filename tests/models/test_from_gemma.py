@@ -101,7 +101,7 @@ def test_the_dtype_is_the_trees_own_unless_another_is_asked_for(gemma3, official
 
 
 def test_the_callers_tree_and_the_model_have_nothing_in_common(tree):
-    on_device = jax.tree.map(jnp.asarray, tree)
+    on_device = jax.tree.map(jnp.array, tree)  # a copy: what jnp.asarray makes may be the tree's own memory
     with from_gemma(Gemma3_Tiny(), tree, recipe=SAFE) as model:
         before = np.array(model.params["embed"])
         tree["embedder"]["input_embedding"][:] = 0
