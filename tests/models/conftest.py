@@ -14,6 +14,7 @@ import pytest
 
 from langchain_gemma_jax.models.abstract import Layout
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+from langchain_gemma_jax.models.checkpoint.parts import TensorSource
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
 
@@ -109,7 +110,7 @@ def put_by_hf_names() -> Callable[..., dict]:
     return put_by_hf_names
 
 
-class Tensors:
+class Tensors(TensorSource):
     """The smallest source: arrays by name, in memory."""
 
     location = "memory"
@@ -129,7 +130,7 @@ class Tensors:
     def read(self, name):
         return self.tensors[name]
 
-    def release(self):
+    def close(self):
         pass
 
 

@@ -15,7 +15,7 @@ import pytest
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.checkpoint import place as place_module
-from langchain_gemma_jax.models.checkpoint.parts import Part
+from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
 from langchain_gemma_jax.models.model import leaves
@@ -39,7 +39,7 @@ OUT_FIRST = Layout()
 DEVICE = jax.devices()[0]
 
 
-class Memory:
+class Memory(TensorSource):
     """A source out of a dictionary, which counts what is done to it."""
 
     location = "memory"
