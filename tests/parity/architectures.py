@@ -169,7 +169,7 @@ SHRUNK: Mapping[str, Raw] = {
 _VISION = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
 
 MULTIMODAL: Mapping[str, Raw] = {
-    "gemma-3-4b, multimodal": {
+    "gemma-3-4b-multimodal": {
         "model_type": "gemma3",
         "eos_token_id": [1, 106],
         "image_token_index": VOCABULARY,
@@ -177,7 +177,7 @@ MULTIMODAL: Mapping[str, Raw] = {
         "text_config": SHRUNK["gemma-3-4b"],
         "vision_config": _VISION | {"model_type": "siglip_vision_model", "image_size": 28, "patch_size": 14},
     },
-    "gemma-4-e4b, multimodal": {
+    "gemma-4-e4b-multimodal": {
         "model_type": "gemma4",
         "eos_token_id": [1, 106, 50],
         "image_token_id": VOCABULARY,

@@ -7,6 +7,7 @@ reference and a test can each make the same weights, and none need to be stored.
 from __future__ import annotations
 
 import math
+import re
 from zlib import crc32
 
 import numpy as np
@@ -17,11 +18,14 @@ from tests.parity.architectures import VOCABULARY
 ROWS, NEW_TOKENS = 2, 64
 SHORTEST, LONGEST = 40, 100
 
+_PREFIX = re.compile(r"((model|language_model)\.)+")  # a multimodal model saves others than it has in memory
+
 Floats = npt.NDArray[np.float32]
 
 
 def tensor(name: str, shape: tuple[int, ...], salt: str, seed: int, *, norm_offset: float) -> Floats:
     """A weight by its stored name: activations stay near 1, and no two scales are the same."""
+    name = name.removeprefix(found[0] if (found := _PREFIX.match(name)) else "")
     uniform = _bits(f"{salt}/{name}", seed, math.prod(shape)).astype(np.float32) * np.float32(2**-23) - np.float32(1)
     uniform = uniform.reshape(shape)
     if "norm" in name:
@@ -34,6 +38,8 @@ def tensor(name: str, shape: tuple[int, ...], salt: str, seed: int, *, norm_offs
         deviation = 0.3
     elif "router" in name:
         deviation = 1.5  # decided: between near ties, rounding would choose the expert
+    elif "per_layer_input_gate" in name:
+        deviation = 0.25 * shape[-1] ** -0.5  # larger, it closes so far that a norm after it has only errors to scale
     else:
         deviation = shape[-1] ** -0.5
     return np.float32(deviation * 3**0.5) * uniform
