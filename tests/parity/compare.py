@@ -10,33 +10,29 @@ The exit status is 1 if a bar is missed.
 from __future__ import annotations
 
 import argparse
-import functools
+import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
-from langchain_gemma_jax.models.forward import forward, logits
 from langchain_gemma_jax.models.from_gemma import from_gemma
-from langchain_gemma_jax.models.kv_cache import KVCache, allocate
 from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.recipes import Recipe
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
+from tests.parity.tiny import FLOAT32, OPTIMISED, Program, Runner
 
 BAR = 2e-4  # of the logits' spread: their standard deviation
-CAPACITY, WHOLE, PROMPT = 192, 168, 104  # slots, and the lengths that every row is padded to: few programs
+CAPACITY, LENGTHS = 240, (1, 4, 48, 104, 168)  # slots, and what chunks are padded to: few programs
 CHUNKS = (4, 1, 17, 3, 40, 2, 48, 1, 20)  # as they come in turn: short, long, and longer than a ring
-PADDED = (1, 4, 48)
-RECIPE = Recipe(dtype="float32")
+PADDING = (7, 80, 3, 11)  # other ids than the usual padding, which is zeros
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -73,6 +69,10 @@ class Result:
     padded: float = 0.0
     remarks: list[str] = field(default_factory=list)
 
+    def see(self, name: str, *differences: float) -> None:
+        """Keep the largest."""
+        setattr(self, name, max(getattr(self, name), *differences))
+
     @property
     def passed(self) -> bool:
         # Written so that a NaN does not pass.
@@ -83,37 +83,32 @@ class Result:
         )
 
 
-def compare(result: Result, config: ModelConfig, params: Params, reference: Reference) -> None:
+def compare(
+    result: Result, config: ModelConfig, params: Params, reference: Reference, program: Program = OPTIMISED
+) -> None:
     """Run one model in every way that must not matter, and enter the differences."""
-    run = functools.partial(_run, params, config, RECIPE)
-    rows = len(reference.tokens)
-    spread, starts = reference.spread, np.zeros(rows, np.int64)
+    rows = range(len(reference.tokens))
+    texts = [reference.tokens[row, : reference.ends[row]] for row in rows]
+    spread = reference.spread
 
-    def empty() -> KVCache:
-        return allocate(config, rows, CAPACITY, "float32")
+    def runner() -> Runner:
+        return Runner(config, params, rows=len(rows), capacity=CAPACITY, lengths=LENGTHS, program=program)
 
-    whole, _ = run(_padded(reference.tokens, WHOLE, 0), starts, reference.ends, empty())
-    chunked = _in_chunks(run, reference, empty())
-    cached, repadded_prompts = _token_by_token(run, reference, empty())
-    repadded, _ = run(_padded(reference.tokens, WHOLE, 7, reference.ends), starts, reference.ends, empty())
+    whole = runner().read(texts)
+    repadded = runner().read(texts, pad=PADDING)
+    chunked = _in_chunks(runner(), texts)
+    prompts, steps = _token_by_token(runner(), texts, reference.prompts)
 
     result.seeds += 1
-    for row, (prompt, end) in enumerate(zip(reference.prompts, reference.ends, strict=True)):
-        new = slice(prompt - 1, end)
-        ours, theirs = whole[row, :end], reference.logits[row, :end]
-        step_by_step = cached[row, new]
-        result.logits = max(
-            result.logits, _apart(ours, theirs, spread), _apart(step_by_step, theirs[new.start :], spread)
-        )
-        result.cached = max(result.cached, _apart(step_by_step, ours[new.start :], spread))
-        result.chunked = max(result.chunked, _apart(chunked[row, :end], ours, spread))
-        result.padded = max(
-            result.padded,
-            _apart(repadded[row, :end], ours, spread),
-            _apart(repadded_prompts[row, :prompt], ours[:prompt], spread),
-        )
-        for at in range(prompt, end):
-            _enter_greedy(result, reference, row, at, cached[row, at - 1], spread)
+    for row, prompt in zip(rows, reference.prompts, strict=True):
+        ours, theirs = whole[row], reference.logits[row, : reference.ends[row]]
+        result.see("logits", _apart(ours, theirs, spread), _apart(steps[row], theirs[prompt:], spread))
+        result.see("cached", _apart(steps[row], ours[prompt:], spread))
+        result.see("chunked", _apart(chunked[row], ours, spread))
+        result.see("padded", _apart(repadded[row], ours, spread), _apart(prompts[row], ours[:prompt], spread))
+        before = np.concatenate([prompts[row][-1:], steps[row]])
+        for at, scores in zip(range(prompt, len(ours)), before, strict=False):
+            _enter_greedy(result, reference, row, at, scores, spread)
 
 
 def _enter_greedy(result: Result, reference: Reference, row: int, at: int, ours: Floats, spread: float) -> None:
@@ -136,77 +131,26 @@ def _apart(ours: Floats, theirs: Floats, spread: float) -> float:
     return np.inf if np.isnan(difference) else difference
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _program(
-    params: Params,
-    config: ModelConfig,
-    recipe: Recipe,
-    tokens: jax.Array,
-    start: jax.Array,
-    count: jax.Array,
-    cache: KVCache,
-) -> tuple[jax.Array, KVCache]:
-    hidden, cache = forward(params, config, recipe, tokens, start, count, cache)
-    return logits(params, config, recipe, hidden), cache
-
-
-def _run(
-    params: Params, config: ModelConfig, recipe: Recipe, tokens: Ints, start: Ints, count: Ints, cache: KVCache
-) -> tuple[Floats, KVCache]:
-    numbers = (jnp.asarray(x, jnp.int32) for x in (tokens, start, count))
-    out, cache = _program(params, config, recipe, *numbers, cache)
-    return np.asarray(out), cache
-
-
-Run = Callable[[Ints, Ints, Ints, KVCache], tuple[Floats, KVCache]]
-
-
-def _padded(tokens: Ints, length: int, pad: int, ends: Ints | None = None) -> Ints:
-    """``length`` tokens a row. With ``ends``, other ids stand behind them: any, and not all alike."""
-    out = np.zeros((len(tokens), length), np.int64)
-    room = min(length, tokens.shape[1])
-    out[:, :room] = tokens[:, :room]
-    for row, end in enumerate(() if ends is None else ends):
-        out[row, end:] = (np.arange(length - end) * pad + pad) % 90
-    return out
-
-
-def _in_chunks(run: Run, reference: Reference, cache: KVCache) -> Floats:
+def _in_chunks(runner: Runner, texts: Sequence[Ints]) -> list[Floats]:
     """All logits, read chunk by chunk. A row that has ended reads chunks of nothing."""
-    out = np.zeros_like(reference.logits)
-    start = np.zeros_like(reference.ends)
-    turn = 0
-    while np.any(start < reference.ends):
-        count = np.minimum(CHUNKS[turn % len(CHUNKS)], reference.ends - start)
-        length = next(size for size in PADDED if size >= count.max())
-        tokens = np.stack([_slice(row, at, length) for row, at in zip(reference.tokens, start, strict=True)])
-        scores, cache = run(tokens, start, count, cache)
-        for row, (at, size) in enumerate(zip(start, count, strict=True)):
-            out[row, at : at + size] = scores[row, :size]
-        start = start + count
-        turn += 1
-    return out
+    found: list[list[Floats]] = [[] for _ in texts]
+    for size in itertools.cycle(CHUNKS):
+        if all(at == len(text) for at, text in zip(runner.start, texts, strict=True)):
+            return [np.concatenate(row) for row in found]
+        scores = runner.read([text[at : at + size] for at, text in zip(runner.start, texts, strict=True)])
+        for row, one in zip(found, scores, strict=True):
+            row.append(one)
+    raise AssertionError
 
 
-def _slice(row: Ints, at: int, length: int) -> Ints:
-    found = row[at : at + length]
-    return np.pad(found, (0, length - len(found)))
-
-
-def _token_by_token(run: Run, reference: Reference, cache: KVCache) -> tuple[Floats, Floats]:
-    """The prompts at once, then a token at a time, each row at its own place: all logits, and those of the prompts."""
-    prompts, cache = run(_padded(reference.tokens, PROMPT, 0), np.zeros_like(reference.ends), reference.prompts, cache)
-    out = np.zeros_like(reference.logits)
-    rows = range(len(reference.tokens))
-    for row in rows:
-        out[row, : reference.prompts[row]] = prompts[row, : reference.prompts[row]]
-    one = np.ones_like(reference.ends)
-    for step in range(int((reference.ends - reference.prompts).max())):
-        at = reference.prompts + step
-        scores, cache = run(reference.tokens[np.array(rows), at][:, None], at, one, cache)
-        for row in rows:
-            out[row, at[row]] = scores[row, 0]
-    return out, prompts
+def _token_by_token(runner: Runner, texts: Sequence[Ints], prompts: Ints) -> tuple[list[Floats], list[Floats]]:
+    """The logits of the prompts, read at once, and of what follows, a token at a time, each row at its own place."""
+    of_prompts = runner.read([text[:prompt] for text, prompt in zip(texts, prompts, strict=True)])
+    steps = [
+        runner.read([text[at : at + 1] for at, text in zip(runner.start, texts, strict=True)])
+        for _ in range(len(texts[0]) - int(prompts[0]))
+    ]
+    return of_prompts, [np.concatenate([step[row] for step in steps]) for row in range(len(texts))]
 
 
 # The folders.
@@ -216,7 +160,7 @@ def read_transformers(folder: Path) -> tuple[ModelConfig, Params, Reference]:
     """A checkpoint as transformers saved it, read as any checkpoint is."""
     config, source, naming = open_folder(folder)
     with source:
-        params = place(source, naming, config, "float32", RECIPE.layout, jax.local_devices()[0])
+        params = place(source, naming, config, "float32", FLOAT32.layout, jax.local_devices()[0])
     with np.load(folder / "reference.npz") as found:
         prompts = found["lengths"]
         ends = prompts + found["tokens"].shape[1] - prompts.max()
@@ -232,7 +176,7 @@ def read_gemma(folder: Path) -> tuple[ModelConfig, Params, Reference]:
     config = config_from_dict(json.loads((folder / "config.json").read_text()))
     with np.load(folder / "tree.npz") as found:
         tree = nested({name: found[name] for name in found.files})
-    params = from_gemma(Dumped(), tree, config=config, dtype="float32", recipe=RECIPE).params
+    params = from_gemma(Dumped(), tree, config=config, dtype="float32", recipe=FLOAT32).params
     with np.load(folder / "reference.npz") as found:
         prompt, added = found["tokens"], found["continuation"]
         tokens = np.concatenate([prompt, added])[None].astype(np.int64)

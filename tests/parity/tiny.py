@@ -5,8 +5,9 @@ For tests of our code against itself: its parameters come from ``abstract``, not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -70,9 +71,7 @@ def parameters(config: ModelConfig, recipe: Recipe = FLOAT32, seed: int = 0) -> 
     }
 
 
-# Compiled without LLVM's optimisations, which is twice as fast to compile and computes the same.
-@partial(jax.jit, static_argnums=(1, 2), compiler_options={"xla_backend_optimization_level": 0})
-def program(
+def _program(
     params: Params,
     config: ModelConfig,
     recipe: Recipe,
@@ -82,9 +81,15 @@ def program(
     cache: KVCache,
     keep: jax.Array | None,
 ) -> tuple[jax.Array, KVCache]:
-    """``forward`` and ``logits`` in one."""
     hidden, cache = forward(params, config, recipe, tokens, start, count, cache, keep)
     return logits(params, config, recipe, hidden), cache
+
+
+Program: TypeAlias = Callable[..., tuple[jax.Array, KVCache]]
+
+OPTIMISED: Program = jax.jit(_program, static_argnums=(1, 2))
+QUICK: Program = jax.jit(_program, static_argnums=(1, 2), compiler_options={"xla_backend_optimization_level": 0})
+"""Without LLVM's optimisations: the same numbers but for rounding, compiled in half the time."""
 
 
 class Runner:
@@ -99,8 +104,10 @@ class Runner:
         capacity: int = 192,
         recipe: Recipe = FLOAT32,
         lengths: Sequence[int] = (1, 3, 64),
+        program: Program = QUICK,
     ) -> None:
-        self.config, self.params, self.recipe, self.lengths = config, params, recipe, lengths
+        self.config, self.params, self.recipe = config, params, recipe
+        self.capacity, self.lengths, self.program = capacity, lengths, program
         self.cache = allocate(config, rows, capacity, recipe.dtype)
         self.start = np.zeros(rows, np.int64)
 
@@ -113,8 +120,10 @@ class Runner:
         tokens = np.stack([np.resize(np.asarray(pad), length) for _ in chunks])
         for row, chunk in enumerate(chunks):
             tokens[row, : len(chunk)] = chunk
+        if self.start.max() + length > self.capacity:
+            raise ValueError(f"{length} tokens from {self.start} do not fit into {self.capacity} slots")
         numbers = (jnp.asarray(x, jnp.int32) for x in (tokens, self.start, count))
         kept = None if keep is None else jnp.asarray(keep, jnp.int32)
-        scores, self.cache = program(self.params, self.config, self.recipe, *numbers, self.cache, kept)
+        scores, self.cache = self.program(self.params, self.config, self.recipe, *numbers, self.cache, kept)
         self.start = self.start + count
         return [np.asarray(row)[: 1 if keep is not None else size] for row, size in zip(scores, count, strict=True)]
