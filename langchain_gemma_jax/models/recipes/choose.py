@@ -7,11 +7,10 @@ import threading
 
 import jax
 
+from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import recall, remember
-
-CPU_ATTENTION_PAIRS = 8  # a decode step of one row, or of a few; a product for each pair costs compile time
 
 _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}
@@ -34,11 +33,12 @@ def choose_recipe(dtype: str) -> Recipe:
 
 
 def _choose(backend: str, dtype: str) -> Recipe:
+    default = default_recipe(dtype, backend)
     if backend != "cpu":  # no cliffs between these forms are known on GPU and TPU
-        return Recipe(dtype)
-    recipe = recall(dtype)
-    if recipe is None:
-        recipe, complete = probe(dtype)
-        if complete:
-            remember(recipe)
-    return dataclasses.replace(recipe, attention_pairs=CPU_ATTENTION_PAIRS)
+        return default
+    if (known := recall(dtype)) is not None:
+        return dataclasses.replace(known, attention_pairs=default.attention_pairs)
+    measured, complete = probe(default)
+    if complete:
+        remember(measured)
+    return measured

@@ -35,35 +35,38 @@ class OutOfTimeError(Exception):
     """The budget was spent before everything was measured."""
 
 
-def probe(dtype: str, timer: Timer | None = None, budget: float = BUDGET_SECONDS) -> tuple[Recipe, bool]:
-    """The fastest recipe for a dtype on the default device, and whether there was time to measure everything.
+def probe(default: Recipe, timer: Timer | None = None, budget: float = BUDGET_SECONDS) -> tuple[Recipe, bool]:
+    """The fastest recipe on the default device, and whether there was time to measure everything.
 
-    One row comes first, since that is what most steps of an agent have. A comparison that there was
-    no time for leaves the plain form in place.
+    The default is kept wherever nothing else is clearly faster or the time is up. One row comes
+    first, since that is what most steps of an agent have.
     """
-    timer = timer or _Stopwatch(dtype, budget)
-    plans = [Plan(out_first=True), Plan(out_first=False)]
-    embed, complete = None, False
+    timer = timer or _Stopwatch(default.dtype, budget)
+    layers = [default.layers, dataclasses.replace(default.layers, out_first=not default.layers.out_first)]
+    embed, complete = default.embed, False
     try:
-        plans = [_best_one_row(timer, plan) for plan in plans]
-        plans = [_best_few_rows(timer, Matrix.LAYER, plan) for plan in plans]
-        if _cost(timer, plans[1]) < CLEARLY * _cost(timer, plans[0]):
-            plans.reverse()
-        embed = _best_few_rows(timer, Matrix.EMBED, dataclasses.replace(plans[0], few_rows=Form.DOT))
+        layers = [_best_one_row(timer, plan) for plan in layers]
+        layers = [_best_few_rows(timer, Matrix.LAYER, plan) for plan in layers]
+        if _cost(timer, layers[1]) < CLEARLY * _cost(timer, layers[0]):
+            layers.reverse()
+        embed = dataclasses.replace(layers[0], few_rows=default.embed.few_rows)
+        embed = _best_few_rows(timer, Matrix.EMBED, embed)
         complete = True
     except OutOfTimeError:
-        pass
-    return Recipe(dtype, layers=plans[0], embed=embed or plans[0], source="probe"), complete
+        embed = dataclasses.replace(layers[0], few_rows=embed.few_rows)
+    return dataclasses.replace(default, layers=layers[0], embed=embed, source="probe"), complete
 
 
 def _best_one_row(timer: Timer, plan: Plan) -> Plan:
-    return _faster(timer, Matrix.LAYER, ONE, plan, dataclasses.replace(plan, one_row=Form.PAD_ROWS))
+    other = Form.DOT if plan.one_row is Form.PAD_ROWS else Form.PAD_ROWS
+    return _faster(timer, Matrix.LAYER, ONE, plan, dataclasses.replace(plan, one_row=other))
 
 
 def _best_few_rows(timer: Timer, matrix: Matrix, plan: Plan) -> Plan:
-    if plan.one_row is Form.PAD_ROWS:  # several rows are the fast side of this cliff: nothing to try
-        return plan
-    return _faster(timer, matrix, FEW, plan, dataclasses.replace(plan, few_rows=Form.EACH_ROW))
+    if plan.one_row is Form.PAD_ROWS:  # several rows are the fast side of this cliff
+        return dataclasses.replace(plan, few_rows=Form.DOT)
+    other = Form.DOT if plan.few_rows is Form.EACH_ROW else Form.EACH_ROW
+    return _faster(timer, matrix, FEW, plan, dataclasses.replace(plan, few_rows=other))
 
 
 def _faster(timer: Timer, matrix: Matrix, rows: int, plain: Plan, other: Plan) -> Plan:

@@ -6,10 +6,11 @@ import importlib
 import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, choose_recipe
+from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, remember
 
 choose = importlib.import_module("langchain_gemma_jax.models.recipes.choose")
-MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=choose.CPU_ATTENTION_PAIRS)
+MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS)
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,9 @@ def probes(monkeypatch):
     """Stands in for measuring: every call is recorded, and finds ``MEASURED``."""
     calls = []
 
-    def measure(dtype):
-        calls.append(dtype)
-        return dataclasses.replace(MEASURED, attention_pairs=0), len(
+    def measure(default):
+        calls.append(default.dtype)
+        return dataclasses.replace(default, layers=MEASURED.layers, embed=MEASURED.embed), len(
             calls
         ) > 1  # the first time there is no time for everything
 
@@ -49,7 +50,7 @@ def test_only_a_complete_measurement_is_remembered(probes, monkeypatch):
 
 
 def test_the_remembered_recipe_comes_before_measuring(probes):
-    kept = Recipe("float32", Plan(out_first=False), attention_pairs=choose.CPU_ATTENTION_PAIRS)
+    kept = Recipe("float32", Plan(out_first=False), attention_pairs=CPU_ATTENTION_PAIRS)
     remember(kept)
     assert choose_recipe("float32") == kept
     assert probes == []

@@ -5,7 +5,7 @@ import time
 import jax
 import pytest
 
-from langchain_gemma_jax.models.recipes import Form, Plan
+from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
 from langchain_gemma_jax.models.recipes.probe import FEW, ONE, Matrix, OutOfTimeError, probe
 
 
@@ -22,14 +22,30 @@ def timer(times, default=1.0):
     return measure
 
 
-def chosen(times, default=1.0):
-    recipe, complete = probe("float32", timer(times, default))
+def chosen(times, start=Plan()):  # noqa: B008
+    recipe, complete = probe(Recipe("float32", start, start), timer(times))
     assert recipe.layers.out_first == recipe.embed.out_first
     return recipe.layers, complete
 
 
 def test_an_even_machine_keeps_the_plain_plan():
     assert chosen({}) == (Plan(), True)
+
+
+@pytest.mark.parametrize("start", [Plan(one_row=Form.PAD_ROWS), Plan(False), Plan(few_rows=Form.EACH_ROW)])
+def test_an_even_machine_keeps_any_plan_that_it_started_from(start):
+    assert chosen({}, start) == (start, True)
+
+
+def test_the_plain_forms_win_where_they_are_faster():
+    times = {(True, Form.DOT, ONE): 0.1, (False, Form.DOT, ONE): 0.1}
+    assert chosen(times, Plan(one_row=Form.PAD_ROWS)) == (Plan(), True)
+    assert chosen({(True, Form.DOT, FEW): 0.1}, Plan(few_rows=Form.EACH_ROW)) == (Plan(), True)
+
+
+@pytest.mark.parametrize("start", [Plan(one_row=Form.PAD_ROWS), Plan(False, few_rows=Form.EACH_ROW)])
+def test_without_any_time_the_start_stays(start):
+    assert chosen({(start.out_first, start.one_row, ONE): None}, start) == (start, False)
 
 
 def test_small_differences_are_noise():
@@ -70,30 +86,30 @@ def test_what_was_found_before_time_ran_out_is_used():
 
 def test_the_embedding_can_have_a_cliff_of_its_own():
     times = {(Matrix.EMBED, Form.EACH_ROW, FEW): 0.2}
-    recipe, complete = probe("float32", timer(times))
+    recipe, complete = probe(Recipe("float32"), timer(times))
     assert (recipe.layers, recipe.embed, complete) == (Plan(), Plan(few_rows=Form.EACH_ROW), True)
 
 
 def test_the_embedding_need_not_share_the_cliff_of_the_layers():
     times = {(Matrix.LAYER, Form.EACH_ROW, FEW): 0.2}
-    recipe, _ = probe("float32", timer(times))
+    recipe, _ = probe(Recipe("float32"), timer(times))
     assert (recipe.layers, recipe.embed) == (Plan(few_rows=Form.EACH_ROW), Plan())
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
 def test_the_real_probe_measures(dtype):
-    recipe, _ = probe(dtype)
+    recipe, _ = probe(Recipe(dtype))
     assert (recipe.dtype, recipe.source) == (dtype, "probe")
 
 
 def test_a_budget_of_nothing_gives_the_plain_recipe_at_once():
     began = time.perf_counter()
-    recipe, complete = probe("float32", budget=0)
+    recipe, complete = probe(Recipe("float32"), budget=0)
     assert (recipe.layers, complete) == (Plan(), False)
     assert time.perf_counter() - began < 1
 
 
 def test_the_probe_leaves_nothing_on_the_device():
     before = len(jax.live_arrays())
-    probe("float32", budget=0)
+    probe(Recipe("float32"), budget=0)
     assert len(jax.live_arrays()) == before

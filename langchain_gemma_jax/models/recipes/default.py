@@ -1,0 +1,30 @@
+"""The recipe to start from, and to stay with where nothing could be measured: what is known of JAX releases."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+
+from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
+
+CPU_ATTENTION_PAIRS = 8  # a decode step of one row, or of a few; a product for each pair costs compile time
+
+
+def default_recipe(dtype: str, backend: str, jax_version: str = jax.__version__) -> Recipe:
+    """A recipe without known cliffs. On GPU and TPU that is the plain one."""
+    if backend != "cpu":
+        return Recipe(dtype)
+    if dtype == "float32":  # inputs first is never slower, and up to six times faster for a few rows
+        layers = embed = Plan(out_first=False)
+    elif _release(jax_version) < (0, 10):
+        layers, embed = Plan(), Plan(few_rows=Form.EACH_ROW)
+    else:  # a lone 16-bit row takes ten to twenty times as long as two
+        layers = embed = Plan(one_row=Form.PAD_ROWS)
+    return Recipe(dtype, layers, embed, attention_pairs=CPU_ATTENTION_PAIRS)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """(0, 9, 2) for "0.9.2" and for "0.9.2.dev20260101"."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
