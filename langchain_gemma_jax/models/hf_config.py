@@ -74,7 +74,12 @@ def _shared(f: Fields, *also_tanh: str) -> dict[str, object]:
     }
 
 
+def _refuse_different_layers(f: Fields) -> None:
+    f.refuse("per_layer_config", "before Gemma 4, layers differ in their attention only", {})
+
+
 def _gemma(f: Fields) -> ModelConfig:
+    _refuse_different_layers(f)
     head_dim = f.size("head_dim", 256)
     # Its first configs called the tanh approximation, which it was trained with, "gelu".
     f.refuse("hidden_act", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", "gelu")
@@ -100,6 +105,7 @@ def _gemma(f: Fields) -> ModelConfig:
 
 
 def _gemma2(f: Fields) -> ModelConfig:
+    _refuse_different_layers(f)
     rope = _one_rope(f)
     types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period=2)
     window = f.size("sliding_window", 4096)
@@ -132,6 +138,7 @@ def _gemma2(f: Fields) -> ModelConfig:
 
 
 def _gemma3(f: Fields) -> ModelConfig:
+    _refuse_different_layers(f)
     f.refuse("attn_logit_softcapping", "Gemma 3 has no cap on attention scores")
     ropes = _two_ropes(f)
     period = f.size("sliding_window_pattern", f.size("_sliding_window_pattern", 6))
