@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -66,6 +67,14 @@ def frequencies(config: transformers.PreTrainedConfig, rotary: torch.nn.Module) 
     }
 
 
+def written(config: transformers.PreTrainedConfig) -> dict[str, object]:
+    """The configuration as it is saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        saved = json.loads(Path(folder, "config.json").read_text())
+    return {key: value for key, value in saved.items() if key not in OTHER_TOWERS}
+
+
 def facts(name: str) -> dict[str, object]:
     """One model: its text part."""
     whole = read_config(PUBLISHED[name])
@@ -79,7 +88,7 @@ def facts(name: str) -> dict[str, object]:
     eos = whole.eos_token_id if whole.eos_token_id is not None else config.eos_token_id
     return {
         "published_digest": digest(name),
-        "written": {key: value for key, value in whole.to_dict().items() if key not in OTHER_TOWERS},
+        "written": written(whole),
         "vocab_size": inner.embed_tokens.num_embeddings,
         "width": inner.embed_tokens.embedding_dim,
         "kinds": kinds,

@@ -197,7 +197,7 @@ PUBLISHED: Mapping[str, Raw] = {
         num_key_value_heads=16,
         query_pre_attn_scalar=168,
     ),
-    "functiongemma-270m": {**_GEMMA_3_270M, "eos_token_id": [1, 50]},
+    "functiongemma-270m": _GEMMA_3_270M,
     "gemma-4-e2b": _gemma_4(
         _sizes(35, 1536, 6144, 8, 1),
         layer_types=_every(5, 35),
