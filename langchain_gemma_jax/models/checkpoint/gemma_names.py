@@ -94,12 +94,12 @@ class GemmaNaming:
 
 def _model(config: ModelConfig) -> dict[str, list[Part]]:
     width, layers = config.width, len(config.layers)
-    parts = {"embed": [Part("embedder/input_embedding", (config.vocab_size, width))]}
+    parts = {"embed": [Part("embedder/input_embedding", (config.vocab_size, width), by_rows=True)]}
     parts |= _norms(width, final_norm="final_norm")
     if (ple := config.per_layer_input) is not None:
         table, into = "embedder/per_layer_embeddings", "embedder/per_layer_model_projection"
         parts |= {
-            "ple_embed": [Part(table, (ple.vocab_size, layers, ple.width), _columns)],
+            "ple_embed": [Part(table, (ple.vocab_size, layers, ple.width), _columns, by_rows=True)],
             "ple_in": [Part(into, (width, layers, ple.width), _turned_columns)],
         }
         parts |= _norms(ple.width, ple_in_norm="embedder/per_layer_projection_norm")

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, f
 from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource, TreePath
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
+from langchain_gemma_jax.models.checkpoint.zarr_rows import ZarrRows
 from langchain_gemma_jax.models.config import ModelConfig
 
 if TYPE_CHECKING:
@@ -85,23 +88,34 @@ class OrbaxSource(TowerSource):
         if _UNFINISHED in folder.name:
             raise CorruptCheckpointError(folder, "a finished save", "a folder that Orbax was still writing")
         _refuse_links(folder)
-        self._arrays = _open_arrays(folder)
+        arrays = _open_arrays(folder)
         leaves: dict[TreePath, Leaf] = {
-            tuple(re.split(r"[/.]", key)): Leaf(key, array.shape, array.dtype.name)
-            for key, array in self._arrays.items()
+            tuple(re.split(r"[/.]", key)): Leaf(key, array.shape, array.dtype.name) for key, array in arrays.items()
         }
         super().__init__(leaves, str(folder))
+        self._arrays = {key: ZarrRows(array) for key, array in arrays.items()}
 
     def read(self, name: str) -> Array:
         leaf = self.tower[name]
-        array = self._arrays[leaf.key]
+        with self._explained(name):
+            array = self._arrays[leaf.key]
+            return array.whole() if leaf.row is None else array.row(leaf.row)
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        leaf = self.tower[name]
+        if leaf.row is not None:
+            yield self.read(name)
+            return
+        with self._explained(name):
+            yield from self._arrays[leaf.key].blocks()
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
         try:
-            stored: Array = (array if leaf.row is None else array[leaf.row]).read().result()
+            yield
         except ValueError as error:
-            expected = f"{name} {list(leaf.shape)} in {leaf.dtype}"
+            expected = f"{name} {list(self.shape(name))} in {self.dtype(name)}"
             raise CorruptCheckpointError(self.location, expected, _reason(error), _INCOMPLETE) from error
-        stored.setflags(write=False)
-        return stored
 
     def close(self) -> None:
         self._arrays = {}

@@ -7,7 +7,7 @@ tensors make up one array of our parameter tree). ``place.py`` needs nothing els
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -42,6 +42,7 @@ class Part:
     name: str
     shape: tuple[int, ...]  # as stored: checked before anything is read
     arrange: Callable[[Array], Array] = as_stored
+    by_rows: bool = False  # may be read and arranged some rows (of its first axis) at a time: the block is their stack
 
 
 Naming: TypeAlias = Callable[[ModelConfig, Path], list[Part]]
@@ -68,6 +69,10 @@ class TensorSource(ABC):
     @abstractmethod
     def read(self, name: str) -> Array:
         """The tensor: a read-only view of the file where possible. Views die with ``close``."""
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        """The tensor in blocks along its first axis: small ones, where ``read`` would have to allocate it whole."""
+        yield self.read(name)
 
     def release(self) -> None:  # noqa: B027  most have nothing to give back
         """Give back memory that was taken by reading (mapped pages, caches). Views stay valid."""

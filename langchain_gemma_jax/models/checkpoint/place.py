@@ -1,13 +1,13 @@
 """From stored tensors to arrays on the device: one at a time, in their final dtype and layout.
 
 Every name, shape and dtype is checked before the first byte is read. Then each array is put together
-in one buffer on the host, moved to the device, and forgotten here. So the host never holds more than
-the largest array (on CPU, where the host is the device: than the weights themselves).
+in one buffer on the host, moved to the device, and forgotten here. So the host never holds much more
+than the largest array (on CPU, where the host is the device: than the weights themselves).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import ml_dtypes
@@ -111,34 +111,38 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
     logical = buffer.swapaxes(-1, -2) if spec.transposed else buffer
     row = 0
     for part in parts:
-        block = part.arrange(source.read(part.name))
-        if len(parts) == 1:
+        for block in _blocks(source, part):
             target = logical
-        else:
-            target = logical[..., row : row + block.shape[-2], :]
-            row += block.shape[-2]
-        if block.shape != target.shape:
-            raise TensorMismatchError(
-                source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
-            )
-        try:
-            _copy(block, target, source.release, rows=_TRANSPOSED_ROWS if spec.transposed else None)
-        except FloatingPointError:
-            raise TensorMismatchError(
-                source.location,
-                f"{part.name!r} to have values that float16 can hold",
-                "larger ones",
-                'Load the model with dtype="bfloat16" or dtype="float32".',
-            ) from None
-        del block
-        source.release()
-    if len(parts) > 1 and row != spec.shape[-2]:
+            if block.ndim > 1:
+                target = logical[..., row : row + block.shape[-2], :]
+                row += block.shape[-2]
+            if block.shape != target.shape:
+                raise TensorMismatchError(
+                    source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
+                )
+            try:
+                _copy(block, target, source.release, rows=_TRANSPOSED_ROWS if spec.transposed else None)
+            except FloatingPointError:
+                raise TensorMismatchError(
+                    source.location,
+                    f"{part.name!r} to have values that float16 can hold",
+                    "larger ones",
+                    'Load the model with dtype="bfloat16" or dtype="float32".',
+                ) from None
+            del block
+            source.release()
+    if len(spec.shape) > 1 and row != spec.shape[-2]:
         raise TensorMismatchError(
             source.location, f"{', '.join(part.name for part in parts)} to fill {spec.shape[-2]} rows", f"{row} rows"
         )
     if offset:
         np.add(buffer, offset, out=buffer)
     return buffer
+
+
+def _blocks(source: TensorSource, part: Part) -> Iterator[Array]:
+    stored = source.read_rows(part.name) if part.by_rows else iter([source.read(part.name)])
+    return map(part.arrange, stored)
 
 
 def _aligned_empty(spec: ArraySpec) -> Array:

@@ -24,6 +24,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models import catalog
+from langchain_gemma_jax.models.checkpoint import zarr_rows
 from langchain_gemma_jax.models.checkpoint.orbax import OrbaxSource, find_orbax, open_orbax
 from langchain_gemma_jax.models.recipes import Recipe
 
@@ -116,6 +117,14 @@ def load(put, gemma3):
     return load
 
 
+@pytest.fixture(params=["streamed", "by TensorStore"])
+def _each_reader(request, monkeypatch):
+    """Tiny arrays are TensorStore's; this has them read in both ways."""
+    if request.param == "streamed":
+        monkeypatch.setattr(zarr_rows, "_SMALL", 0)
+        monkeypatch.setattr(zarr_rows, "_BLOCK_BYTES", 100)
+
+
 @pytest.fixture(scope="module")
 def tree(gemma3, official_tree):
     return official_tree(gemma3)
@@ -168,6 +177,7 @@ def largest_file(folder):
 # --- What can be read ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("_each_reader")
 def test_each_kind_of_model_is_read(tiny, official_tree, save, load, put_by_hf_names):
     tree = official_tree(tiny)
 
@@ -176,6 +186,7 @@ def test_each_kind_of_model_is_read(tiny, official_tree, save, load, put_by_hf_n
     jax.tree.map(np.testing.assert_array_equal, found, put_by_hf_names(tiny, tree))
 
 
+@pytest.mark.usefixtures("_each_reader")
 @pytest.mark.parametrize(
     "shape", [nested, under_params, training_state, with_images_and_sound, flat_with_images, stacked]
 )
@@ -185,6 +196,7 @@ def test_each_shape_of_a_tree_is_read(shape, tree, save, load, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.usefixtures("_each_reader")
 @pytest.mark.parametrize(
     "options", [{"use_ocdbt": False}, {"use_zarr3": True}, {"use_ocdbt": False, "use_zarr3": True}]
 )
@@ -204,6 +216,7 @@ def test_bfloat16_keeps_its_dtype_and_its_bits(gemma3, official_tree, save):
     np.testing.assert_array_equal(embedding.view(np.uint16), tree["embedder"]["input_embedding"].view(np.uint16))
 
 
+@pytest.mark.usefixtures("_each_reader")
 def test_a_layer_of_a_stacked_checkpoint_is_one_of_its_rows(tree, save):
     with OrbaxSource(save(stacked(tree))) as source:
         found = source.read("layer_3/mlp/linear")
@@ -224,6 +237,7 @@ def test_nothing_is_unpickled_or_imported_to_read_a_checkpoint(saved):
 import sys
 from pathlib import Path
 from langchain_gemma_jax.models import catalog
+from langchain_gemma_jax.models.checkpoint import zarr_rows
 from langchain_gemma_jax.models.checkpoint.orbax import OrbaxSource
 loaded = set(sys.modules)
 sys.addaudithook(lambda event, arguments: event == "pickle.find_class" and sys.exit("unpickled"))
@@ -341,6 +355,7 @@ def test_a_lost_index(broken, gemma3):
         open_orbax(broken, gemma3)
 
 
+@pytest.mark.usefixtures("_each_reader")
 @pytest.mark.parametrize("share", [0, 0.1, 0.5])
 def test_a_cut_data_file(share, broken, load):
     data = largest_file(broken)
@@ -350,6 +365,7 @@ def test_a_cut_data_file(share, broken, load):
         load(broken)
 
 
+@pytest.mark.usefixtures("_each_reader")
 def test_a_lost_data_file(broken, load):
     shutil.rmtree(broken / "ocdbt.process_0")
 
@@ -357,6 +373,7 @@ def test_a_lost_data_file(broken, load):
         load(broken)
 
 
+@pytest.mark.usefixtures("_each_reader")
 @pytest.mark.parametrize("use_zarr3", [False, True])
 def test_a_lost_file_of_a_plain_folder_is_not_read_as_zeros(use_zarr3, tree, save, load):
     folder = save(flat(tree), use_ocdbt=False, use_zarr3=use_zarr3)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import Layout, abstract, walk
@@ -67,6 +70,20 @@ class Memory(TensorSource):
         pass
 
 
+class Rows(Memory):
+    """The same, that gives matrices in a few rows at a time and not otherwise."""
+
+    rows = 5
+
+    def read(self, name):
+        assert self.tensors[name].ndim != 2, f"{name} was read whole"
+        return super().read(name)
+
+    def read_rows(self, name):
+        for start in range(0, len(self.tensors[name]), self.rows):
+            yield self.tensors[name][start : start + self.rows]
+
+
 def dotted(path):
     return ".".join(map(str, path))
 
@@ -78,6 +95,10 @@ def naming(config, path):
         return [Part(dotted(path), shape)]
     blocks = {"a": shape[-2] // 3, "b": shape[-2] - shape[-2] // 3}
     return [Part(f"{dotted(path)}.{block}", (*shape[:-2], rows, shape[-1])) for block, rows in blocks.items()]
+
+
+def by_rows(config, path):
+    return [replace(part, by_rows=len(part.shape) == 2) for part in naming(config, path)]
 
 
 def tensors(dtype=np.float32, config=CONFIG, scale=1.0):
@@ -129,6 +150,15 @@ class TestValues:
         for one, other in zip(leaves(whole), leaves(sliced), strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
         assert source.releases > 3 * len(source.tensors)
+
+    @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
+    @pytest.mark.parametrize("rows", [1, 5, 47, 48])
+    def test_rows_at_a_time_give_the_same(self, rows, layout):
+        source = Rows(tensors())
+        source.rows = rows
+        found = place(source, by_rows, CONFIG, "bfloat16", layout, DEVICE)
+        for one, other in zip(leaves(load(Memory(tensors()), "bfloat16", layout)), leaves(found), strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
     def test_norm_scales_hold_the_factor_summed_in_float32(self):
         """In bfloat16, 1 + 0.001 is 1."""
@@ -214,6 +244,20 @@ class TestChecks:
         with pytest.raises(TensorMismatchError, match="rows"):
             place(Memory(tensors()), short, CONFIG, "float32", OUT_FIRST, DEVICE)
 
+        class Half(Rows):
+            def read_rows(self, name):
+                yield from [*super().read_rows(name)][::2]
+
+        with pytest.raises(TensorMismatchError, match="embed to fill 48 rows, found 25 rows"):
+            place(Half(tensors()), by_rows, CONFIG, "float32", OUT_FIRST, DEVICE)
+
+        class Twice(Rows):
+            def read_rows(self, name):
+                yield from [*super().read_rows(name)] * 2
+
+        with pytest.raises(TensorMismatchError, match=r"'embed' to fill \[0, 16\], found \[5, 16\]"):
+            place(Twice(tensors()), by_rows, CONFIG, "float32", OUT_FIRST, DEVICE)
+
         def wrong(config, path):
             return [Part(part.name, part.shape, lambda stored: stored[..., :1]) for part in naming(config, path)]
 
@@ -289,6 +333,7 @@ MEASURE = """
 
     from langchain_gemma_jax.models.abstract import Layout, abstract, total_bytes
     from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
+    from langchain_gemma_jax.models.checkpoint.orbax import open_orbax
     from langchain_gemma_jax.models.checkpoint.place import place
     from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
     from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
@@ -297,23 +342,32 @@ MEASURE = """
         status = Path("/proc/self/status").read_text()
         return 1024 * int(status.partition(what)[2].split()[0])
 
-    folder, out_first = Path(sys.argv[1]), sys.argv[2] == "out_first"
+    folder, dtype, out_first = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "out_first"
     layer = LayerConfig(kv_heads=1, head_dim=256, ffw_width=2048, rope=Rope(1e4))
     config = ModelConfig("gemma", 131072, 640, 4, (layer,) * 4, 64, 1.0)
     device = jax.devices()[0]
     jax.device_put(0, device).block_until_ready()
-    with open_safetensors(folder) as source:
+    if (folder / "model.safetensors").exists():
+        source = open_safetensors(folder)
         naming = hf_naming(config, source.names(), source.location)
+    else:
+        _, source, naming = open_orbax(folder, config)
+    with source:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
         before = resident("VmRSS:")
-        params = place(source, naming, config, "bfloat16", Layout(out_first, out_first), device)
+        params = place(source, naming, config, dtype, Layout(out_first, out_first), device)
         peak = resident("VmHWM:")
-    weights = total_bytes(abstract(config))
+    weights = total_bytes(abstract(config, dtype))
     print(json.dumps({"weights": weights, "peak": peak - before, "before": before}))
 """
 
 
-def write_checkpoint(folder, dtype):
+def numbers(dtype, shape):
+    """Of many different ones, so that nothing can be left out of a file; of few bits, so that writing them is quick."""
+    return np.random.default_rng(0).integers(0, 0x3F, shape, np.uint8).astype(dtype)
+
+
+def write_safetensors(folder, dtype):
     """As in Gemma 3 270M, one array is most of the model: 213 MB in bfloat16, 168 of them the embedding."""
     shapes = {"model.embed_tokens.weight": (131072, 640), "model.norm.weight": (640,)}
     for index in range(4):
@@ -329,24 +383,60 @@ def write_checkpoint(folder, dtype):
             "post_attention_layernorm": (640,),
         }.items():
             shapes[f"model.layers.{index}.{name}.weight"] = shape
-    item, end, header = {"F32": 4, "BF16": 2}[dtype], 0, {}
-    for name, shape in shapes.items():
-        begin, end = end, end + item * int(np.prod(shape))
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    with (folder / "model.safetensors").open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        piece = np.random.default_rng(0).integers(0, 0x3F, 1 << 20, np.uint8).tobytes()
-        for start in range(0, end, len(piece)):
-            file.write(piece[: end - start])
+    save_file({name: numbers(dtype, shape) for name, shape in shapes.items()}, folder / "model.safetensors")
+
+
+def write_orbax(folder, dtype):
+    """The same model."""
+    import orbax.checkpoint as ocp
+
+    tree = {"transformer/embedder": {"input_embedding": (131072, 640)}, "transformer/final_norm": {"scale": (640,)}}
+    for index in range(4):
+        for name, shape in {
+            "attn/q_einsum": (4, 640, 256),
+            "attn/kv_einsum": (2, 1, 640, 256),
+            "attn/attn_vec_einsum": (4, 256, 640),
+            "mlp/gating_einsum": (2, 640, 2048),
+            "mlp/linear": (2048, 640),
+        }.items():
+            tree[f"transformer/layer_{index}/{name}"] = {"w": shape}
+        tree[f"transformer/layer_{index}/pre_attention_norm"] = {"scale": (640,)}
+        tree[f"transformer/layer_{index}/pre_ffw_norm"] = {"scale": (640,)}
+    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+        checkpointer.save(
+            folder / "checkpoint",
+            {path: {name: numbers(dtype, shape) for name, shape in leaf.items()} for path, leaf in tree.items()},
+        )
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """``checkpoint(write_safetensors or write_orbax, dtype)``: a folder with one, written once."""
+
+    @functools.cache
+    def checkpoint(write, dtype):
+        folder = tmp_path_factory.mktemp("checkpoint")
+        write(folder, dtype)
+        return folder
+
+    return checkpoint
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux counts the peak from a given moment")
-@pytest.mark.parametrize(("dtype", "layout"), [("BF16", "out_first"), ("F32", "in_first")])
-def test_peak_memory_is_the_weights_and_little_more(tmp_path, dtype, layout):
+@pytest.mark.parametrize(
+    ("write", "stored", "dtype", "layout"),
+    [
+        (write_safetensors, BFLOAT16, "bfloat16", "out_first"),
+        (write_safetensors, np.dtype(np.float32), "bfloat16", "in_first"),
+        (write_orbax, BFLOAT16, "bfloat16", "out_first"),
+        (write_orbax, BFLOAT16, "bfloat16", "in_first"),
+        (write_orbax, np.dtype(np.float32), "bfloat16", "in_first"),
+        (write_orbax, np.dtype(np.float32), "float32", "out_first"),
+    ],
+)
+def test_peak_memory_is_the_weights_and_little_more(checkpoint, write, stored, dtype, layout):
     """On CPU, where the arrays are host memory themselves and so are the pages of the file that were read."""
-    write_checkpoint(tmp_path, dtype)
-    command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path), layout]
+    command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(checkpoint(write, stored)), dtype, layout]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
