@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.catalog import known
 from langchain_gemma_jax.models.checkpoint.gemma_config import like_published, read_architecture
 from langchain_gemma_jax.models.checkpoint.gemma_memory import Tree, TreeSource
 from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_naming
-from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
+from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -43,7 +43,8 @@ def from_gemma(
     Args:
         model: the library's module, such as ``gm.nn.Gemma3_1B()``. Only its configuration is read.
         params: its tree, as the library loads and saves it, with or without ``{"params": ...}`` around it.
-        dtype: of the matrices on the device: "bfloat16", "float32" or "float16". The tree's own by default.
+        dtype: of the matrices on the device: "bfloat16", "float32" or "float16". The tree's own by default,
+            but float32 for a float16 one.
         recipe: how matrices lie in memory and are multiplied. By default the fastest on this machine.
         device: where the weights go. By default the first one of JAX.
         tokenizer: one that is loaded, or the folder that its ``tokenizer.json`` or ``tokenizer.model`` is in.
@@ -65,7 +66,7 @@ def from_gemma(
     source = TreeSource(params, f"the tree given with {name}")
     naming = find_naming(config, source.tower)
     check_all_used(config, naming, source.tower, source.location)
-    dtype = dtype or own_dtype(source, naming, config)
+    dtype = dtype or default_dtype(source, naming, config)
     found = _tokenizer(tokenizer, name)
     recipe = recipe or choose_recipe(dtype)
     placed = place(source, naming, config, dtype, recipe.layout, device or jax.local_devices()[0])

@@ -14,7 +14,7 @@ from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineEr
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
+from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -41,8 +41,8 @@ def load(
     Args:
         source: a folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. A
             string that names a folder means the folder.
-        dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default.
-            Norm scales are float32 always.
+        dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default,
+            but float32 for a float16 one: Gemma's activations can pass float16's range. Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
         token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
         recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
@@ -64,7 +64,7 @@ def load(
     folder, name = _find(source, revision=revision, token=token, progress=progress)
     config, tensors, naming = open_folder(folder)
     with tensors:
-        dtype = recipe.dtype if recipe is not None else dtype or own_dtype(tensors, naming, config)
+        dtype = recipe.dtype if recipe is not None else dtype or default_dtype(tensors, naming, config)
         # What is small and can be wrong comes before what is large.
         tokenizer = load_tokenizer(folder)
         generation_defaults = _generation_defaults(folder)

@@ -100,6 +100,15 @@ def test_the_dtype_is_the_trees_own_unless_another_is_asked_for(gemma3, official
         assert model.recipe.dtype == "float32"
 
 
+def test_a_float16_tree_becomes_float32_unless_float16_is_asked_for(gemma3, official_tree):
+    tree = official_tree(gemma3, dtype=np.float16)
+
+    with from_gemma(Gemma3_Tiny(), tree) as model:
+        assert model.params["embed"].dtype == jnp.float32
+    with from_gemma(Gemma3_Tiny(), tree, dtype="float16") as model:
+        assert model.params["embed"].dtype == jnp.float16
+
+
 def test_the_callers_tree_and_the_model_have_nothing_in_common(tree):
     on_device = jax.tree.map(jnp.array, tree)  # a copy: what jnp.asarray makes may be the tree's own memory
     with from_gemma(Gemma3_Tiny(), tree, recipe=SAFE) as model:

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 import tokenizers
@@ -137,11 +138,18 @@ class TestAFolder:
         with load(f"{folder.parent.name}/tiny") as model:
             assert model.name == "tiny"
 
-    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-    def test_the_dtype_is_the_checkpoints_or_the_callers(self, folder, dtype):
-        save_file(tensors(np.float16), folder / "model.safetensors")
+    @pytest.mark.parametrize(
+        ("stored", "default"), [("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float32")]
+    )
+    def test_the_dtype_is_the_checkpoints_but_for_float16(self, folder, stored, default):
+        save_file(tensors(getattr(ml_dtypes, stored, stored)), folder / "model.safetensors")
         with load(folder) as model:
-            assert model.params["embed"].dtype == "float16"
+            assert model.params["embed"].dtype == default
+            assert model.recipe == choose_recipe(default)
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+    def test_the_dtype_is_the_callers(self, folder, dtype):
+        save_file(tensors(np.float16), folder / "model.safetensors")
         with load(folder, dtype=dtype) as model:
             assert model.params["embed"].dtype == dtype
             assert model.params["final_norm"].dtype == "float32"

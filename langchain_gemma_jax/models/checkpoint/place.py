@@ -60,9 +60,14 @@ def place(
     return params
 
 
-def own_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> str:
-    """The dtype that the checkpoint was written in: the embedding's."""
-    return source.dtype(_checked_parts(source, naming, config, ("embed",))[0].name)
+def default_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> str:
+    """The dtype of a checkpoint's matrices if nobody asks for another: that of its embedding, and for float16 float32.
+
+    Products are taken in the matrices' dtype, and Gemma's activations pass 65,504, the end of float16: they
+    would become infinite. bfloat16 would hold them, but not the weights, which it rounds from 11 bits to 8.
+    """
+    stored = source.dtype(_checked_parts(source, naming, config, ("embed",))[0].name)
+    return "float32" if stored == "float16" else stored
 
 
 def _is_norm(path: Path) -> bool:

@@ -19,7 +19,7 @@ from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.checkpoint import place as place_module
 from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
-from langchain_gemma_jax.models.checkpoint.place import own_dtype, place
+from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
 from langchain_gemma_jax.models.model import leaves
 
@@ -265,13 +265,19 @@ class TestChecks:
             place(Memory(tensors()), wrong, CONFIG, "float32", OUT_FIRST, DEVICE)
 
 
-def test_the_dtype_of_a_checkpoint_is_its_embeddings():
-    stored = tensors(np.float32) | {"embed": np.zeros((48, 16), BFLOAT16)}
-    assert own_dtype(Unreadable(stored), naming, CONFIG) == "bfloat16"
+@pytest.mark.parametrize(
+    ("stored", "default"), [("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float32")]
+)
+def test_the_dtype_is_the_embeddings_or_for_float16_one_that_holds_the_activations_too(stored, default):
+    embed = np.zeros((48, 16), getattr(ml_dtypes, stored, stored))
+    assert default_dtype(Unreadable(tensors(np.float32) | {"embed": embed}), naming, CONFIG) == default
+
+
+def test_the_dtype_of_what_cannot_be_loaded():
     with pytest.raises(TensorMismatchError, match="expected a tensor 'embed'"):
-        own_dtype(Unreadable({}), naming, CONFIG)
+        default_dtype(Unreadable({}), naming, CONFIG)
     with pytest.raises(TensorMismatchError, match="found int8"):
-        own_dtype(Unreadable({"embed": np.zeros((48, 16), np.int8)}), naming, CONFIG)
+        default_dtype(Unreadable({"embed": np.zeros((48, 16), np.int8)}), naming, CONFIG)
 
 
 def test_progress_counts_every_byte_on_the_device():
