@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource, TreePath
+from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource
 from langchain_gemma_jax.models.checkpoint.parts import Array
 
 Tree: TypeAlias = Mapping[str, object]
@@ -20,10 +20,9 @@ class TreeSource(TowerSource):
     """The text tower of a tree in memory."""
 
     def __init__(self, tree: Tree, location: str) -> None:
-        arrays = dict(_arrays(tree, (), location))
-        leaves = {path: Leaf("/".join(path), array.shape, array.dtype.name) for path, array in arrays.items()}
+        self._arrays = dict(_flat(tree, "", location))
+        leaves = {path: Leaf(path, array.shape, array.dtype.name) for path, array in self._arrays.items()}
         super().__init__(leaves, location)
-        self._arrays = {"/".join(path): array for path, array in arrays.items()}
 
     def read(self, name: str) -> Array:
         leaf = self.tower[name]
@@ -39,19 +38,20 @@ class TreeSource(TowerSource):
         self._arrays = {}
 
 
-def _arrays(tree: Tree, path: TreePath, location: str) -> Iterator[tuple[TreePath, jax.Array | Array]]:
+def _flat(tree: Tree, prefix: str, location: str) -> Iterator[tuple[str, jax.Array | Array]]:
+    """Every array by its path, with slashes between the keys."""
     for name, value in tree.items():
-        at = (*path, str(name))
+        path = f"{prefix}{name}"
         if isinstance(value, Mapping):
-            yield from _arrays(value, at, location)
+            yield from _flat(value, f"{path}/", location)
             continue
         if not isinstance(value, jax.Array | np.ndarray):
-            raise TensorMismatchError(location, f"an array at {'/'.join(at)}", type(value).__name__)
+            raise TensorMismatchError(location, f"an array at {path}", type(value).__name__)
         if isinstance(value, jax.Array) and value.is_deleted():
             raise TensorMismatchError(
                 location,
-                f"an array at {'/'.join(at)}",
+                f"an array at {path}",
                 "one that is deleted",
                 "A training step that was given the tree as donated has taken it over: pass the step's result.",
             )
-        yield at, value
+        yield path, value

@@ -16,17 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
+from langchain_gemma_jax.models.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.checkpoint.parts import TensorSource
 
-TreePath: TypeAlias = tuple[str, ...]
-
-FLOATS = frozenset({"float32", "bfloat16", "float16"})
-
-_WRAPPERS = ("params", "transformer")
-_TEXT_ROOT = re.compile(r"embedder|final_norm|stacked_layers|layer_\d+")
+_WRAPPERS = ("params/", "transformer/")
+_TEXT = re.compile(r"(embedder|final_norm|stacked_layers|layer_\d+)(/|$)")
 _MEDIA = re.compile(r"embedder/(mm|audio)_")  # projections of image and sound into the text tower
 _MOST_LAYERS = 1000
 _STACKED = re.compile(r"stacked_layers/attention_type_(\d+)/(.+)")
@@ -45,7 +41,7 @@ class Leaf:
 class TowerSource(TensorSource):
     """A source over the text tower of one tree, wherever its arrays are. Names are ``text_tower``'s."""
 
-    def __init__(self, tree: Mapping[TreePath, Leaf], location: str) -> None:
+    def __init__(self, tree: Mapping[str, Leaf], location: str) -> None:
         self.location = location
         self.tower = text_tower(tree, location)
 
@@ -59,18 +55,18 @@ class TowerSource(TensorSource):
         return self.tower[name].dtype
 
 
-def text_tower(tree: Mapping[TreePath, Leaf], location: str) -> dict[str, Leaf]:
+def text_tower(tree: Mapping[str, Leaf], location: str) -> dict[str, Leaf]:
     """The text tower's arrays by plain name; what belongs to images, sound or an optimizer is left out.
+
+    ``tree`` has a slash wherever the tree has one mapping in another, as some of its keys have themselves.
 
     Raises ``CheckpointNotFoundError`` when there is no text tower in the tree, and
     ``UnsupportedModelError`` for one whose weights cannot be used as they are: with LoRA adapters
     beside them, quantised, or a Gemma 3n's.
     """
-    inner = _unwrap({tuple("/".join(path).split("/")): leaf for path, leaf in tree.items()})
-    found = {"/".join(path): leaf for path, leaf in inner.items() if _TEXT_ROOT.fullmatch(path[0])}
-    found = {name: leaf for name, leaf in found.items() if not _MEDIA.match(name)}
+    found = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
     if "embedder/input_embedding" not in found:
-        roots = ", ".join(sorted({path[0] for path in tree})[:8]) or "nothing"
+        roots = ", ".join(sorted({path.split("/")[0] for path in tree})[:8]) or "nothing"
         raise CheckpointNotFoundError(
             location,
             "a Gemma tree as Google's library writes it, with an embedder/input_embedding",
@@ -81,9 +77,10 @@ def text_tower(tree: Mapping[TreePath, Leaf], location: str) -> dict[str, Leaf]:
     return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
 
 
-def _unwrap(tree: dict[TreePath, Leaf]) -> dict[TreePath, Leaf]:
+def _unwrap(tree: Mapping[str, Leaf]) -> Mapping[str, Leaf]:
     for wrapper in _WRAPPERS:
-        tree = {path[1:]: leaf for path, leaf in tree.items() if path[0] == wrapper and len(path) > 1} or tree
+        inner = {path.removeprefix(wrapper): leaf for path, leaf in tree.items() if path.startswith(wrapper)}
+        tree = inner or tree
     return tree
 
 
@@ -96,10 +93,10 @@ def _refuse_what_cannot_be_used(tower: Mapping[str, Leaf], location: str) -> Non
                 f"{location}: found LoRA adapters ({name}), expected plain weights. Merge the adapters first: "
                 "add each product of its two matrices to the weight beside it, and drop the adapters from the tree."
             )
-        if leaf.dtype not in FLOATS or re.search(r"qat/|quantized|_IntEinsum", name, re.IGNORECASE):
+        if leaf.dtype not in ITEM_BYTES or re.search(r"qat/|quantized|_IntEinsum", name, re.IGNORECASE):
             raise UnsupportedModelError(
-                f"{location}: found quantised weights ({name}, {leaf.dtype}), expected float32, bfloat16 or "
-                "float16. Use the checkpoint that it was made from."
+                f"{location}: found quantised weights ({name}, {leaf.dtype}), expected one of "
+                f"{', '.join(ITEM_BYTES)}. Use the checkpoint that it was made from."
             )
 
 

@@ -9,7 +9,6 @@ come without the metadata that it wants. Nothing in the folder is ever unpickled
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
 from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_config, find_naming
-from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource, TreePath
+from langchain_gemma_jax.models.checkpoint.gemma_tree import Leaf, TowerSource
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
 from langchain_gemma_jax.models.checkpoint.zarr_rows import ZarrRows
@@ -89,10 +88,8 @@ class OrbaxSource(TowerSource):
             raise CorruptCheckpointError(folder, "a finished save", "a folder that Orbax was still writing")
         _refuse_links(folder)
         arrays = _open_arrays(folder)
-        leaves: dict[TreePath, Leaf] = {
-            tuple(re.split(r"[/.]", key)): Leaf(key, array.shape, array.dtype.name) for key, array in arrays.items()
-        }
-        super().__init__(leaves, str(folder))
+        tree = {key.replace(".", "/"): Leaf(key, array.shape, array.dtype.name) for key, array in arrays.items()}
+        super().__init__(tree, str(folder))
         self._arrays = {key: ZarrRows(array) for key, array in arrays.items()}
 
     def read(self, name: str) -> Array:
