@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import jax
 
+from langchain_gemma_jax.models.abstract import Path
 from langchain_gemma_jax.models.config import ModelConfig
 
 if TYPE_CHECKING:
@@ -27,6 +28,21 @@ def leaves(params: Params) -> Iterator[jax.Array]:
                 yield from layer.values()
         else:
             yield value
+
+
+def assemble(arrays: Iterable[tuple[Path, jax.Array]]) -> Params:
+    """The tree of these arrays, which come in the order of ``abstract.walk``."""
+    params: Params = {}
+    layers: list[dict[str, jax.Array]] = []
+    for path, array in arrays:
+        match path:
+            case ("layers", int(index), str(key)):
+                if index == len(layers):
+                    layers.append({})
+                layers[index][key] = array
+            case _:
+                params[str(path[0])] = array
+    return params | {"layers": layers}
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, ArraySpec, Layout, Path, abstract, walk
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.model import Params, leaves
+from langchain_gemma_jax.models.model import Params, assemble
 
 _DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ITEM_BYTES}
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
@@ -45,19 +45,21 @@ def place(
     """
     tree = abstract(config, dtype, layout)
     plan = [(path, spec, _checked_parts(source, naming, config, path)) for path, spec in walk(tree)]
-    params: Params = {}
+    placed: list[tuple[Path, jax.Array]] = []
     try:
         for path, spec, parts in plan:
             buffer = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0)
-            _insert(params, path, jax.device_put(buffer, device)).block_until_ready()
-            del buffer  # on CPU the array may be this buffer and keeps it; elsewhere it goes here
+            array = jax.device_put(buffer, device)
+            placed.append((path, array))
+            del buffer  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
+            array.block_until_ready()
             if progress is not None:
                 progress(spec.nbytes)
     except BaseException:  # a KeyboardInterrupt too: nobody could free what is there already
-        for array in leaves(params):
+        for _, array in placed:
             array.delete()
         raise
-    return params
+    return assemble(placed)
 
 
 def default_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> str:
@@ -72,19 +74,6 @@ def default_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> 
 
 def _is_norm(path: Path) -> bool:
     return str(path[-1]).endswith("norm")
-
-
-def _insert(params: Params, path: Path, array: jax.Array) -> jax.Array:
-    match path:
-        case (str(name), int(index), str(key)):
-            layers = params.setdefault(name, [])
-            assert isinstance(layers, list)  # noqa: S101  made as one just now, or by an earlier layer
-            if index == len(layers):
-                layers.append({})
-            layers[index][key] = array
-        case _:
-            params[str(path[0])] = array
-    return array
 
 
 def _checked_parts(source: TensorSource, naming: Naming, config: ModelConfig, path: Path) -> list[Part]:
@@ -115,27 +104,26 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
     buffer = _aligned_empty(spec)
     logical = buffer.swapaxes(-1, -2) if spec.transposed else buffer
     row = 0
-    for part in parts:
-        for block in _blocks(source, part):
-            target = logical
-            if block.ndim > 1:
-                target = logical[..., row : row + block.shape[-2], :]
-                row += block.shape[-2]
-            if block.shape != target.shape:
-                raise TensorMismatchError(
-                    source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
-                )
-            try:
-                _copy(block, target, source.release, rows=_TRANSPOSED_ROWS if spec.transposed else None)
-            except FloatingPointError:
-                raise TensorMismatchError(
-                    source.location,
-                    f"{part.name!r} to have values that float16 can hold",
-                    "larger ones",
-                    'Load the model with dtype="bfloat16" or dtype="float32".',
-                ) from None
-            del block
-            source.release()
+    for part, block in _blocks(source, parts):
+        target = logical
+        if block.ndim > 1:
+            target = logical[..., row : row + block.shape[-2], :]
+            row += block.shape[-2]
+        if block.shape != target.shape:
+            raise TensorMismatchError(
+                source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
+            )
+        try:
+            _copy(block, target, source.release, rows=_TRANSPOSED_ROWS if spec.transposed else None)
+        except FloatingPointError:
+            raise TensorMismatchError(
+                source.location,
+                f"{part.name!r} to have values that float16 can hold",
+                "larger ones",
+                'Load the model with dtype="bfloat16" or dtype="float32".',
+            ) from None
+        del block
+        source.release()
     if len(spec.shape) > 1 and row != spec.shape[-2]:
         raise TensorMismatchError(
             source.location, f"{', '.join(part.name for part in parts)} to fill {spec.shape[-2]} rows", f"{row} rows"
@@ -145,9 +133,13 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
     return buffer
 
 
-def _blocks(source: TensorSource, part: Part) -> Iterator[Array]:
-    stored = source.read_rows(part.name) if part.by_rows else iter([source.read(part.name)])
-    return map(part.arrange, stored)
+def _blocks(source: TensorSource, parts: Sequence[Part]) -> Iterator[tuple[Part, Array]]:
+    for part in parts:
+        if part.by_rows:
+            for rows in source.read_rows(part.name):
+                yield part, part.arrange(rows)
+        else:
+            yield part, part.arrange(source.read(part.name))
 
 
 def _aligned_empty(spec: ArraySpec) -> Array:
