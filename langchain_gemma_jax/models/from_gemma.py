@@ -8,14 +8,14 @@ from typing import cast
 
 import jax
 
-from langchain_gemma_jax.errors import InputError, TokenizerError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES
+from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.catalog import known
 from langchain_gemma_jax.models.checkpoint.gemma_config import like_published, read_architecture
 from langchain_gemma_jax.models.checkpoint.gemma_memory import Tree, TreeSource
 from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_naming
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.load import asked_dtype
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
@@ -45,7 +45,8 @@ def from_gemma(
         params: its tree, as the library loads and saves it, with or without ``{"params": ...}`` around it.
         dtype: of the matrices on the device: "bfloat16", "float32" or "float16". The tree's own by default,
             but float32 for a float16 one.
-        recipe: how matrices lie in memory and are multiplied. By default the fastest on this machine.
+        recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest on this
+            machine.
         device: where the weights go. By default the first one of JAX.
         tokenizer: one that is loaded, or the folder that its ``tokenizer.json`` or ``tokenizer.model`` is in.
             Without it the model computes, and raises ``TokenizerError`` as soon as there is text to encode.
@@ -58,15 +59,14 @@ def from_gemma(
 
         Nothing stays on the device after an error.
     """
-    if dtype is not None and dtype not in ITEM_BYTES:
-        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    asked = asked_dtype(dtype, recipe)
     name = type(model).__name__
     if config is None:
         config = like_published(read_architecture(model), known().values())
     source = TreeSource(params, f"the tree given with {name}")
     naming = find_naming(config, source.tower)
     check_all_used(config, naming, source.tower, source.location)
-    dtype = dtype or default_dtype(source, naming, config)
+    dtype = asked or default_dtype(source, naming, config)
     found = _tokenizer(tokenizer, name)
     recipe = recipe or choose_recipe(dtype)
     placed = place(source, naming, config, dtype, recipe.layout, device or jax.local_devices()[0])

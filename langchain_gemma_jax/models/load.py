@@ -57,14 +57,11 @@ def load(
 
         Nothing stays on the device after an error.
     """
-    if dtype is not None and dtype not in ITEM_BYTES:
-        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
-    if recipe is not None and dtype not in {None, recipe.dtype}:
-        raise InputError(f"dtype={dtype!r} was asked for, with a recipe for {recipe.dtype}. Leave one of them out.")
+    asked = asked_dtype(dtype, recipe)
     folder, name = _find(source, revision=revision, token=token, progress=progress)
     config, tensors, naming = open_folder(folder)
     with tensors:
-        dtype = recipe.dtype if recipe is not None else dtype or default_dtype(tensors, naming, config)
+        dtype = asked or default_dtype(tensors, naming, config)
         # What is small and can be wrong comes before what is large.
         tokenizer = load_tokenizer(folder)
         generation_defaults = _generation_defaults(folder)
@@ -73,6 +70,19 @@ def load(
         with _bar(name, total_bytes(abstract(config, dtype)), wanted=progress) as advance:
             params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
     return Model(config, params, tokenizer, recipe, name, generation_defaults)
+
+
+def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
+    """The dtype that a caller asked for, by itself or with a recipe. None: with neither.
+
+    Raises:
+        InputError: there is no such dtype, or it is not the recipe's.
+    """
+    if dtype is not None and dtype not in ITEM_BYTES:
+        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    if recipe is not None and dtype not in {None, recipe.dtype}:
+        raise InputError(f"dtype={dtype!r} was asked for, with a recipe for {recipe.dtype}. Leave one of them out.")
+    return dtype if recipe is None else recipe.dtype
 
 
 def _find(

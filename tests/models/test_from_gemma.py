@@ -100,6 +100,13 @@ def test_the_dtype_is_the_trees_own_unless_another_is_asked_for(gemma3, official
         assert model.recipe.dtype == "float32"
 
 
+def test_the_dtype_is_the_recipes_if_there_is_one(tree):
+    with from_gemma(Gemma3_Tiny(), tree, recipe=Recipe("bfloat16")) as model:
+        assert model.params["embed"].dtype == jnp.bfloat16
+    with pytest.raises(InputError, match=r"dtype='float32' was asked for, with a recipe for bfloat16"):
+        from_gemma(Gemma3_Tiny(), tree, dtype="float32", recipe=Recipe("bfloat16"))
+
+
 def test_a_float16_tree_becomes_float32_unless_float16_is_asked_for(gemma3, official_tree):
     tree = official_tree(gemma3, dtype=np.float16)
 
