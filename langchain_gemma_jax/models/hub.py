@@ -10,7 +10,6 @@ import glob
 import os
 import re
 import shutil
-import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -26,9 +25,11 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub_request import Request, check_token, is_commit, make_request
+from langchain_gemma_jax.models.progress import is_wanted
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -37,12 +38,10 @@ if TYPE_CHECKING:
 Files: TypeAlias = dict[str, int | None]
 """File names and their sizes in bytes; None: the Hub did not say."""
 
-_CONFIG, _ADAPTER = "config.json", "adapter_config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _BESIDE_WEIGHTS = frozenset(
-    {_CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
+    {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
 )
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 _PAUSES = (1.0, 3.0)  # seconds before the Hub is asked again, after it answered that it is busy or broken
 _ROUNDS = 3  # a branch that moves during the transfer is followed so often
@@ -164,15 +163,12 @@ def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
         weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
     else:
         weights = [SINGLE] if SINGLE in found else found
-    if _CONFIG in top and weights:
+    if CONFIG in top and weights:
         return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
-    if _ADAPTER in top:
-        raise UnsupportedModelError(
-            f"{model_id} is an adapter (LoRA), and adapters are not applied. Merge it into its base model (in PEFT, "
-            "merge_and_unload), save the result, and load that."
-        )
+    if ADAPTER in top:
+        raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
     shown = ", ".join(sorted(listed)[:8]) or "nothing"
-    pickles = ", ".join(sorted(name for name in listed if name.endswith(_PICKLES))[:4])
+    pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
     if pickles and not weights:
         raise UnsafeCheckpointError(
             model_id,
@@ -182,7 +178,7 @@ def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
             "the model, or for a revision that has safetensors.",
         )
     raise CheckpointNotFoundError(
-        model_id, f"{_CONFIG} and *.safetensors at the top of the repository", shown, "Is this a Gemma model?"
+        model_id, f"{CONFIG} and *.safetensors at the top of the repository", shown, "Is this a Gemma model?"
     )
 
 
@@ -235,7 +231,7 @@ def _bars(*, progress: bool | None) -> type[tqdm]:
     """huggingface_hub's progress bar, shown or not. HF_HUB_DISABLE_PROGRESS_BARS=1 beats any argument."""
     from huggingface_hub.utils.tqdm import tqdm
 
-    shown = progress if progress is not None else sys.stderr is not None and sys.stderr.isatty()
+    shown = is_wanted(progress=progress)
 
     class Bar(tqdm):
         def __init__(self, *args: object, **options: object) -> None:
@@ -277,7 +273,7 @@ def _cached(request: Request, *, proven: bool) -> Path | None:
 
 
 def _looks_whole(folder: Path) -> bool:
-    if not (folder / _CONFIG).is_file() or not any((folder / name).is_file() for name in _TOKENIZERS):
+    if not (folder / CONFIG).is_file() or not any((folder / name).is_file() for name in _TOKENIZERS):
         return False
     try:
         with open_safetensors(folder):  # checks every header against its file's length, and reads no tensor

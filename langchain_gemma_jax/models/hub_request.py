@@ -55,7 +55,7 @@ def make_request(model_id: object, revision: object, token: str | None) -> Reque
     Raises:
         InputError: it cannot.
     """
-    if not isinstance(model_id, str) or not _ID.fullmatch(model_id) or _NOT_IN_ID.search(model_id):
+    if not isinstance(model_id, str) or not is_model_id(model_id):
         raise InputError(
             "A model's id is organisation/name, both of letters, digits, '-', '_' and '.', as in "
             f"'google/gemma-3-1b-it'. Found {model_id!r}."
@@ -79,6 +79,11 @@ def make_request(model_id: object, revision: object, token: str | None) -> Reque
         offline=now.HF_HUB_OFFLINE,
         timeout=now.HF_HUB_ETAG_TIMEOUT,
     )
+
+
+def is_model_id(text: str) -> bool:
+    """Whether this is written as ids are: ``organisation/name``."""
+    return _ID.fullmatch(text) is not None and _NOT_IN_ID.search(text) is None
 
 
 def is_commit(revision: str) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
@@ -16,7 +14,9 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 
@@ -67,7 +67,7 @@ def load(
         generation_defaults = _generation_defaults(folder)
         recipe = recipe or choose_recipe(dtype)
         device = device or jax.local_devices()[0]
-        with _bar(name, total_bytes(abstract(config, dtype)), wanted=progress) as advance:
+        with loading_bar(name, total_bytes(abstract(config, dtype)), progress=progress) as advance:
             params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
     return Model(config, params, tokenizer, recipe, name, generation_defaults)
 
@@ -94,7 +94,7 @@ def _find(
         if revision is not None:
             raise InputError(f"revision={revision!r} is for models on the Hub, and {str(path)!r} is a folder.")
         return path, path.resolve().name
-    if not _is_id(source):
+    if not is_model_id(source):
         raise InputError(
             f"{source!r} is neither a folder that exists here nor a model's id on the Hugging Face Hub, "
             'which is written "organisation/name", as in "google/gemma-3-1b-it".'
@@ -108,29 +108,6 @@ def _find(
         raise
 
 
-def _is_id(source: str) -> bool:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(source)
-    except HFValidationError:
-        return False
-    return "/" in source
-
-
 def _generation_defaults(folder: Path) -> Mapping[str, object]:
     shown = folder / GENERATION_DEFAULTS
     return read_object(real_file(folder, GENERATION_DEFAULTS), shown) if os.path.lexists(shown) else {}
-
-
-@contextmanager
-def _bar(name: str, total: int, *, wanted: bool | None) -> Iterator[Callable[[int], None] | None]:
-    """Something to call with each array's bytes, or nothing."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield None
-        return
-    from tqdm import tqdm  # type: ignore[import-untyped]
-
-    with tqdm(desc=f"Loading {name}", total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
-        yield bar.update

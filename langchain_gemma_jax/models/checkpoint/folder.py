@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.hf_config import config_from_hf
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
+MERGE_ADAPTER = "Merge it into its base model (in PEFT, merge_and_unload), save the result, and load that."
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 """Reading one of these runs the code that it holds. They are never opened."""
 
@@ -48,8 +49,7 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
     names = _names(path)
     if ADAPTER in names:
         raise UnsupportedModelError(
-            f"{path / ADAPTER}: the folder holds an adapter (LoRA), and adapters are not applied. "
-            "Merge it into its base model (in PEFT, merge_and_unload), save the result, and load that."
+            f"{path / ADAPTER}: the folder holds an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}"
         )
     if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
         return _open_hf(path)
