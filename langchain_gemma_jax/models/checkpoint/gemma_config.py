@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.gemma_shapes import with_vocabulary
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
 
 _T = TypeVar("_T")
@@ -44,9 +45,7 @@ def like_published(config: ModelConfig, published: Iterable[ModelConfig]) -> Mod
 
 def same_architecture(known: ModelConfig, config: ModelConfig) -> bool:
     """Whether ``config`` is ``known`` but for its vocabulary's size, context length and special tokens."""
-    return config == known.replace(
-        vocab_size=config.vocab_size,
-        per_layer_input=known.per_layer_input and replace(known.per_layer_input, vocab_size=config.vocab_size),
+    return config == with_vocabulary(known, config.vocab_size).replace(
         max_context=config.max_context,
         bos_id=config.bos_id,
         eos_ids=config.eos_ids,

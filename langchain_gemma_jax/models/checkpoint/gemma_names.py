@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 from langchain_gemma_jax.errors import ConfigError
 from langchain_gemma_jax.models.abstract import Path
-from langchain_gemma_jax.models.checkpoint.parts import Array, Part
+from langchain_gemma_jax.models.checkpoint.parts import Array, Part, as_number
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig
 
 
@@ -79,7 +79,7 @@ class GemmaNaming:
         if config.per_layer_input:
             parts |= _gate_of_per_layer_input(config.width, config.per_layer_input, at)
         if config.layer_scale:
-            parts["scale"] = [Part(f"{at}/skip_scale", (1,), _number)]
+            parts["scale"] = [Part(f"{at}/skip_scale", (1,), as_number)]
         return parts
 
     def _dense(self, width: int, ffw: int, at: str) -> dict[str, list[Part]]:
@@ -185,7 +185,3 @@ def _turned_columns(stored: Array) -> Array:
 
 def _rows_of_each(stored: Array) -> Array:
     return stored.reshape(stored.shape[0], -1, stored.shape[-1])
-
-
-def _number(stored: Array) -> Array:
-    return stored.reshape(())

@@ -26,7 +26,7 @@ def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], loc
     """
     fitting: dict[str, ModelConfig] = {}
     for name, config in known.items():
-        candidate = _with_vocabulary_of(tower, config)
+        candidate = with_vocabulary(config, next(iter(tower["embedder/input_embedding"].shape), 0))
         expected = _expected(candidate, find_naming(candidate, tower))
         stored = {array: tower[array].shape for array in expected if array in tower}
         if stored == expected and not _unused(candidate, expected, tower):
@@ -39,6 +39,12 @@ def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], loc
         "checkpoint has no configuration of its own: put a config.json that describes the model, in Hugging Face's "
         "format, into its folder."
     )
+
+
+def with_vocabulary(config: ModelConfig, size: int) -> ModelConfig:
+    """``config`` with so many rows in its embedding, and in the per-layer one if it has one."""
+    ple = config.per_layer_input
+    return config.replace(vocab_size=size, per_layer_input=ple and dataclasses.replace(ple, vocab_size=size))
 
 
 def find_naming(config: ModelConfig, tower: Mapping[str, Leaf]) -> GemmaNaming:
@@ -98,12 +104,6 @@ def _generation(tower: Mapping[str, Leaf]) -> str:
         if f"layer_0/{name}" in tower:
             return generation
     return "Gemma 1"
-
-
-def _with_vocabulary_of(tower: Mapping[str, Leaf], config: ModelConfig) -> ModelConfig:
-    rows = next(iter(tower["embedder/input_embedding"].shape), 0)
-    ple = config.per_layer_input
-    return config.replace(vocab_size=rows, per_layer_input=ple and dataclasses.replace(ple, vocab_size=rows))
 
 
 def _expected(config: ModelConfig, naming: GemmaNaming) -> dict[str, tuple[int, ...]]:

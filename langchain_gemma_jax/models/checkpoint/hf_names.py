@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import ArraySpec, Path, abstract, walk
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part
+from langchain_gemma_jax.models.checkpoint.parts import Naming, Part, as_number
 from langchain_gemma_jax.models.checkpoint.strict_json import short
 from langchain_gemma_jax.models.config import ModelConfig
 
@@ -87,16 +87,12 @@ class HfNaming:
             case "gate_up":
                 return [Part(f"{at}mlp.{name}_proj.weight", (layer.ffw_width, config.width)) for name in ("gate", "up")]
             case "scale":
-                return [Part(f"{at}layer_scalar", (1,), _as_number)]
+                return [Part(f"{at}layer_scalar", (1,), as_number)]
             case "ffw_norm" if not config.post_norms:
                 # Without a norm after attention, the name of that norm means the next one: before feed-forward.
                 return [Part(f"{at}post_attention_layernorm.weight", shape)]
             case _:
                 return [Part(at + _OF_LAYER[key], shape)]
-
-
-def _as_number(stored: Array) -> Array:
-    return stored.reshape(())
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,11 @@ def as_stored(stored: Array) -> Array:
     return stored
 
 
+def as_number(stored: Array) -> Array:
+    """The arrangement of a number that is stored as a vector of one."""
+    return stored.reshape(())
+
+
 @dataclass(frozen=True)
 class Part:
     """One stored tensor that is a block of one array of the parameter tree.
