@@ -111,6 +111,6 @@ def time_round(engine: Engine) -> Answer:
             first = engine.read(prompt[:length])
             prefill.setdefault(str(length), []).append(time.perf_counter() - began)
     began = time.perf_counter()
-    rest = engine.decode(DECODE - 1)
-    decode = (time.perf_counter() - began) / (DECODE - 1)
-    return {"prefill": prefill, "decode": decode, "tokens": [first, *rest]}
+    rest = engine.decode(DECODE)
+    decode = (time.perf_counter() - began) / DECODE
+    return {"prefill": prefill, "decode": decode, "tokens": [first, *rest][:DECODE]}

@@ -47,7 +47,7 @@ def test_every_read_starts_afresh_and_decoding_follows_the_shorter_prompt():
     time_round(engine)
     assert engine.asked[:2] == ["forget", PROMPT], "a read that is not timed comes first"
     assert engine.asked[::2][:-1] == ["forget"] * (1 + 2 * READS)
-    assert engine.asked[-2:] == [PROMPT, f"decode {DECODE - 1}"]
+    assert engine.asked[-2:] == [PROMPT, f"decode {DECODE}"]
 
 
 def test_decoding_behind_another_length_is_refused():
