@@ -44,7 +44,7 @@ class ZarrRows:
         return self._read(...) if stream is None else stream.read(self._height)
 
     def blocks(self) -> Iterator[Array]:
-        """All rows in order, in blocks of about 8 MB; of a chunk's size if that is more and it cannot be streamed."""
+        """All rows in order, in blocks of about 4 MB; of a chunk's size if that is more and it cannot be streamed."""
         total, itemsize = self._array.shape[0], self._array.dtype.numpy_dtype.itemsize
         rows = max(1, _BLOCK_BYTES * total // max(1, self._array.size * itemsize))
         step = self._height * max(1, rows // self._height)  # whole chunks: TensorStore decompresses no less
