@@ -30,7 +30,7 @@ class Ours:
         with tensors:
             self._params = place(tensors, naming, self._config, job.dtype, self._recipe.layout, device)
         # On the device by name, as the weights are: else the second call would be compiled once more.
-        self._cache = jax.device_put(allocate(self._config, rows=1, capacity=CAPACITY, dtype=job.dtype), device)
+        self._cache = allocate(self._config, rows=1, capacity=CAPACITY, dtype=job.dtype, device=device)
         self._best = jax.jit(lambda scores: jnp.argmax(scores, axis=-1).astype(jnp.int32))
         self._token = self._start = jnp.zeros((1,), jnp.int32)
         self.facts: Answer = {

@@ -52,10 +52,18 @@ def abstract_cache(
     )
 
 
-def allocate(config: ModelConfig, rows: int, capacity: int, dtype: str) -> KVCache:
-    """An empty cache."""
+def allocate(config: ModelConfig, rows: int, capacity: int, dtype: str, device: jax.Device | None = None) -> KVCache:
+    """An empty cache, on the weights' device if that is named.
+
+    Name it for weights that were put on a device, as ``load`` does: a cache that is not bound to a
+    device is another signature to ``jit`` than the one that comes back, and the program compiles twice.
+    """
+
+    def empty(spec: jax.ShapeDtypeStruct) -> jax.Array:
+        return jnp.zeros(spec.shape, spec.dtype, device=device)
+
     return tuple(
-        None if spec is None else LayerKV(jnp.zeros(spec.shape, spec.dtype), jnp.zeros(spec.shape, spec.dtype))
+        None if spec is None else LayerKV(empty(spec), empty(spec))
         for spec in abstract_cache(config, rows, capacity, dtype)
     )
 

@@ -81,9 +81,9 @@ def test_any_chunks_are_the_same_as_at_once(name, seed):
         same(np.concatenate(found[row]), whole[row])
 
 
-@pytest.mark.parametrize("length", [STEP_SLACK, STEP_SLACK + 1, RING, RING + 1])
+@pytest.mark.parametrize("length", [STEP_SLACK, STEP_SLACK + 1, STEP_SLACK + 2, RING, RING + 1])
 def test_full_chunks_at_the_edges_of_slack_and_ring(length):
-    """No padding: these lengths are where a step becomes a chunk, and a chunk longer than the ring."""
+    """No padding: where a step becomes a chunk (one more than the slack would do), and a chunk longer than the ring."""
     config, params, tokens, whole = model(THREE_LAYERS)
     runner = Runner(config, params, lengths=(1, 3, length, 64))
     head, cuts = 3, range(3, LENGTH - length, length)

@@ -60,3 +60,13 @@ def test_a_step_moves_nothing_between_host_and_device(params):
         for _ in range(3):
             token, start, cache = greedy_step(params, CONFIG, RECIPE, token, start, cache)
     assert int(start[0]) == 4
+
+
+def test_with_weights_bound_to_a_device_it_still_compiles_once(params):
+    device = jax.local_devices()[0]
+    bound = jax.device_put(params, device)
+    cache = allocate(CONFIG, 1, 64, "float32", device)
+    read.clear_cache()
+    for start in (0, 4, 8):
+        _, cache = read(bound, CONFIG, RECIPE, i32(5, 6, 7, 8)[None], i32(start), i32(4), cache)
+    assert read._cache_size() == 1
