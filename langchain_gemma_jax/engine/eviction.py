@@ -75,6 +75,8 @@ def to_free(
 ) -> list[Action]:
     """What to do, in this order, to free that many bytes, or as many as can be freed. Changes nothing itself.
 
+    The sum of what the actions free is exact. Which of several that share a snapshot is said to free it is not.
+
     Args:
         index: The residents.
         bytes_needed: How many bytes are missing.

@@ -31,7 +31,7 @@ class Snapshot:
     end: int  # valid tokens
     written: int  # the highest position ever written, plus one; beyond `end` after rejected drafts
     nbytes: int
-    handle: object  # the arrays, never written again
+    handle: object = field(repr=False)  # the arrays, never written again
 
 
 @dataclass(eq=False)
@@ -41,8 +41,8 @@ class Resident:
     scope: str
     capacity: int  # tokens that it has room for
     nbytes: int  # without its snapshots
-    handle: object
-    ids: array[int]  # the tokens whose KV is valid, in order; see `token_ids`
+    handle: object = field(repr=False)  # the arrays
+    ids: array[int] = field(repr=False)  # the tokens whose KV is valid, in order; see `token_ids`
     written: int = 0  # the highest position ever written, plus one
     system: int = 0  # how many leading tokens are a system prompt; 0: none, or not known
     snapshots: list[Snapshot] = field(default_factory=list)  # by `end`, which differ
