@@ -1,0 +1,100 @@
+"""One request's sampling parameters, as the device reads them: few small arrays, copied there once a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+MAX_BIASES = 512
+UNUSED = np.iinfo(np.int32).max  # beyond every vocabulary, so a scatter drops it
+
+
+class Floats(NamedTuple):
+    """What stands in ``Knobs.floats``, in its order."""
+
+    temperature: jax.Array
+    top_p: jax.Array
+    min_p: jax.Array
+    repetition: jax.Array
+    presence: jax.Array
+    frequency: jax.Array
+
+
+class Ints(NamedTuple):
+    """What stands in ``Knobs.ints``, in its order."""
+
+    top_k: jax.Array  # 0: off
+    prompt_length: jax.Array  # positions below it hold the prompt, the others what was generated
+    logprobs: jax.Array  # 1: they are wanted
+    masked: jax.Array  # 1: a grammar holds, ``allowed`` counts
+    biases: jax.Array  # how many of ``bias_ids`` are used
+
+
+@struct.dataclass
+class Knobs:
+    """Arrays of one request; with a leading axis ``[row]``, of a batch."""
+
+    floats: jax.Array  # float32 [6]: ``Floats``
+    ints: jax.Array  # int32 [5]: ``Ints``
+    seed: jax.Array  # uint32 [2]: high and low word
+    bias_ids: jax.Array  # int32 [512], ``UNUSED`` where there is none
+    bias_values: jax.Array  # float32 [512]
+
+    def named_floats(self) -> Floats:
+        """The floats of one request, by name."""
+        return Floats(*(self.floats[index] for index in range(len(Floats._fields))))
+
+    def named_ints(self) -> Ints:
+        """The ints of one request, by name."""
+        return Ints(*(self.ints[index] for index in range(len(Ints._fields))))
+
+
+def knobs(
+    *,
+    seed: int,
+    prompt_length: int,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition: float = 1.0,
+    presence: float = 0.0,
+    frequency: float = 0.0,
+    logit_bias: Mapping[int, float] | None = None,
+    logprobs: bool = False,
+    masked: bool = False,
+) -> Knobs:
+    """Numpy arrays for a request whose options were checked; put them on the device explicitly.
+
+    The defaults change nothing: one draw from the model's own distribution. ``temperature=0`` takes
+    the best token. A seed counts modulo 2**64. A bias of -100 or less bans its token.
+    """
+    biases = logit_bias or {}
+    if len(biases) > MAX_BIASES or any(not 0 <= token < UNUSED for token in biases):
+        raise ValueError(
+            f"logit_bias takes up to {MAX_BIASES} token ids, each from 0 to {UNUSED - 1}; "
+            f"it has {len(biases)}, the smallest {min(biases)}, the largest {max(biases)}"
+        )
+    bias_ids = np.full(MAX_BIASES, UNUSED, np.int32)
+    bias_values = np.zeros(MAX_BIASES, np.float32)
+    bias_ids[: len(biases)] = list(biases)
+    bias_values[: len(biases)] = list(biases.values())
+    leaves = (
+        np.array([temperature, top_p, min_p, repetition, presence, frequency], np.float32),
+        np.array([top_k, prompt_length, logprobs, masked, len(biases)], np.int32),
+        np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32),
+        bias_ids,
+        bias_values,
+    )
+    return Knobs(*cast("tuple[jax.Array, ...]", leaves))  # which they are once they are on the device
+
+
+def stack(rows: Sequence[Knobs]) -> Knobs:
+    """The knobs of several requests as those of a batch; inside a jitted program."""
+    stacked: Knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    return stacked
