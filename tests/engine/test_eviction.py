@@ -142,8 +142,9 @@ def test_a_system_prompt_that_another_holds_is_not_kept_twice():
         conversation([*range(100), *[1] * 850], "another", system=100, at=[100]),
         conversation([*range(100), *[1] * 850], system=100, at=[500]),  # its rings have forgotten it
         conversation([*range(100), *[1] * 850], system=0, at=[100]),  # and would not keep it
+        conversation([*range(100), *[1] * 850], system=200, at=[100, 200]),  # and might keep the longer one only
     ],
-    ids=["other ids", "other scope", "forgotten", "unknown"],
+    ids=["other ids", "other scope", "forgotten", "unknown", "longer"],
 )
 def test_another_holds_a_system_prompt_only_if_it_could_be_continued_there(other):
     held = conversation(range(950), system=100, at=[100])
@@ -174,6 +175,13 @@ def test_a_resident_is_not_cut_first_and_dropped_then():
     assert free(911, held) == [Drop(held, 1020)]
     other = conversation([3] * 500)
     assert free(EVERYTHING, held, other) == [Drop(other, 500), Drop(held, 1020)]
+
+
+def test_what_a_cut_let_go_is_not_counted_again_when_the_rest_goes():
+    shared = Snapshot(500, 500, 10, object())
+    running = conversation(range(600), at=[shared], leased=True)
+    held = conversation(range(950), system=100, at=[100, shared])
+    assert free(EVERYTHING, held, running) == [Drop(held, 1010)]
 
 
 def test_system_prompts_beyond_their_share_are_no_better_than_conversations():

@@ -160,7 +160,7 @@ def test_neither_what_was_said_nor_an_array_is_in_a_repr():
         (48, 48, 1, True),  # nothing was ever overwritten
         (40, 49, 1, False),  # by a draft, though no valid token needed the slot
         (100, 100, 101, False),
-        (100, 100, -1, False),
+        (40, 40, -1, False),
     ],
 )
 def test_rings_go_back_as_far_as_the_slack_unless_they_never_wrapped(end, written, length, possible):
@@ -181,6 +181,10 @@ def test_a_snapshot_gives_back_what_the_rings_forgot():
         "500 tokens match, but the local layers' rings (48 slots) were written up to 1,000 and go back 16 tokens at"
         " most; the nearest state kept is at 400, so 100 tokens are read again"
     )
+
+
+def test_no_snapshot_is_restored_for_nothing():
+    assert RINGS.reach(1000, 1000, [shot(10)], 0) == (0, None)
 
 
 def test_a_snapshot_a_little_beyond_the_divergence_serves_within_the_slack():
