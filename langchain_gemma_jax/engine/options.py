@@ -1,0 +1,214 @@
+"""How the tokens of one request are chosen, and what ends it. Checked once, so that nothing behind it has to."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import cast
+
+from langchain_gemma_jax.errors import InputError
+
+MAX_LOGIT_BIASES = 512
+MAX_STOPS = 64  # of each kind
+MAX_STOP_LENGTH = 1024  # characters of a stop string
+MAX_TOP_LOGPROBS = 20
+LARGEST_INT = 2**31 - 1  # what an int32 holds, as positions and token ids are
+LARGEST_ID = LARGEST_INT - 1  # the largest int32 marks places on the device where there is no id
+SMALLEST_PENALTY = 1e-30  # a divisor: float32, which the device computes in, still holds it
+
+
+class FrozenBias(Mapping[int, float]):
+    """Token id to bias: read-only, sorted by id, hashable."""
+
+    __slots__ = ("_pairs", "_values")
+
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self._values = dict(sorted(values.items()))
+        self._pairs = tuple(self._values.items())
+
+    def __getitem__(self, token: int) -> float:
+        return self._values[token]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(self._pairs)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How one request is sampled and stopped. The defaults take the most likely token every time.
+
+        Sampling()                                                    # greedy
+        Sampling(temperature=1.0, top_k=64, top_p=0.95, seed=7)       # what Gemma's authors recommend, repeatable
+        Sampling(stop=["Observation:"], max_tokens=512)               # an agent's step
+        Sampling(logit_bias={236771: -100}, logprobs=True, top_logprobs=5)
+
+    Values are frozen, can be compared and hashed, and are changed with ``dataclasses.replace``. The
+    order in which they act: penalties and biases change the model's scores, the temperature divides
+    them, then ``top_k``, ``top_p`` and ``min_p`` each remove tokens from what is left. Tokens that tie with
+    the last one kept are kept.
+
+    Raises:
+        InputError: a value is not possible. The message says which are.
+    """
+
+    temperature: float = 0.0
+    """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution, more is flatter."""
+    top_k: int = 0
+    """Draw from this many of the most likely tokens only. 0: from all of them."""
+    top_p: float = 1.0
+    """Above 0, up to 1. Draw from the fewest tokens, most likely first, that have this probability together."""
+    min_p: float = 0.0
+    """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
+    repetition_penalty: float = 1.0
+    """Above 0 (at least 1e-30), up to 100. Divides the positive scores of tokens that the prompt or the answer has, and
+    multiplies their negative ones. 1: no change; more than 1 discourages them."""
+    presence_penalty: float = 0.0
+    """From -100 to 100. Subtracted from the scores of tokens that the answer has."""
+    frequency_penalty: float = 0.0
+    """From -100 to 100. Subtracted from the score of a token once for each time that the answer has it."""
+    seed: int | None = None
+    """From -2**63 to 2**64 - 1; kept modulo 2**64. The same seed, prompt and options give the same text, whatever else
+    runs at the time. None: a new seed for each request."""
+    logit_bias: Mapping[int, float] = FrozenBias({})
+    """Added to the scores of these token ids: from -100 to 100, where -100 bans the token. At most 512."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the answer, and are not part of it. One str, or a sequence of at most 64, of up to 1024 characters
+    each."""
+    stop_ids: tuple[int, ...] = ()
+    """Token ids that end the answer, besides the model's own end of turn. At most 64."""
+    ignore_eos: bool = False
+    """Go on past the model's own end of turn, for benchmarks. ``stop`` and ``stop_ids`` still hold."""
+    max_tokens: int | None = None
+    """The most tokens that are generated, at least 1. None: until the context is full."""
+    logprobs: bool = False
+    """Report each token's log-probability, by the model's own distribution before any of the options above."""
+    top_logprobs: int = 0
+    """From 0 to 20. With ``logprobs=True``: report this many of the most likely tokens at each place too."""
+    drafts: bool = True
+    """Let text that repeats itself be drafted. It changes how fast an answer comes, never what it is. Where the engine
+    does not draft at all, neither does this."""
+
+    def __post_init__(self) -> None:
+        for name in ("ignore_eos", "logprobs", "drafts"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise _error(name, "True or False", value)
+        checked: dict[str, object] = {
+            "temperature": _real("temperature", self.temperature, 0.0, 100.0),
+            "top_k": _whole("top_k", self.top_k, 0, LARGEST_INT, hint="0 switches it off"),
+            "top_p": _real("top_p", self.top_p, 0.0, 1.0, above=True, hint="1 switches it off"),
+            "min_p": _real("min_p", self.min_p, 0.0, 1.0, below=True, hint="0 switches it off"),
+            "repetition_penalty": _real(
+                "repetition_penalty", self.repetition_penalty, SMALLEST_PENALTY, 100.0, hint="1 switches it off"
+            ),
+            "presence_penalty": _real("presence_penalty", self.presence_penalty, -100.0, 100.0),
+            "frequency_penalty": _real("frequency_penalty", self.frequency_penalty, -100.0, 100.0),
+            "logit_bias": _bias(self.logit_bias),
+            "stop": _stops(self.stop),
+            "stop_ids": _stop_ids(self.stop_ids),
+            "top_logprobs": _whole("top_logprobs", self.top_logprobs, 0, MAX_TOP_LOGPROBS),
+        }
+        if self.seed is not None:
+            hint = "None draws one for each request"
+            checked["seed"] = _whole("seed", self.seed, -(2**63), 2**64 - 1, hint=hint) % 2**64
+        if self.max_tokens is not None:
+            hint = "None generates until the context is full"
+            checked["max_tokens"] = _whole("max_tokens", self.max_tokens, 1, LARGEST_INT, hint=hint)
+        if checked["top_logprobs"] and not self.logprobs:
+            raise InputError(
+                f"top_logprobs={checked['top_logprobs']} needs logprobs=True: set both, or leave both out."
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)  # frozen, from here on
+
+
+def _error(name: str, expected: str, found: object, hint: str = "") -> InputError:
+    try:
+        shown = reprlib.repr(found)
+    except ValueError:  # Python does not print an int of more than 4300 digits
+        shown = f"{type(found).__name__} with very many digits"
+    return InputError(f"{name}: expected {expected}, found {shown}.{f' {hint}.' if hint else ''}")
+
+
+# True and False are ints to Python, and a mistake here. NumPy registers its scalars as Integral and Real.
+
+
+def _whole(name: str, value: object, low: int, high: int, *, hint: str = "") -> int:
+    expected = f"a whole number from {_power(low)} to {_power(high)}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise _error(name, expected, value, hint)
+    number = int(value)
+    if not low <= number <= high:
+        raise _error(name, expected, value, hint)
+    return number
+
+
+def _real(
+    name: str, value: object, low: float, high: float, *, above: bool = False, below: bool = False, hint: str = ""
+) -> float:
+    """A float in the range. ``above`` and ``below`` leave out its ends."""
+    expected = f"a number {'above' if above else 'from'} {low:g} {'to below' if below else 'to'} {high:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _error(name, expected, value, hint)
+    try:
+        number = float(value)
+    except OverflowError:  # an int that no float can hold
+        raise _error(name, expected, value, hint) from None
+    if not low <= number <= high or (above and number == low) or (below and number == high):  # NaN is in no range
+        raise _error(name, expected, value, hint)
+    return number
+
+
+def _power(number: int) -> str:
+    """A bound, readable."""
+    for offset, shown in ((0, ""), (1, " - 1")):
+        size = abs(number) + offset
+        if size >= 2**20 and size & (size - 1) == 0 and not (number < 0 and offset):
+            return f"{'-' if number < 0 else ''}2**{size.bit_length() - 1}{shown}"
+    return str(number)
+
+
+def _bias(value: object) -> FrozenBias:
+    if not isinstance(value, Mapping):
+        raise _error("logit_bias", "a mapping of token id to bias", value)
+    if len(value) > MAX_LOGIT_BIASES:
+        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} entries, found {len(value)}.")
+    return FrozenBias(
+        {
+            _whole("logit_bias, a key", token, 0, LARGEST_ID, hint="Keys are token ids"): _real(
+                f"logit_bias[{token}]", bias, -100.0, 100.0, hint="-100 bans the token"
+            )
+            for token, bias in value.items()
+        }
+    )
+
+
+def _stops(value: object) -> tuple[str, ...]:
+    stops = _several("stop", (value,) if isinstance(value, str) else value, "a str, or a sequence of")
+    for index, stop in enumerate(stops):
+        if not isinstance(stop, str) or not 1 <= len(stop) <= MAX_STOP_LENGTH:
+            raise _error(f"stop[{index}]", f"a str of 1 to {MAX_STOP_LENGTH} characters", stop)
+    return cast("tuple[str, ...]", stops)
+
+
+def _stop_ids(value: object) -> tuple[int, ...]:
+    stops = _several("stop_ids", value, "a sequence of")
+    return tuple(_whole(f"stop_ids[{index}]", stop, 0, LARGEST_ID) for index, stop in enumerate(stops))
+
+
+def _several(name: str, value: object, expected: str) -> tuple[object, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        raise _error(name, f"{expected} at most {MAX_STOPS}", value, "Leave it out, or pass (), for none")
+    if len(value) > MAX_STOPS:
+        raise InputError(f"{name}: expected {expected} at most {MAX_STOPS}, found {len(value)}.")
+    return tuple(value)
