@@ -11,6 +11,7 @@ import numpy as np
 from flax import struct
 
 MAX_BIASES = 512
+SMALLEST = float(np.finfo(np.float32).tiny)
 UNUSED = np.iinfo(np.int32).max  # beyond every vocabulary, so a scatter drops it
 
 
@@ -72,7 +73,8 @@ def knobs(
     """Numpy arrays for a request whose options were checked; put them on the device explicitly.
 
     The defaults change nothing: one draw from the model's own distribution. ``temperature=0`` takes
-    the best token. A seed counts modulo 2**64. A bias of -100 or less bans its token.
+    the best token, and so does one too small for float32. A seed counts modulo 2**64. A bias of -100 or less
+    bans its token.
     """
     biases = logit_bias or {}
     if len(biases) > MAX_BIASES or any(not 0 <= token < UNUSED for token in biases):
@@ -84,6 +86,7 @@ def knobs(
     bias_values = np.zeros(MAX_BIASES, np.float32)
     bias_ids[: len(biases)] = list(biases)
     bias_values[: len(biases)] = list(biases.values())
+    temperature = temperature if temperature >= SMALLEST else 0.0  # some devices divide by a smaller one as by 0
     leaves = (
         np.array([temperature, top_p, min_p, repetition, presence, frequency], np.float32),
         np.array([top_k, prompt_length, logprobs, masked, len(biases)], np.int32),

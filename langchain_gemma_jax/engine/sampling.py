@@ -81,10 +81,9 @@ def _first(values: jax.Array, best: jax.Array, ids: jax.Array) -> jax.Array:
 def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array) -> jax.Array:
     """A token from what the filters keep. The two ways there give the same token; the short one nearly always does."""
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
-    temperature = jnp.maximum(floats.temperature, jnp.finfo(jnp.float32).tiny)
 
     def relative(scores: jax.Array) -> jax.Array:
-        return (scores - best) / temperature
+        return (scores - best) / floats.temperature
 
     def drawn(x: jax.Array, ids: jax.Array, floor: jax.Array) -> jax.Array:
         noisy = jnp.where(x >= floor, x + gumbel(key, ids), -jnp.inf)

@@ -77,6 +77,11 @@ def test_both_words_of_a_seed_count(noise):
     assert len(set(got.tolist())) == 4
 
 
+def test_both_words_of_a_key_count():
+    keys = jnp.array([[5, 1], [5, 2], [6, 1], [6, 2]], jnp.uint32)
+    assert len({float(gumbel(key, jnp.int32(7))) for key in keys}) == 4
+
+
 def test_the_upper_tail_is_resolved():
     """A token of probability 1e-6 can win: 24 bits of a uniform number near 1 would lose such tokens."""
     key = key_at(jnp.array([0, 3], jnp.uint32), jnp.int32(4))

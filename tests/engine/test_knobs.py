@@ -51,6 +51,11 @@ def test_a_bias_that_does_not_fit_is_refused(bias):
         knobs(seed=0, prompt_length=0, logit_bias=bias)
 
 
+@pytest.mark.parametrize("temperature", [1e-45, 1e-39, 1e-300])
+def test_a_temperature_below_the_normal_floats_is_0(temperature):
+    assert knobs(seed=0, prompt_length=0, temperature=temperature).floats[0] == 0
+
+
 def test_all_the_biases_fit():
     made = knobs(seed=0, prompt_length=0, logit_bias=dict.fromkeys(range(MAX_BIASES), 1.0))
     assert made.bias_ids.tolist() == list(range(MAX_BIASES))

@@ -225,12 +225,13 @@ def test_logprobs_are_those_of_the_raw_scores():
     assert not got.top_ids[1].any()
 
 
-def test_logprobs_of_equal_tokens_come_with_the_lowest_id_first():
-    scores = np.zeros((8, VOCAB))
-    scores[:, [9, 4]] = 1
-    got = picked(scores, {"logprobs": True, "temperature": 0})
-    assert got.tokens.tolist() == [4] * 8
-    assert got.top_ids[:, :2].tolist() == [[4, 9]] * 8
+@pytest.mark.parametrize(("vocab", "valid"), [(VOCAB, VALID), (LARGE, LARGE)])
+def test_logprobs_of_equal_tokens_come_with_the_lowest_id_first(vocab, valid):
+    scores = np.zeros((8, vocab))
+    scores[:, [200, 100]] = 1
+    got = picked(scores, {"logprobs": True, "temperature": 0}, valid_vocab=valid)
+    assert got.tokens.tolist() == [100] * 8
+    assert got.top_ids[:, :2].tolist() == [[100, 200]] * 8
 
 
 def test_a_vocabulary_with_fewer_tokens_than_logprobs():
