@@ -3,7 +3,8 @@
 GemmaJaxError
 ├── InputError (also ValueError)           what the caller passed is not possible
 │   ├── UnsupportedModelError              an architecture, a size or an option that is not implemented
-│   └── ConfigError                        a config.json that cannot be understood
+│   ├── ConfigError                        a config.json that cannot be understood
+│   └── ContextLengthError                 a prompt that the model's context cannot hold
 ├── CheckpointError                        a model's files cannot be used
 │   ├── CheckpointNotFoundError            no such folder, or nothing readable in it
 │   ├── CorruptCheckpointError             truncated, overlapping, malformed, of the wrong length
@@ -14,6 +15,15 @@ GemmaJaxError
 │   ├── ModelNotOnHubError                 no such id, or no such revision
 │   ├── GatedModelError                    the licence has to be accepted, or a token is missing
 │   └── OfflineError                       the Hub cannot be reached and the model is not cached
+├── EngineError                            a request was accepted or offered, and not carried out
+│   ├── BusyError                          the queue is full
+│   ├── DeadlineError (also TimeoutError)  its time was up
+│   ├── CancelledRequestError              its caller cancelled it
+│   ├── DeviceMemoryError                  it needs more memory than there is
+│   ├── DeviceFailedError                  a device call raised; every request in flight gets this
+│   ├── ClosedError                        the engine or the model was closed
+│   ├── ForkedError                        this process was forked from one whose engine was running
+│   └── GuardError                         a guard that is set to "raise" was tripped
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
     └── UnsafeJaxError                     a JAX release that is known to compute wrong results
 
@@ -46,6 +56,20 @@ class UnsupportedModelError(InputError):
 
 class ConfigError(InputError):
     """A model configuration that cannot be understood."""
+
+
+class ContextLengthError(InputError):
+    """A prompt that the context cannot hold. ``excess`` is by how many tokens."""
+
+    def __init__(self, tokens: int, limit: int) -> None:
+        self.tokens, self.limit, self.excess = tokens, limit, tokens - limit
+        super().__init__(
+            f"The prompt has {tokens} tokens and the context holds {limit} of them beside an answer: {self.excess} too "
+            "many. Shorten it, or allow a longer context if the model has one: configure(max_context=...)."
+        )
+
+    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int]]:
+        return type(self), (self.tokens, self.limit)
 
 
 class CheckpointError(GemmaJaxError):
@@ -98,6 +122,45 @@ class GatedModelError(HubError):
 
 class OfflineError(HubError):
     """The Hub cannot be reached, and the model is not in the local cache."""
+
+
+class EngineError(GemmaJaxError):
+    """A request was accepted or offered, and not carried out."""
+
+
+class BusyError(EngineError):
+    """The queue is full. Try again later, or let it be longer: ``configure(max_waiting=...)``."""
+
+
+class DeadlineError(EngineError, TimeoutError):
+    """The request's time was up. What it had generated so far has been delivered."""
+
+
+class CancelledRequestError(EngineError):
+    """The request was cancelled by its caller."""
+
+
+class DeviceMemoryError(EngineError):
+    """A request needs more memory than there is, also after everything idle was evicted."""
+
+
+class DeviceFailedError(EngineError):
+    """A device call raised. Every request in flight gets this one; the engine goes on with the next.
+
+    ``__cause__`` is what was raised.
+    """
+
+
+class ClosedError(EngineError):
+    """The engine, or the model, was closed."""
+
+
+class ForkedError(EngineError):
+    """This process was forked from one whose engine was running. JAX does not survive that; spawn instead."""
+
+
+class GuardError(EngineError):
+    """A guard that is set to "raise" was tripped. The message says by what."""
 
 
 class InstallationError(GemmaJaxError, RuntimeError):

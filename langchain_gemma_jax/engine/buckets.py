@@ -139,7 +139,7 @@ class Ladders:
         rings = [] if window is None else sorted({min(capacity, window) + STEP_SLACK for capacity in all_})
         return {
             "read": [(chunk, capacity) for capacity in all_ for chunk in self.chunks if chunk <= capacity + STEP_SLACK],
-            "pick": [()],
+            "pick": [(rows,) for rows in sorted({*self.rows, self.draft + 1})],
             "step": [(rows, capacity) for capacity in all_ for rows in self.rows],
             "verify": [(capacity,) for capacity in all_ if self.draft],
             "empty": [(capacity,) for capacity in all_],

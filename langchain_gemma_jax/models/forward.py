@@ -11,7 +11,7 @@ stacked weights would copy them each step on CPU.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, cast
 
 import jax
@@ -21,7 +21,7 @@ import numpy as np
 from langchain_gemma_jax.models.attention import Seen, attend, project, remember
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.feed_forward import feed_forward, per_layer_input
-from langchain_gemma_jax.models.kv_cache import KVCache
+from langchain_gemma_jax.models.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -46,13 +46,29 @@ def forward(
     With ``keep``, one token a row: the rest of the chunk then skips the layers that own no KV.
     ``start + tokens.shape[1]`` must not pass the capacity of the cache.
     """
+    hidden, (cache,) = forward_apart(params, config, recipe, tokens, start, count, (cache,), keep)
+    return hidden, cache
+
+
+def forward_apart(
+    params: Params,
+    config: ModelConfig,
+    recipe: Recipe,
+    tokens: jax.Array,  # [row, token] int32
+    start: jax.Array,  # [row] int32
+    count: jax.Array,  # [row] int32
+    caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
+    keep: jax.Array | None = None,  # [row] int32
+) -> tuple[jax.Array, tuple[KVCache, ...]]:
+    """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied."""
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
     x = _embed(_array(params, "embed"), tokens, recipe) * _embed_scale(config, recipe)
     signals = _per_layer_signals(params, config, recipe, tokens, x)
     turns = _Rotations(positions)
     layers = cast("Sequence[Mapping[str, jax.Array]]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
-    new_cache, seen = list(cache), cast("dict[int, Seen]", {})
+    new = [list(cache) for cache in caches]
+    seen: dict[int, list[Seen]] = {}
 
     for index, (layer, weights) in enumerate(zip(config.layers, layers, strict=True)):
         if index == first_without_kv and keep is not None:
@@ -61,11 +77,17 @@ def forward(
             turns, keep = _Rotations(positions), None
         h = rms_norm(x, weights["attn_norm"], config.norm_eps)
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
-        old = cache[index]
-        if keys is not None and values is not None and old is not None:
-            new_cache[index], seen[index] = remember(layer, old, keys, values, start, count)
+        if keys is not None and values is not None:
+            seen[index] = []
+            for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
+                new[number][index], what = remember(layer, cast("LayerKV", new[number][index]), k, v, s, c)
+                seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
-        h = linear(attend(queries, positions, seen[source], config, layer, recipe), weights["attn_out"], recipe.layers)
+        mixed = [
+            attend(q, p, what, config, layer, recipe)
+            for (q, p), what in zip(_shares(len(caches), queries, positions), seen[source], strict=True)
+        ]
+        h = linear(jnp.concatenate(mixed), weights["attn_out"], recipe.layers)
         x = x + _post_norm(h, weights, "post_attn_norm", config)
         h = feed_forward(x, weights, config, recipe)
         x = x + _post_norm(h, weights, "post_ffw_norm", config)
@@ -77,7 +99,7 @@ def forward(
 
     if keep is not None:
         x = _only(keep, x)
-    return rms_norm(x, _array(params, "final_norm"), config.norm_eps), tuple(new_cache)
+    return rms_norm(x, _array(params, "final_norm"), config.norm_eps), tuple(tuple(cache) for cache in new)
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
@@ -123,6 +145,11 @@ def _per_layer_signals(
 
 def _post_norm(h: jax.Array, weights: Mapping[str, jax.Array], name: str, config: ModelConfig) -> jax.Array:
     return rms_norm(h, weights[name], config.norm_eps) if config.post_norms else h
+
+
+def _shares(count: int, *arrays: jax.Array) -> Iterator[tuple[jax.Array, ...]]:
+    """The arrays' rows in ``count`` equal parts: the first part of each, then the second of each, ..."""
+    return zip(*(jnp.split(array, count) for array in arrays), strict=True)
 
 
 def _only(keep: jax.Array, x: jax.Array) -> jax.Array:

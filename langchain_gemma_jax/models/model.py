@@ -70,6 +70,11 @@ class Model:
         """Whether the weights are gone."""
         return any(array.is_deleted() for array in leaves(self.params))
 
+    @property
+    def device(self) -> jax.Device:
+        """Where its weights are."""
+        return next(iter(next(leaves(self.params)).devices()))
+
     def close(self) -> None:
         """Free every array now, whoever else still refers to one. May be called twice."""
         for array in leaves(self.params):

@@ -1,0 +1,38 @@
+"""A guard watches for one of the costs that this engine promises away, and counts, warns or refuses."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+from langchain_gemma_jax.errors import GuardError
+
+
+class GuardWarning(UserWarning):
+    """A guard that is set to "warn" was tripped."""
+
+
+@dataclass
+class Guard:
+    """One of them.
+
+    guard = Guard("recompile", mode="warn", trips=metrics.guard_trips)
+    guard.trip("the program ('step', 3, 512) is not on the ladders")
+    """
+
+    name: str
+    mode: str  # "off", "warn" or "raise"
+    trips: dict[str, int] = field(default_factory=dict)  # how often each guard was tripped, by name
+
+    def trip(self, reason: str) -> None:
+        """It happened.
+
+        Raises:
+            GuardError: the mode is "raise".
+        """
+        if self.mode == "off":
+            return
+        self.trips[self.name] = self.trips.get(self.name, 0) + 1
+        if self.mode == "raise":
+            raise GuardError(f"{self.name} guard: {reason}.")
+        warnings.warn(f"{self.name} guard: {reason}.", GuardWarning, stacklevel=3)

@@ -1,0 +1,272 @@
+"""Where conversations live: gives a request its KV, with what is there already, and gives up what is idle.
+
+Only the owner thread comes here. Byte counts follow from shapes; nothing is asked of the device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+import jax
+
+from langchain_gemma_jax.engine import eviction, kv
+from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
+from langchain_gemma_jax.engine.device import Device
+from langchain_gemma_jax.engine.eviction import Drop, DropSnapshot, Policy
+from langchain_gemma_jax.engine.kv import RingArrays, SequenceKV
+from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.prefix import PrefixIndex, Resident, Reuse, Rings, Snapshot, token_ids
+from langchain_gemma_jax.engine.programs import Programs, Shape
+from langchain_gemma_jax.engine.request import Request
+
+_log = logging.getLogger(__name__)
+
+WORTH_A_COPY = 16  # tokens in common: fewer are read again sooner than copied
+HEADROOM = 64  # tokens that a new conversation can grow by before its cache does
+
+
+@dataclass
+class Memory:
+    """The conversations of one model."""
+
+    shape: Shape
+    programs: Programs
+    device: Device
+    ladders: Ladders
+    policy: Policy
+    metrics: Metrics
+    used_elsewhere: Callable[[], int]  # bytes of the same budget that other models' conversations take
+    index: PrefixIndex = field(init=False)
+    changed: bool = False  # since somebody looked at the byte counts
+    _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
+
+    def __post_init__(self) -> None:
+        self.index = PrefixIndex(Rings(kv.ring_size(self.shape.config, self.ladders.capacities[-1])))
+
+    # What a request asks for.
+
+    def take(self, request: Request) -> bool:
+        """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
+        reuse = self.index.plan(request.context, request.scope)
+        source = reuse.source
+        if source is not None and not reuse.in_place and reuse.length < WORTH_A_COPY:
+            source = None
+        wanted = self.ladders.capacity(min(len(request.context) + min(request.room, HEADROOM), request.max_context))
+        if source is None:
+            if not self._make_room(self._bytes(wanted), request.scope):
+                return False
+            handle = self.run(("empty", wanted), self.programs.empty, wanted)
+            resident = self._add(request, wanted, handle, token_ids(()))
+        elif reuse.in_place:
+            source.leased = True  # from here on nothing else is done with it
+            if not self._continue(source, reuse, wanted, request.scope):
+                source.leased = False
+                return False
+            resident = source
+        else:
+            was, source.leased = source.leased, True
+            fits = self._make_room(self._bytes(wanted), request.scope)
+            source.leased = was
+            if fits:
+                resident = self._fork(request, source, reuse, wanted)
+            elif not was and self._continue(source, reuse, wanted, request.scope):  # rather lose the other branch
+                resident = source
+            else:
+                return False
+        if reuse.lost:
+            _log.info("request %d: %s", request.number, reuse.lost)
+        resident.leased = True
+        resident.system = max(resident.system, min(request.system, len(request.context)))
+        request.resident = resident
+        request.reused = len(resident.ids)
+        if resident.written > (self.index.rings.size or 0):
+            self.keep(resident)  # the turn before ended here
+        return True
+
+    def grow(self, resident: Resident, tokens: int) -> bool:
+        """Have room for so many tokens. False: there is none."""
+        capacity = self.ladders.capacity(tokens)
+        if capacity <= resident.capacity:
+            return True
+        if not self._make_room(self._bytes(capacity), resident.scope):
+            return False
+        self._resize(resident, capacity)
+        return True
+
+    def keep(self, resident: Resident) -> None:
+        """Keep the rings as they are now, so that this point can be continued later too."""
+        rings = self.index.rings
+        end = len(resident.ids)
+        if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
+            return
+        size = kv.snapshot_bytes(self.shape.config, resident.capacity, self.shape.recipe.dtype)
+        surplus = len(resident.snapshots) + 1 - self.policy.max_snapshots
+        if self.policy.max_snapshots == 0 or not self._make_room(size, resident.scope):
+            return
+        # The first one serves the system prompt; of the others the oldest goes.
+        for old in resident.snapshots[1 : 1 + max(0, surplus)]:
+            self.index.drop_snapshot(resident, old)
+        arrays = self.run(("snapshot", resident.capacity), self.programs.snapshot, resident.handle)
+        self.index.add_snapshot(resident, Snapshot(end, resident.written, size, arrays))
+
+    def must_keep_before(self, resident: Resident, tokens: int) -> bool:
+        """Whether writing so many more would make the rings forget, for the first time, what they began with."""
+        rings = self.index.rings
+        if rings.size is None or resident.written > rings.size:
+            return False
+        return len(resident.ids) + tokens > rings.size and not any(
+            kept.end == len(resident.ids) for kept in resident.snapshots
+        )
+
+    def release(self, request: Request) -> None:
+        """The request is over, or has to start again. What it read stays, until the bytes are needed."""
+        if request.resident is not None:
+            request.resident.leased = False
+            request.resident = None
+
+    def padding(self, capacity: int, rows: int) -> list[SequenceKV]:
+        """Sequences of nobody's, for the rows of a step that nobody needs. They are given away; see ``put_padding``."""
+        spare = self._padding[capacity]
+        while len(spare) < rows:
+            self._make_room(self._bytes(capacity), None)
+            spare.append(self.run(("empty", capacity), self.programs.empty, capacity))
+        taken, self._padding[capacity] = spare[:rows], spare[rows:]
+        return taken
+
+    def put_padding(self, capacity: int, sequences: tuple[SequenceKV, ...]) -> None:
+        """They came back."""
+        self._padding[capacity].extend(sequences)
+
+    # What is used, and what can be given up.
+
+    def nbytes(self) -> int:
+        return self.index.nbytes() + self._padding_bytes()
+
+    def nbytes_by_scope(self) -> dict[str, int]:
+        return self.index.nbytes_by_scope()
+
+    def evict_idle(self) -> None:
+        """Give up everything that no running request owns."""
+        for resident in self.index.residents:
+            if not resident.leased:
+                self.drop(resident)
+        self._padding.clear()
+
+    def drop(self, resident: Resident) -> None:
+        """Forget a conversation."""
+        self.index.remove(resident)
+        self.changed = True  # ... and nothing is given up without coming here
+        self.metrics.evictions += 1
+        free(resident.handle)
+
+    def clear(self) -> None:
+        """Forget everything, what running requests own too."""
+        self.changed = True
+        for resident in self.index.residents:
+            self.index.remove(resident)
+            free(resident.handle)
+            for kept in resident.snapshots:
+                free(kept.handle)
+        self._padding.clear()
+
+    def ring_size(self, capacity: int) -> int | None:
+        """Slots of a local layer's ring in a cache of this capacity."""
+        return kv.ring_size(self.shape.config, capacity)
+
+    def run(self, key: ProgramKey, program: object, *args: object) -> SequenceKV:
+        """One of the programs for a conversation as a whole."""
+        self.changed = True  # nothing is made or resized without coming here ...
+        call = cast("Callable[..., SequenceKV]", program)
+        return self.device.run(key, call, *args)
+
+    def _make_room(self, needed: int, scope: str | None) -> bool:
+        """Give up idle conversations until so many bytes fit the budget."""
+        missing = self.nbytes() + self.used_elsewhere() + needed - self.policy.budget
+        if missing <= 0:
+            return True
+        for action in eviction.to_free(
+            self.index,
+            missing,
+            policy=self.policy,
+            capacity_bytes=lambda tokens: self._bytes(self.ladders.capacity(tokens)),
+            asking=scope,
+            asked=needed,
+        ):
+            missing -= action.freed
+            if isinstance(action, Drop):
+                self.drop(action.resident)
+            elif isinstance(action, DropSnapshot):
+                self.index.drop_snapshot(action.resident, action.snapshot)
+            else:
+                self._shrink(action)
+        if missing > 0 and self._padding:
+            missing -= self._padding_bytes()
+            self._padding.clear()
+        return missing <= 0
+
+    def _padding_bytes(self) -> int:
+        return sum(self._bytes(capacity) * len(rows) for capacity, rows in self._padding.items())
+
+    def _shrink(self, action: eviction.Shrink) -> None:
+        resident = action.resident
+        self._restore(resident, action.snapshot)
+        self.index.truncate(resident, action.keep, action.snapshot)
+        self._resize(resident, self.ladders.capacity(action.keep))
+        self.metrics.evictions += 1
+
+    def _add(self, request: Request, capacity: int, handle: object, ids: object) -> Resident:
+        resident = Resident(request.scope, capacity, self._bytes(capacity), handle, token_ids(cast("list[int]", ids)))
+        self.index.add(resident)
+        return resident
+
+    def _continue(self, resident: Resident, reuse: Reuse, capacity: int, scope: str) -> bool:
+        """Go on in a conversation's own arrays, behind its first ``reuse.length`` tokens."""
+        if capacity > resident.capacity and not self._make_room(self._bytes(capacity), scope):
+            return False
+        self._restore(resident, reuse.snapshot)
+        self.index.truncate(resident, reuse.length, reuse.snapshot)
+        self.index.touch(resident)
+        if capacity > resident.capacity:
+            self._resize(resident, capacity)
+        return True
+
+    def _fork(self, request: Request, source: Resident, reuse: Reuse, capacity: int) -> Resident:
+        """A copy of a conversation's first tokens. The conversation stays as it is."""
+        handle = self._copy(source, capacity)
+        resident = self._add(request, capacity, handle, source.ids[: reuse.length])
+        self.index.touch(source)
+        resident.written = (source if reuse.snapshot is None else reuse.snapshot).written
+        self._restore(resident, reuse.snapshot)
+        resident.system = min(source.system, reuse.length)
+        resident.snapshots = self.index.rings.carried(source.snapshots, reuse.length)
+        return resident
+
+    def _resize(self, resident: Resident, capacity: int) -> None:
+        old = resident.handle
+        resident.handle = self._copy(resident, capacity)
+        free(old)
+        resident.capacity, resident.nbytes = capacity, self._bytes(capacity)
+
+    def _copy(self, resident: Resident, capacity: int) -> SequenceKV:
+        return self.run(("resize", resident.capacity, capacity), self.programs.resize, resident.handle, capacity)
+
+    def _restore(self, resident: Resident, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            arrays = cast("RingArrays", snapshot.handle)
+            key = ("restore", arrays[0].keys.shape[2], resident.capacity)
+            resident.handle = self.run(key, self.programs.restore, resident.handle, arrays)
+
+    def _bytes(self, capacity: int) -> int:
+        shape = self.shape
+        return kv.sequence_bytes(shape.config, capacity, shape.max_context, shape.recipe.dtype)
+
+
+def free(tree: object) -> None:
+    """Delete arrays now, whoever else still refers to them."""
+    for leaf in jax.tree.leaves(tree):
+        if not leaf.is_deleted():
+            leaf.delete()

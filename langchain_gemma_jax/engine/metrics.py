@@ -1,0 +1,157 @@
+"""What the engine counts, and the report that it gives of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Metrics:
+    """Counters since the engine was started. Only the owner thread changes them."""
+
+    requests: int = 0  # finished, whichever way
+    failed: int = 0  # of them with an error, cancelled ones included
+    prefilled_tokens: int = 0  # prompt tokens that were read
+    reused_tokens: int = 0  # prompt tokens whose KV was there already
+    generated_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0  # of the drafted ones
+    dispatches: int = 0  # programs run
+    steps: int = 0  # of them: decode steps and verifications; a loop counts each turn
+    bytes_to_device: int = 0
+    bytes_to_host: int = 0
+    step_bytes_to_device: int = 0  # of them: for decode steps
+    host_s: float = 0.0  # the owner thread's own time while there was work
+    dispatch_s: float = 0.0  # handing programs to the device
+    device_s: float = 0.0  # waiting for the device
+    evictions: int = 0
+    preemptions: int = 0
+    memory_retries: int = 0  # calls repeated after idle memory was freed
+    guard_trips: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the engine did and what it cost, since it was started. ``print(engine().report())`` shows a table."""
+
+    requests: int
+    failed: int
+    running: int
+    waiting: int
+    prefilled_tokens: int
+    reused_tokens: int
+    generated_tokens: int
+    drafted_tokens: int
+    accepted_tokens: int
+    programs: int
+    program_bound: int
+    compiles: int
+    compile_s: float
+    dispatches: int
+    steps: int
+    bytes_to_device: int
+    bytes_to_host: int
+    step_bytes_to_device: int
+    host_s: float
+    dispatch_s: float
+    device_s: float
+    evictions: int
+    preemptions: int
+    memory_retries: int
+    kv_bytes: int
+    kv_budget: int
+    kv_bytes_by_scope: Mapping[str, int]
+    guard_trips: Mapping[str, int]
+
+    @property
+    def acceptance(self) -> float:
+        """The share of drafted tokens that were accepted; 0 if none was drafted."""
+        return self.accepted_tokens / self.drafted_tokens if self.drafted_tokens else 0.0
+
+    @property
+    def host_share(self) -> float:
+        """The engine's own Python as a share of all the time that it worked."""
+        total = self.host_s + self.dispatch_s + self.device_s
+        return self.host_s / total if total else 0.0
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                "requests",
+                f"{self.requests} done, {self.failed} of them failed, {self.running} run, {self.waiting} wait",
+            ),
+            ("prompt tokens", f"{self.prefilled_tokens} read, {self.reused_tokens} reused"),
+            ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
+            ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
+            ("programs", f"{self.programs} of at most {self.program_bound}"),
+            ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
+            ("copied", f"{_size(self.bytes_to_device)} to the device, {_size(self.bytes_to_host)} back"),
+            (
+                "time",
+                f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {self.host_s:.2f} s host"
+                f" ({self.host_share:.1%})",
+            ),
+            ("KV", f"{_size(self.kv_bytes)} of {_size(self.kv_budget)}"),
+            *((f"  scope {scope!r}", _size(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
+            ("memory", f"{self.evictions} evictions, {self.preemptions} preemptions, {self.memory_retries} retries"),
+            *((f"  guard {name}", f"{count} trips") for name, count in sorted(self.guard_trips.items())),
+        ]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
+
+
+def snapshot(metrics: Metrics) -> dict[str, object]:
+    """The counters, copied."""
+    found: dict[str, object] = {f.name: getattr(metrics, f.name) for f in dataclasses.fields(metrics)}
+    return found | {"guard_trips": dict(metrics.guard_trips)}
+
+
+def _size(count: int) -> str:
+    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.0f} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+class CompileCounter:
+    """Counts what XLA compiles in one thread, by JAX's own events.
+
+    JAX reports a compile also when the persistent cache served it; those are taken off again.
+    """
+
+    COMPILED = "/jax/core/compile/backend_compile_duration"
+    SERVED = "/jax/compilation_cache/cache_hits"
+
+    def __init__(self) -> None:
+        self.compiles, self.seconds = 0, 0.0
+        self._thread: int | None = None
+
+    def watch_this_thread(self) -> None:
+        """Count from now on, what this thread compiles."""
+        from jax import monitoring
+
+        self._thread = threading.get_ident()
+        monitoring.register_event_duration_secs_listener(self._duration)
+        monitoring.register_event_listener(self._event)
+
+    def stop(self) -> None:
+        """Count no more."""
+        from jax import monitoring
+
+        if self._thread is not None:
+            self._thread = None
+            monitoring.unregister_event_duration_listener(self._duration)
+            monitoring.unregister_event_listener(self._event)
+
+    def _duration(self, event: str, duration_secs: float, **_: str | int) -> None:
+        if event == self.COMPILED and threading.get_ident() == self._thread:
+            self.compiles += 1
+            self.seconds += duration_secs
+
+    def _event(self, event: str, **_: str | int) -> None:
+        if event == self.SERVED and threading.get_ident() == self._thread:
+            self.compiles -= 1

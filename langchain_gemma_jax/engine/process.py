@@ -1,0 +1,72 @@
+"""The one engine of this process: made at first use, configured before or after, ended with the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.errors import ForkedError
+
+EXIT_SECONDS = 3.0  # that the end of the process waits for a dispatch to end
+
+_lock = threading.Lock()
+_settings = Settings()
+_engine: Engine | None = None
+_forked = False
+
+
+def engine() -> Engine:
+    """This process's engine. The first call starts it; each later one, from any thread, gives the same.
+
+    Raises:
+        ForkedError: this process was forked from one whose engine was running.
+    """
+    global _engine  # noqa: PLW0603  a singleton is what this module is for
+    if _forked:
+        raise ForkedError(
+            "This process was forked from one whose engine was running, and JAX does not survive that. Start "
+            'processes by spawning: multiprocessing.get_context("spawn").'
+        )
+    with _lock:
+        if _engine is None or not _engine.alive:
+            _engine = Engine(_settings)
+        return _engine
+
+
+def configure(**changes: object) -> Settings:
+    """Change settings of the engine, for the whole process; gives all of them. Without arguments it changes nothing.
+
+        configure(max_waiting=64, kv_bytes=8 * 1024**3)
+
+    Before the first use every setting can be changed. While an engine is running, only one whose change
+    needs no new engine; close it first to change the others: ``engine().close()``.
+
+    Raises:
+        InputError: there is no such setting, its value is not possible, or an engine is running that has it already.
+    """
+    global _settings  # noqa: PLW0603
+    with _lock:
+        new = _settings.replace(**changes)
+        if new != _settings and _engine is not None and _engine.alive:
+            _engine.reconfigure(new)
+        _settings = new
+        return _settings
+
+
+def _end_with_process() -> None:
+    if _engine is not None and not _forked:
+        _engine.close(EXIT_SECONDS)
+
+
+def _after_fork_in_child() -> None:
+    global _forked, _lock  # noqa: PLW0603
+    _lock = threading.Lock()  # the old one may be held for ever, by a thread that did not come along
+    _forked = _engine is not None
+
+
+atexit.register(_end_with_process)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,332 @@
+"""Runs one model's work on the device: a chunk, a step, a verification; and brings home what came of it.
+
+Steps are handed over one ahead: while one runs, the results of the one before are looked at. The
+tokens of a step feed the next one on the device, so nothing has to be copied there between two steps
+of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
+
+import jax
+import numpy as np
+
+from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
+from langchain_gemma_jax.engine.device import Device
+from langchain_gemma_jax.engine.knobs import Knobs, knobs
+from langchain_gemma_jax.engine.kv import SequenceKV
+from langchain_gemma_jax.engine.memory import Memory
+from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.prefix import Resident
+from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.request import Request
+from langchain_gemma_jax.engine.sampling import Picked
+from langchain_gemma_jax.models.forward import Params
+
+Result = TypeVar("Result")
+Rows: TypeAlias = tuple[SequenceKV, ...]
+
+MAX_STOPS = 16  # stop ids that a loop on the device looks for; the host looks for all of them
+
+
+@dataclass(eq=False)
+class InFlight:
+    """A dispatch whose tokens the host has not seen."""
+
+    requests: tuple[Request, ...]
+    picked: Picked  # [row] of a step or chunk, [token] of a verification, [step, row] of a loop
+    draft: tuple[int, ...] = ()  # of a verification
+    got: jax.Array | None = None  # of a loop: how many tokens each row got
+    ends: jax.Array | None = None  # of a step: where the next one goes on
+
+
+@dataclass(frozen=True)
+class Made:
+    """Tokens for one request. The KV holds those before the last one already."""
+
+    request: Request
+    tokens: tuple[int, ...]
+    logprobs: tuple[tuple[float, tuple[int, ...], tuple[float, ...]], ...] = ()
+    drafted: int = 0
+    accepted: int = 0
+
+
+class Runner:
+    """The device side of one model, for the owner thread."""
+
+    def __init__(
+        self,
+        params: Params,
+        shape: Shape,
+        ladders: Ladders,
+        device: Device,
+        memory: Memory,
+        metrics: Metrics,
+        *,
+        drafts: bool,
+    ) -> None:
+        self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
+        self.params, self.device, self._metrics = params, device, metrics
+        self._programs: Programs = memory.programs
+        self._loop_steps = shape.loop_steps
+        self._last: InFlight | None = None  # the step that the next one can go on from, on the device
+        words = -(-shape.config.vocab_size // 32)
+        self._all_allowed: jax.Array = device.put(np.full(words, 0xFFFFFFFF, np.uint32))
+        self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self._all_allowed)
+
+    def knobs_of(self, request: Request) -> RowKnobs:
+        """What a request is sampled with, on the device. Copied there once."""
+        if request.device_knobs is None:
+            s = request.sampling
+            plain = knobs(
+                seed=request.seed,
+                prompt_length=len(request.prompt),
+                temperature=s.temperature,
+                top_k=s.top_k,
+                top_p=s.top_p,
+                min_p=s.min_p,
+                repetition=s.repetition_penalty,
+                presence=s.presence_penalty,
+                frequency=s.frequency_penalty,
+                logit_bias=dict(s.logit_bias),
+                logprobs=s.logprobs,
+            )
+            request.device_knobs = RowKnobs(self.device.put(plain), self._all_allowed)
+        return cast("RowKnobs", request.device_knobs)
+
+    @property
+    def programs_seen(self) -> int:
+        """How many programs have run, of ``bound`` at most."""
+        return len(self.device.seen)
+
+    @property
+    def bound(self) -> int:
+        return len(self.device.bound)
+
+    def close(self) -> None:
+        """Free its conversations."""
+        self._last = None
+        self.memory.clear()
+
+    # Run.
+
+    def read(self, request: Request) -> InFlight | None:
+        """Read the next chunk of a request's context. After the last one a token is picked."""
+        resident = _resident(request)
+        held, total = len(resident.ids), len(request.context)
+        until = min((mark for mark in request.marks if held < mark < total), default=total)
+        chunk = self.ladders.plan_chunks(held, until - held, resident.capacity)[0]
+        if self.memory.must_keep_before(resident, chunk.tokens):
+            self.memory.keep(resident)
+        ids = request.context[held : held + chunk.tokens]
+        tokens = np.zeros((1, chunk.size), np.int32)
+        tokens[0, : chunk.tokens] = ids
+        hidden, ends, resident.handle = self.run(
+            ("read", chunk.size, resident.capacity),
+            self._programs.read,
+            self.params,
+            *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
+            resident.handle,
+        )
+        self.memory.index.extend(resident, ids)
+        self._count_prompt(request, held, chunk.tokens)
+        if held + chunk.tokens in request.marks or held + chunk.tokens == total:
+            self._keep_turn(resident)
+        if held + chunk.tokens < total:
+            return None
+        picked = self._pick(hidden, ends, (resident.handle,), (self.knobs_of(request),))
+        request.issued = 1
+        return InFlight((request,), picked)
+
+    def step(self, requests: tuple[Request, ...]) -> InFlight:
+        """One token for each request, or several where the loop on the device is faster."""
+        residents = [_resident(request) for request in requests]
+        capacity = residents[0].capacity
+        rows = self.ladders.rows_for(len(requests))
+        padding = self.memory.padding(capacity, rows - len(requests))
+        sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
+        row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
+        for request, resident in zip(requests, residents, strict=True):
+            self._count_prompt(request, len(resident.ids), 1)
+        if self._loop_steps > 1:
+            flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
+        else:
+            flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
+        for resident, sequence in zip(residents, sequences, strict=False):
+            resident.handle = sequence
+        self.memory.put_padding(capacity, sequences[len(requests) :])
+        return flight
+
+    def follows(self, requests: tuple[Request, ...]) -> bool:
+        """Whether a step of these can go on, on the device, from the one before."""
+        return self._last is not None and self._last.requests == requests
+
+    def verify(self, request: Request) -> InFlight:
+        """Read a request's newest token and its draft, and pick behind each of them."""
+        resident = _resident(request)
+        held = len(resident.ids)
+        draft = request.draft[: request.room - 1]
+        tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
+        tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
+        count = np.array([1 + len(draft)], np.int32)
+        arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
+        hidden, ends, resident.handle = self.run(
+            ("verify", resident.capacity), self._programs.verify, self.params, *arrays, resident.handle
+        )
+        rows = self.ladders.draft + 1
+        picked = self._pick(hidden, ends, (resident.handle,) * rows, (self.knobs_of(request),) * rows)
+        self._last = None
+        self._metrics.steps += 1
+        resident.written = max(resident.written, held + 1 + len(draft))
+        request.issued, request.draft = 1 + len(draft), ()
+        return InFlight((request,), picked, draft)
+
+    def collect(self, flight: InFlight) -> list[Made]:
+        """Wait for a dispatch, and say what each request got. The prefix index learns what the KV holds now."""
+        wanted = any(request.sampling.logprobs for request in flight.requests)
+        picked: Picked = self.device.fetch(flight.picked if wanted else flight.picked.tokens)
+        tokens = np.asarray(picked.tokens if wanted else picked)
+        got = None if flight.got is None else self.device.fetch(flight.got)
+        made = []
+        for row, request in enumerate(flight.requests):
+            if got is not None:
+                places: list[tuple[int, ...]] = [(step, row) for step in range(int(got[row]))]
+            elif flight.draft:
+                good = _agreeing(flight.draft, tokens)
+                places = [(index,) for index in range(good + 1)]
+            else:
+                places = [(row,)]
+            request.issued = 0 if flight.draft or got is not None else request.issued - 1
+            found = tuple(int(tokens[place]) for place in places)
+            details = tuple(_details(picked, place) for place in places) if request.sampling.logprobs else ()
+            accepted = len(found) - 1 if flight.draft else 0
+            made.append(Made(request, found, details, len(flight.draft), accepted))
+        return made
+
+    def learn(self, request: Request) -> None:
+        """After its newest tokens were taken: the KV holds all of the context but the last one."""
+        resident = _resident(request)
+        self.memory.index.extend(resident, request.context[len(resident.ids) : -1])
+
+    def forget_feed(self) -> None:
+        """The next step starts from what the host knows."""
+        self._last = None
+
+    def warm_step(self, sequences: Rows, capacity: int) -> object:
+        """The program of a step, on conversations of nobody's."""
+        rows = len(sequences)
+        zeros = self.device.put(np.zeros(rows, np.int32))
+        key, idle = ("step", rows, capacity), (self.idle_row,) * rows
+        if self._loop_steps == 1 and rows == 1:
+            return self.run(key, self._programs.step, self.params, zeros, zeros, sequences, idle)
+        if self._loop_steps == 1:
+            return self.run(key, self._programs.advance, self.params, zeros, zeros, sequences)
+        limits = self.device.put(np.ones(rows, np.int32))
+        stops = self.device.put(np.full((rows, MAX_STOPS), -1, np.int32))
+        return self.run(key, self._programs.loop, self.params, zeros, zeros, limits, stops, sequences, idle)
+
+    def _run_step(
+        self,
+        requests: tuple[Request, ...],
+        residents: list[Resident],
+        sequences: Rows,
+        row_knobs: tuple[RowKnobs, ...],
+        capacity: int,
+    ) -> tuple[InFlight, Rows]:
+        if self._last is not None and self._last.requests == requests and self._last.ends is not None:
+            tokens, ends = self._last.picked.tokens, self._last.ends
+        else:
+            tokens, ends = self._newest(requests, residents, len(sequences))
+        key = ("step", len(sequences), capacity)
+        if len(sequences) == 1:
+            picked, ends, sequences = self.run(
+                key, self._programs.step, self.params, tokens, ends, sequences, row_knobs
+            )
+        else:
+            hidden, ends, sequences = self.run(key, self._programs.advance, self.params, tokens, ends, sequences)
+            picked = self._pick(hidden, ends, sequences, row_knobs)
+        for request, resident in zip(requests, residents, strict=True):
+            request.issued += 1
+            resident.written = max(resident.written, len(resident.ids) + request.issued)
+        self._metrics.steps += 1
+        self._last = InFlight(requests, picked, ends=ends)
+        return self._last, sequences
+
+    def _run_loop(
+        self,
+        requests: tuple[Request, ...],
+        residents: list[Resident],
+        sequences: Rows,
+        row_knobs: tuple[RowKnobs, ...],
+        capacity: int,
+    ) -> tuple[InFlight, Rows]:
+        limits = np.zeros(len(sequences), np.int32)
+        stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
+        for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
+            limits[row] = min(self._loop_steps, request.room, capacity - len(resident.ids))
+            known = sorted(request.stop_ids)[:MAX_STOPS]
+            stops[row, : len(known)] = known
+            request.issued = int(limits[row])
+            resident.written = max(resident.written, len(resident.ids) + request.issued)
+        tokens, ends = self._newest(requests, residents, len(sequences))
+        picked, got, sequences = self.run(
+            ("step", len(sequences), capacity),
+            self._programs.loop,
+            self.params,
+            tokens,
+            ends,
+            *self.device.put((limits, stops), for_step=True),
+            sequences,
+            row_knobs,
+        )
+        self._metrics.steps += int(limits.max())
+        return InFlight(requests, picked, got=got), sequences
+
+    def _pick(
+        self, hidden: jax.Array, ends: jax.Array, sequences: Sequence[object], rows: Sequence[RowKnobs]
+    ) -> Picked:
+        ids = tuple(cast("SequenceKV", sequence).ids for sequence in sequences)
+        picked: Picked = self.run(("pick", len(rows)), self._programs.pick, self.params, hidden, ends, ids, tuple(rows))
+        return picked
+
+    def _newest(
+        self, requests: tuple[Request, ...], residents: list[Resident], rows: int
+    ) -> tuple[jax.Array, jax.Array]:
+        tokens, ends = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
+        for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
+            tokens[row], ends[row] = request.context[-1], len(resident.ids)
+        found = self.device.put((tokens, ends), for_step=True)
+        return cast("tuple[jax.Array, jax.Array]", found)
+
+    def _keep_turn(self, resident: Resident) -> None:
+        """Where a turn ends, keep rings that forget; as long as they do not, what they hold is enough."""
+        if resident.written > (self.memory.index.rings.size or 0):
+            self.memory.keep(resident)
+
+    def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
+        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.prompt) - held))
+
+    def run(self, key: ProgramKey, program: Callable[..., Result], *args: object) -> Result:
+        return self.device.run(key, program, *args)
+
+
+def _resident(request: Request) -> Resident:
+    if request.resident is None:
+        raise TypeError(f"request {request.number} runs without memory")
+    return request.resident
+
+
+def _agreeing(draft: tuple[int, ...], tokens: np.ndarray) -> int:
+    """How many drafted tokens are what would have been picked anyway."""
+    for index, drafted in enumerate(draft):
+        if drafted != tokens[index]:
+            return index
+    return len(draft)
+
+
+def _details(picked: Picked, place: tuple[int, ...]) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+    ids, values = np.asarray(picked.top_ids)[place], np.asarray(picked.top_logprobs)[place]
+    return float(np.asarray(picked.logprobs)[place]), tuple(ids.tolist()), tuple(values.tolist())

@@ -1,0 +1,80 @@
+"""What ``configure`` can set, for the whole process."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.errors import InputError
+
+GUARD_MODES = ("off", "warn", "raise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The engine's settings. Each can be given to ``configure``.
+
+    configure(max_waiting=64, kv_bytes=8 * 1024**3, guards="warn")
+    """
+
+    CHANGEABLE: ClassVar = ("max_waiting",)
+    """Those that can be changed while the engine is running."""
+
+    ladders: Ladders | None = None
+    """The shapes that programs are compiled for. None: what suits the platform."""
+    max_context: int | None = None
+    """Tokens that a conversation may have, at most. None: as many as the model was made for."""
+    kv_bytes: int | None = None
+    """Memory for conversations, running and remembered. None: a quarter of what the device has."""
+    scope_share: float = 1.0
+    """The share of that memory that one scope may keep for itself while others need it."""
+    max_snapshots: int = 4
+    """Copies of a conversation's local layers that are kept, so that an earlier point of it can be continued."""
+    max_waiting: int = 256
+    """Requests that may wait for their turn. One more is refused with ``BusyError``."""
+    loop_steps: int | None = None
+    """Tokens made in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else 8."""
+    drafts: bool | None = None
+    """Whether text that repeats itself is drafted. None: where checking several tokens costs about as much as one."""
+    guards: str = "warn"
+    """What happens when a program is compiled that the ladders do not account for: "off", "warn" or "raise"."""
+
+    def __post_init__(self) -> None:
+        whole = {"max_context": 2, "kv_bytes": 1, "max_snapshots": 0, "max_waiting": 1, "loop_steps": 1}
+        for name, least in whole.items():
+            value = getattr(self, name)
+            if value is None and name not in {"max_snapshots", "max_waiting"}:
+                continue
+            if not _is_whole(value) or not least <= value < 2**62:
+                raise InputError(f"{name}: expected a whole number from {least} to 2**62, found {value!r}.")
+        share = self.scope_share
+        if not _is_number(share) or not (math.isfinite(share) and 0 < share <= 1):
+            raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
+        if self.drafts is not None and not isinstance(self.drafts, bool):
+            raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
+        if self.guards not in GUARD_MODES:
+            raise InputError(f"guards: expected one of {', '.join(GUARD_MODES)}, found {self.guards!r}.")
+        if self.ladders is not None and not isinstance(self.ladders, Ladders):
+            raise InputError(f"ladders: expected Ladders(...) or None, found {self.ladders!r}.")
+
+    def replace(self, **changes: object) -> Settings:
+        """These settings with some changed.
+
+        Raises:
+            InputError: there is no such setting, or its value is not possible.
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        if unknown := sorted(set(changes) - set(known)):
+            raise InputError(f"configure: no setting is called {', '.join(unknown)}. There are: {', '.join(known)}.")
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
