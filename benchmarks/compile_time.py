@@ -1,4 +1,4 @@
-"""How long the two programs of a model take to compile, cold: traced, lowered and compiled from shapes alone.
+"""How long the programs of a model take to compile, cold: traced, lowered and compiled from shapes alone.
 
 Neither weights nor a cache are allocated, so a model that fits in no memory can be measured too. A
 process of its own each time, without JAX's persistent cache.
@@ -11,28 +11,35 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from benchmarks.serve import Answer, Job, serve
 from benchmarks.workload import CAPACITY, PROMPT
+from langchain_gemma_jax.engine.knobs import knobs
+from langchain_gemma_jax.engine.kv import empty
+from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.abstract import abstract
 from langchain_gemma_jax.models.catalog import published
-from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.recipes import choose_recipe
-from langchain_gemma_jax.models.steps import greedy_step, read
 
 
 def compile_seconds(model: str, dtype: str, prompt: int = PROMPT, capacity: int = CAPACITY) -> dict[str, float]:
-    """Seconds for each program of a published size, one row."""
+    """Seconds for each program of a published size, one row: what a first prompt and a first step have to wait for."""
     config, recipe = published(model), choose_recipe(dtype)
+    programs = Programs(Shape(config, recipe, config.vocab_size, capacity), jax.local_devices()[0])
     params = jax.tree.map(
         lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)),
         abstract(config, dtype, recipe.layout),
     )
-    cache = jax.eval_shape(lambda: allocate(config, rows=1, capacity=capacity, dtype=dtype))
-    row, tokens = jax.ShapeDtypeStruct((1,), jnp.int32), jax.ShapeDtypeStruct((1, prompt), jnp.int32)
+    sequence = jax.eval_shape(lambda: empty(config, capacity, capacity, dtype))
+    words = np.zeros(-(-config.vocab_size // 32), np.uint32)
+    row = jax.eval_shape(lambda: RowKnobs(knobs(seed=0, prompt_length=0), words))
+    one, tokens = jax.ShapeDtypeStruct((1,), jnp.int32), jax.ShapeDtypeStruct((1, prompt), jnp.int32)
+    hidden = jax.ShapeDtypeStruct((1, config.width), jnp.float32)
     return {
-        "prefill": _seconds(lambda: read.lower(params, config, recipe, tokens, row, row, cache).compile()),
-        "decode": _seconds(lambda: greedy_step.lower(params, config, recipe, row, row, cache).compile()),
+        "prefill": _seconds(lambda: programs.read.lower(params, tokens, one, one, sequence).compile()),
+        "pick": _seconds(lambda: programs.pick.lower(params, hidden, one, (sequence.ids,), (row,)).compile()),
+        "decode": _seconds(lambda: programs.step.lower(params, one, one, (sequence,), (row,)).compile()),
     }
 
 

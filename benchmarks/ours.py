@@ -1,63 +1,67 @@
-"""This package as an engine."""
+"""This package's programs as an engine: what ``engine/`` runs on the device, without the engine around it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.serve import Answer, Job, serve_engine
 from benchmarks.workload import CAPACITY, LONG_PROMPT, PROMPT
+from langchain_gemma_jax.engine.knobs import knobs
+from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
-from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
-from langchain_gemma_jax.models.steps import greedy_step, read
 
 
 class Ours:
-    """The two programs of ``models/steps.py``, one dispatch a token."""
+    """A prompt is one chunk; a token is one dispatch."""
 
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
     def __init__(self, job: Job) -> None:
-        self._recipe = choose_recipe(job.dtype)
-        self._config, tensors, naming = open_folder(job.checkpoint)
-        device = jax.local_devices()[0]
+        recipe = choose_recipe(job.dtype)
+        config, tensors, naming = open_folder(job.checkpoint)
+        self._device = jax.local_devices()[0]
         with tensors:
-            self._params = place(tensors, naming, self._config, job.dtype, self._recipe.layout, device)
-        # On the device by name, as the weights are: else the second call would be compiled once more.
-        self._cache = allocate(self._config, rows=1, capacity=CAPACITY, dtype=job.dtype, device=device)
-        self._best = jax.jit(lambda scores: jnp.argmax(scores, axis=-1).astype(jnp.int32))
-        self._token = self._start = jnp.zeros((1,), jnp.int32)
+            self._params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
+        self._programs = Programs(Shape(config, recipe, config.vocab_size, CAPACITY), self._device)
+        self._sequence = self._programs.empty(CAPACITY)
+        words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
+        self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
         self.facts: Answer = {
             "version": f"jax {jax.__version__}",
             "weight_bytes": sum(array.nbytes for array in leaves(self._params)),
-            "recipe": describe(self._recipe),
+            "recipe": describe(recipe),
         }
 
     def forget(self) -> None:
         """What a slot of the cache holds follows from how much was read, so there is nothing to clear."""
 
     def read(self, prompt: Sequence[int]) -> int:
-        tokens, count = jnp.array([prompt], jnp.int32), jnp.array([len(prompt)], jnp.int32)
-        scores, self._cache = read(
-            self._params, self._config, self._recipe, tokens, jnp.zeros_like(count), count, self._cache
+        tokens, start, count = self._put(
+            (np.array([prompt], np.int32), np.zeros(1, np.int32), np.array([len(prompt)], np.int32))
         )
-        self._token, self._start = self._best(scores), count
-        return int(self._token[0])
+        hidden, self._ends, self._sequence = self._programs.read(self._params, tokens, start, count, self._sequence)
+        picked = self._programs.pick(self._params, hidden, self._ends, (self._sequence.ids,), (self._greedy,))
+        self._token = picked.tokens
+        return int(np.asarray(self._token)[0])
 
     def decode(self, count: int) -> list[int]:
         found = []
         for _ in range(count):
-            self._token, self._start, self._cache = greedy_step(
-                self._params, self._config, self._recipe, self._token, self._start, self._cache
+            picked, self._ends, (self._sequence,) = self._programs.step(
+                self._params, self._token, self._ends, (self._sequence,), (self._greedy,)
             )
+            self._token = picked.tokens
             found.append(self._token)
         return [int(np.asarray(token)[0]) for token in found]
+
+    def _put(self, tree: object) -> object:
+        return jax.device_put(tree, self._device)
 
 
 def describe(recipe: Recipe) -> str:

@@ -1,8 +1,10 @@
 """Gemma on JAX, inside your own process, for LangChain.
 
-    from langchain_gemma_jax import load_model
+    from langchain_gemma_jax import Sampling, engine
 
-    model = load_model("google/gemma-3-1b-it")
+    served = engine().load("google/gemma-3-1b-it")
+    for piece in engine().submit(served, prompt_ids, Sampling(max_tokens=64)):
+        print(piece.text, end="")
 
 Importing the package is cheap: it checks that JAX is a sound release and imports nothing heavy, not
 even JAX. Names that need more are imported when they are first used.
@@ -15,12 +17,22 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.errors import (
+    BusyError,
+    CancelledRequestError,
     CheckpointError,
     CheckpointNotFoundError,
+    ClosedError,
     ConfigError,
+    ContextLengthError,
     CorruptCheckpointError,
+    DeadlineError,
+    DeviceFailedError,
+    DeviceMemoryError,
+    EngineError,
+    ForkedError,
     GatedModelError,
     GemmaJaxError,
+    GuardError,
     HubError,
     InputError,
     InstallationError,
@@ -34,6 +46,16 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.buckets import Ladders
+    from langchain_gemma_jax.engine.engine import Engine
+    from langchain_gemma_jax.engine.generation import Generation
+    from langchain_gemma_jax.engine.guards import GuardWarning
+    from langchain_gemma_jax.engine.metrics import Report
+    from langchain_gemma_jax.engine.options import Sampling
+    from langchain_gemma_jax.engine.process import configure, engine
+    from langchain_gemma_jax.engine.request import Completion, FinishReason, Piece
+    from langchain_gemma_jax.engine.served import Served
+    from langchain_gemma_jax.engine.settings import Settings
     from langchain_gemma_jax.models.config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
@@ -42,33 +64,68 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BusyError",
+    "CancelledRequestError",
     "CheckpointError",
     "CheckpointNotFoundError",
+    "ClosedError",
+    "Completion",
     "ConfigError",
+    "ContextLengthError",
     "CorruptCheckpointError",
+    "DeadlineError",
+    "DeviceFailedError",
+    "DeviceMemoryError",
+    "Engine",
+    "EngineError",
+    "FinishReason",
+    "ForkedError",
     "GatedModelError",
     "GemmaJaxError",
+    "Generation",
+    "GuardError",
+    "GuardWarning",
     "HubError",
     "InputError",
     "InstallationError",
+    "Ladders",
     "Model",
     "ModelConfig",
     "ModelNotOnHubError",
     "OfflineError",
+    "Piece",
+    "Report",
+    "Sampling",
+    "Served",
+    "Settings",
     "TensorMismatchError",
     "TokenizerError",
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
     "__version__",
+    "configure",
+    "engine",
     "from_gemma",
     "load_model",
 ]
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
+    "Completion": ("engine.request", "Completion"),
+    "Engine": ("engine.engine", "Engine"),
+    "FinishReason": ("engine.request", "FinishReason"),
+    "Generation": ("engine.generation", "Generation"),
+    "GuardWarning": ("engine.guards", "GuardWarning"),
+    "Ladders": ("engine.buckets", "Ladders"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.config", "ModelConfig"),
+    "Piece": ("engine.request", "Piece"),
+    "Report": ("engine.metrics", "Report"),
+    "Sampling": ("engine.options", "Sampling"),
+    "Served": ("engine.served", "Served"),
+    "Settings": ("engine.settings", "Settings"),
+    "configure": ("engine.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
     "load_model": ("models.load", "load"),
 }
@@ -77,6 +134,8 @@ refuse_faulty_jax()
 
 
 def __getattr__(name: str) -> object:
+    if name == "engine":  # the room itself, which can be called: see engine/__init__.py
+        return import_module(f"{__name__}.engine")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, original = _LAZY[name]

@@ -46,12 +46,24 @@ def test_completion_offers_a_name_before_it_is_first_used(name, monkeypatch):
 
 
 def test_type_checkers_and_python_see_the_same_lazy_names():
-    assert imports_for_type_checkers() == langchain_gemma_jax._LAZY
+    engine = {"engine": ("engine.process", "engine")}  # at run time the room itself, which can be called
+    assert imports_for_type_checkers() == langchain_gemma_jax._LAZY | engine
 
 
 def test_nothing_else_is_public():
     lazy_and_error_names = {*langchain_gemma_jax._LAZY, *(name for name in dir(errors) if name.endswith("Error"))}
-    assert set(langchain_gemma_jax.__all__) == lazy_and_error_names | {"__version__"}
+    assert set(langchain_gemma_jax.__all__) == lazy_and_error_names | {"__version__", "engine"}
+
+
+@pytest.mark.parametrize("first", ["", "import langchain_gemma_jax.engine.prefix", "import langchain_gemma_jax.engine"])
+def test_the_engine_can_be_called_whatever_was_imported_first(first):
+    script = f"""
+        {first}
+        from langchain_gemma_jax import Engine, engine
+        import langchain_gemma_jax
+        assert isinstance(engine(), Engine) and langchain_gemma_jax.engine() is engine()
+    """
+    subprocess.run([sys.executable, "-c", dedent(script)], cwd=ROOT, check=True, timeout=60)
 
 
 def test_an_unknown_name_is_an_attribute_error():

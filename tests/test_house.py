@@ -33,7 +33,10 @@ ROOMS = [
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "chat_model", "config", "dialects", "dialects.*", "errors",
-    *(f"engine.{name}" for name in ("request", "scheduler", "prefix", "speculate", "pool", "route", "buckets")),
+    "engine.__init__",
+    *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
+    *(f"engine.{name}" for name in ("options", "pool", "postprocess", "prefix", "request", "route", "scheduler")),
+    *(f"engine.{name}" for name in ("settings", "speculate", "stop_strings")),
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

@@ -1,7 +1,30 @@
 """Who runs what, when, on which memory.
 
-    engine().load(...)      a model
-    engine().submit(...)    a request: a stream of pieces, then a completion
+    from langchain_gemma_jax import Sampling, engine
+
+    served = engine().load("google/gemma-3-1b-it")                       # once a process, whoever asks
+    generation = engine().submit(served, prompt_ids, Sampling(max_tokens=64))
 
 ``owner.py`` has the loop; ``process.py`` sees to it that there is one engine a process.
 """
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.engine import Engine
+
+
+class _Room(ModuleType):
+    """This module can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
+
+    def __call__(self) -> Engine:
+        from langchain_gemma_jax.engine.process import engine
+
+        return engine()
+
+
+sys.modules[__name__].__class__ = _Room

@@ -97,7 +97,7 @@ def restore(config: ModelConfig, sequence: SequenceKV, rings: RingArrays) -> Seq
 
 
 def _fit(old: jax.Array, shape: jax.ShapeDtypeStruct) -> jax.Array:
-    """The first slots, as many as both have. A ring whose size changes has never wrapped, so its slots are positions."""
+    """The first slots, as many as both have. A ring whose size changes never wrapped: its slots are positions."""
     if old.shape == shape.shape:
         return jnp.copy(old)
     first = jax.lax.slice_in_dim(old, 0, min(old.shape[2], shape.shape[2]), axis=2)

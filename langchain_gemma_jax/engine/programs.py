@@ -27,12 +27,14 @@ import jax.numpy as jnp
 from flax import struct
 
 from langchain_gemma_jax.engine import kv
-from langchain_gemma_jax.engine.kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.knobs import Knobs
+from langchain_gemma_jax.engine.kv import SequenceKV
 from langchain_gemma_jax.engine.sampling import Picked, pick
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.forward import Params, forward_apart, logits
 from langchain_gemma_jax.models.recipes import Recipe
+
+BROKEN = -1  # in place of a token: the model's scores are not numbers
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def _pick_rows(
     """The tokens that follow these states."""
     stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     scores = logits(params, shape.config, shape.recipe, hidden)
-    return pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
+    picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
+    broken = jnp.isnan(jnp.max(scores, axis=-1))
+    return Picked(jnp.where(broken, BROKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
 
 
 def _step(

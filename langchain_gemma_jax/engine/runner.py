@@ -16,7 +16,7 @@ import numpy as np
 
 from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
 from langchain_gemma_jax.engine.device import Device
-from langchain_gemma_jax.engine.knobs import Knobs, knobs
+from langchain_gemma_jax.engine.knobs import knobs
 from langchain_gemma_jax.engine.kv import SequenceKV
 from langchain_gemma_jax.engine.memory import Memory
 from langchain_gemma_jax.engine.metrics import Metrics

@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.runner import Runner
 
 
 def warm(runner: Runner, max_context: int) -> Iterator[Callable[[], None]]:
-    """What the owner thread has to run, one after the other: the programs that a conversation needs first come first."""
+    """What the owner thread has to run, one after the other: what a conversation needs first comes first."""
     ladders = runner.ladders
     last = ladders.capacity(max_context)
     known = sorted(key for key in runner.device.bound if all(size <= last for size in _capacities(key)))
