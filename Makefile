@@ -11,8 +11,8 @@ help: ## list the targets
 setup: ## make .venv (every other target does this itself)
 	@scripts/setup
 
-demo: setup ## run a tiny random Gemma: a forward pass and a few sampled tokens
-	$(PY) examples/first_tokens.py $(ARGS)
+demo: setup ## a conversation with a tiny random Gemma: what is read again, and what is not
+	$(PY) examples/conversation.py $(ARGS)
 
 test: setup ## run the tests, all but the slow ones
 	$(PY) -m pytest $(ARGS)
