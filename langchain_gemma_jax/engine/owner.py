@@ -137,10 +137,9 @@ class Owner:
         self._tidy()
         self._admit()
         work = self.scheduler.next()
-        if work is not None:
-            self._run(work)
-        # With a dispatch under way, look at the one before it meanwhile; with none, there is nothing to wait for.
-        self._bring_home(keep=0 if work is None else 1)
+        brings_tokens = work is not None and self._run(work)
+        # Look at the results of the dispatch before, while the one just handed over runs.
+        self._bring_home(keep=1 if brings_tokens else 0)
         self._look_at_kv()
 
     def _receive(self) -> bool:
@@ -189,23 +188,25 @@ class Owner:
             else:
                 return
 
-    def _run(self, work: Work) -> None:
+    def _run(self, work: Work) -> bool:
+        """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         runner = self.runners[requests[0].model]
         try:
             if isinstance(work, Read):
                 flight = runner.read(work.request)
             elif not self._prepare(work, runner):
-                return  # something changed: the next turn schedules anew
+                return False  # something changed: the next turn schedules anew
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
                 flight = runner.step(work.requests)
         except Exception as error:  # noqa: BLE001
             self._fail(error, requests)
-        else:
-            if flight is not None:
-                self._flights.append(flight)
+            return False
+        if flight is not None:
+            self._flights.append(flight)
+        return flight is not None
 
     def _prepare(self, work: Step | Verify, runner: Runner) -> bool:
         """Make sure that a step has room to write and a known start. False: not as scheduled."""
