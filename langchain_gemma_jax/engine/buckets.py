@@ -128,7 +128,7 @@ class Ladders:
         """How many programs there can be at most.
 
         >>> print(Ladders(rows=(1, 2)).for_context(1024).programs(window=512))
-        8 read + 1 pick + 4 step + 2 verify + 2 empty + 4 resize + 2 snapshot + 2 restore = 25 programs
+        8 read + 3 pick + 4 step + 2 verify + 2 empty + 4 resize + 2 snapshot + 2 restore = 27 programs
         """
         return Bound({kind: len(sizes) for kind, sizes in self._kinds(window).items()})
 

@@ -82,9 +82,8 @@ class Lookup:
         ids = self._ids
         for length, index in self._behind.items():
             if len(ids) > length and (behind := index.get(hash(tuple(ids[-length:])))) is not None:
-                period = len(ids) - behind
                 known = ids[behind : behind + self._limit]
-                return tuple(known[place % period] for place in range(self._limit))
+                return tuple(known[place % len(known)] for place in range(self._limit))
         return ()
 
     def record(self, proposed: int, accepted: int) -> None:

@@ -29,12 +29,13 @@ class StopStrings:
     def __init__(self, stops: Sequence[str]) -> None:
         if "" in stops:
             raise ValueError("expected stop strings of at least one character, found an empty one")
-        # One that has another inside, before its end, can never be the first that is complete.
+        # One that has another inside, before its end, can never be the first that is complete. Without those, a
+        # prefix ends with a stop only if it is one.
         possible = [stop for stop in dict.fromkeys(stops) if not any(other in stop[:-1] for other in stops)]
         self._next: list[dict[str, int]] = [{}]  # by state: what a character leads to
         self._depth = [0]  # length of the prefix
         self._path = [""]  # a stop that begins with the prefix
-        self._complete: list[str | None] = [None]  # the longest stop that the prefix ends with
+        self._complete: list[str | None] = [None]  # the stop that the prefix is
         self._shorter = [0]  # state of the longest prefix that this one ends with
         for stop in possible:
             self._add(stop)
@@ -100,9 +101,6 @@ class StopStrings:
         """Fill in ``_shorter``, the short prefixes first."""
         todo = list(self._next[0].values())
         for state in todo:
-            shorter = self._shorter[state]
-            if self._complete[state] is None:
-                self._complete[state] = self._complete[shorter]
             for character, longer in self._next[state].items():
-                self._shorter[longer] = self._step(shorter, character)
+                self._shorter[longer] = self._step(self._shorter[state], character)
                 todo.append(longer)

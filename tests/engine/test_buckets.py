@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import doctest
 import math
 import pickle
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langchain_gemma_jax.engine import buckets
 from langchain_gemma_jax.engine.buckets import LARGEST_RUNG, STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.chunk_plan import Chunk
 from langchain_gemma_jax.errors import ContextLengthError, InputError
@@ -156,7 +158,7 @@ def test_the_programs_of_a_small_configuration():
     bound = ladders.programs(window=64)
     assert dict(bound.kinds) == {
         "read": 5,
-        "pick": 1,
+        "pick": 3,  # for a step of 1 or 2 rows, and for 3 drafted tokens behind the newest
         "step": 6,
         "verify": 3,
         "empty": 3,
@@ -164,9 +166,14 @@ def test_the_programs_of_a_small_configuration():
         "snapshot": 3,
         "restore": 6,
     }
-    assert str(bound).endswith("9 resize + 3 snapshot + 6 restore = 36 programs")
+    assert str(bound).endswith("9 resize + 3 snapshot + 6 restore = 38 programs")
 
 
 def test_programs_that_a_configuration_never_needs_are_not_counted():
     kinds = Ladders(draft=0).programs(window=None).kinds
     assert [kind for kind, count in kinds.items() if count == 0] == ["verify", "snapshot", "restore"]
+
+
+def test_the_examples_are_true():
+    found = doctest.testmod(buckets)
+    assert (found.failed, found.attempted > 2) == (0, True)

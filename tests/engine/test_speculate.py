@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import doctest
 import itertools
 import random
 import time
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langchain_gemma_jax.engine import speculate
 from langchain_gemma_jax.engine.speculate import Lookup
 from langchain_gemma_jax.errors import InputError
 
@@ -43,7 +45,7 @@ def by_search(ids, limit, ngrams):
     st.integers(1, 5),
     st.sets(st.integers(1, 5), min_size=1),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_proposal_follows_the_last_occurrence_of_the_longest_suffix(pieces, limit, ngrams):
     found, known = Lookup(limit, tuple(ngrams)), []
     for piece in pieces:
@@ -167,8 +169,17 @@ def test_only_the_last_tokens_are_known():
     assert found.propose()[:4] == (6, 3, 4, 5)
 
 
+def test_what_is_left_after_forgetting_is_indexed_anew():
+    found = lookup(range(50), span=50)
+    found.propose()
+    found.extend([50])
+    assert found._ids[0] == 26
+    found.extend([30, 31, 32])
+    assert found.propose()[:3] == (33, 34, 35)
+
+
 def test_a_pause_counts_tokens_that_were_forgotten_too():
-    found = lookup(range(40), span=50)
+    found = lookup(range(60), span=50)
     for _ in range(3):
         found.record(7, 0)
     found.extend(range(63))
@@ -207,3 +218,8 @@ def test_a_token_takes_the_same_time_in_a_long_context_as_in_a_short_one():
         return time.process_time() - began
 
     assert min(seconds(100_000) for _ in range(3)) < 10 * min(seconds(100) for _ in range(3))
+
+
+def test_the_examples_are_true():
+    found = doctest.testmod(speculate)
+    assert (found.failed, found.attempted > 2) == (0, True)

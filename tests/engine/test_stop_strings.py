@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import doctest
 import time
 from itertools import pairwise
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langchain_gemma_jax.engine import stop_strings
 from langchain_gemma_jax.engine.stop_strings import StopStrings
 
 STOPS = st.lists(st.text("ab", min_size=1, max_size=5), max_size=4)
@@ -39,7 +41,7 @@ def split(text, cuts):
 
 
 @given(STOPS, TEXTS, st.lists(st.integers(0, 100), max_size=8))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_split_shows_all_that_is_before_the_stop_and_nothing_else(stops, text, cuts):
     matcher, shown, found = StopStrings(stops), "", None
     for piece in split(text, cuts):
@@ -51,7 +53,7 @@ def test_any_split_shows_all_that_is_before_the_stop_and_nothing_else(stops, tex
 
 
 @given(STOPS, TEXTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_exactly_what_is_necessary_is_held_back(stops, text):
     matcher = StopStrings(stops)
     shown, found = matcher.push(text)
@@ -113,3 +115,8 @@ def test_time_is_linear_in_hostile_text(stop, text, size):
     shown = [matcher.push(text[at : at + size])[0] for at in range(0, len(text), size)]
     assert "".join(shown) + matcher.finish() == text
     assert time.process_time() - began < 3  # quadratic: minutes
+
+
+def test_the_examples_are_true():
+    found = doctest.testmod(stop_strings)
+    assert (found.failed, found.attempted > 2) == (0, True)
