@@ -1,0 +1,150 @@
+"""Tiny models, engines that share what was compiled for them, and the answers of a cold run.
+
+Compiling is what costs here. Engines of the same model share one set of jitted programs, and XLA
+is told to spend little on making them fast.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.engine import engine as engine_module
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.programs import Programs, Shape
+from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.models.abstract import ArraySpec, abstract
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from tests.engine.tiny import CONFIGS, LADDERS, TIE, Cold
+from tests.tiny_gemma import tiny_gemma
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_compiles() -> Iterator[None]:
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture
+def strict_transfers() -> Iterator[None]:
+    """Nothing is copied to, from or between devices unless it says so, in any thread."""
+    before = jax.config.jax_transfer_guard or "allow"
+    jax.config.update("jax_transfer_guard", "disallow")
+    yield
+    jax.config.update("jax_transfer_guard", before)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory) -> Path:
+    """A tiny Gemma's files: window 8, 128 tokens."""
+    folder: Path = tmp_path_factory.mktemp("tiny-gemma")
+    for name, content in tiny_gemma().items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model_of(tiny_folder) -> Callable[[str], Model]:
+    """``model_of("all global")``: one of ``CONFIGS`` with random weights, float32. The same object each time.
+
+    Its weights are large, so that what a token attends to decides what comes next.
+    """
+    tokenizer = load_tokenizer(tiny_folder)
+    known: dict[str, Model] = {}
+
+    def model_of(name: str) -> Model:
+        if name not in known:
+            config, recipe = CONFIGS[name], Recipe(dtype="float32")
+            numbers = np.random.default_rng(5)
+
+            def array(spec: ArraySpec) -> jax.Array:
+                return jax.device_put(numbers.normal(0, 0.4, spec.stored_shape).astype(np.float32), jax.devices()[0])
+
+            specs = abstract(config, "float32", recipe.layout)
+            params = jax.tree.map(array, specs, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
+            known[name] = Model(config, params, tokenizer, recipe, name)
+        return known[name]
+
+    return model_of
+
+
+@pytest.fixture(scope="session")
+def tiny_model(model_of) -> Model:
+    """The usual one: a local and a global layer."""
+    return model_of("local and global")
+
+
+@pytest.fixture(scope="session")
+def _compiled() -> Callable[[Shape, jax.Device], Programs]:
+    known: dict[tuple[Shape, jax.Device], Programs] = {}
+
+    def programs(shape: Shape, device: jax.Device) -> Programs:
+        plain = replace(shape, loop_steps=1)
+        if (plain, device) not in known:
+            known[plain, device] = Programs(plain, device)
+        if (shape, device) not in known:  # only one of the programs knows of loops
+            known[shape, device] = copy.copy(known[plain, device])
+            known[shape, device].loop = Programs(shape, device).loop
+        return known[shape, device]
+
+    return programs
+
+
+@pytest.fixture
+def engine_of(monkeypatch, _compiled, strict_transfers) -> Iterator[Callable[..., Engine]]:
+    """``engine_of(loop_steps=4)``: a fresh engine with these settings, closed at the end; programs are shared."""
+    monkeypatch.setattr(engine_module, "Programs", _compiled)
+    made: list[Engine] = []
+
+    def engine_of(**settings: object) -> Engine:
+        values: dict[str, object] = {"ladders": LADDERS, "guards": "raise", "drafts": False}
+        made.append(Engine(Settings(**(values | settings))))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield engine_of
+    for engine in made:
+        assert engine.close(30)
+
+
+@pytest.fixture(scope="session")
+def cold_of(model_of) -> Callable[[str], Cold]:
+    """``cold_of("all global")``: the oracle of that model."""
+    known: dict[str, Cold] = {}
+
+    def cold_of(name: str = "local and global") -> Cold:
+        if name not in known:
+            known[name] = Cold(model_of(name))
+        return known[name]
+
+    return cold_of
+
+
+@pytest.fixture
+def cold(cold_of) -> Iterator[Cold]:
+    """The usual model's oracle. What waits is checked at the end of the test; ties are printed."""
+    oracle: Cold = cold_of()
+    checked, ties = oracle.checked, oracle.ties
+    yield oracle
+    oracle.check()
+    if oracle.ties > ties:
+        print(f"{oracle.ties - ties} of {oracle.checked - checked} tokens tie within {TIE}: either was right")  # noqa: T201  for whoever reads the log
+
+
+@pytest.fixture
+def rng(request) -> random.Random:
+    """Random numbers. The seed is printed; ENGINE_TEST_SEED=... repeats a run."""
+    seed = int(os.environ.get("ENGINE_TEST_SEED", "20240607"))
+    print(f"ENGINE_TEST_SEED={seed}")  # noqa: T201
+    return random.Random(f"{seed} {request.node.name}")

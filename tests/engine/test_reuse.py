@@ -1,0 +1,261 @@
+"""Reuse never changes an answer, and reads exactly the tokens that it has to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.memory import HEADROOM, WORTH_A_COPY
+from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.runner import dispatch_tokens
+from langchain_gemma_jax.errors import CancelledRequestError
+from tests.engine.tiny import CONFIGS, CONTEXT, LADDERS, memory_of, settle, text
+
+SLACK = 16
+KEPT = 4  # snapshots, by default
+
+
+def greedy(count, **options):
+    return Sampling(max_tokens=count, ignore_eos=True, **options)
+
+
+# What has to be read, by the rule as it is written down: a model of it in lists of numbers.
+
+
+@dataclass(eq=False)
+class Held:
+    ids: list[int]
+    capacity: int
+    scope: str
+    written: int = 0  # how far the local layers' rings were written
+    saved: list[tuple[int, int]] = field(default_factory=list)  # (length, written) of copies of the rings
+    used: int = 0
+
+
+class Rule:
+    """Which tokens are resident, which of them a prompt can take over, and what is left to read."""
+
+    def __init__(self, ring: int | None, ladders: Ladders) -> None:
+        self.ring, self.ladders = ring, ladders
+        self.held: list[Held] = []
+        self.clock = 0
+
+    def run(self, prompt: Sequence[int], answer: int, scope: str, system: int = 0) -> tuple[Held, int]:
+        """A request that makes so many tokens. Gives who holds it, without the answer yet, and the tokens reused."""
+        capacity = self.ladders.capacity(min(len(prompt) + min(answer, HEADROOM), CONTEXT))
+        mine, reused = self._take_over(list(prompt), capacity, scope)
+        if self._forgets(mine):
+            self._save(mine)
+        if len(prompt) - reused > 1:
+            self._read(mine, prompt, system)
+        else:
+            self._step(mine, prompt[-1])
+        return mine, reused
+
+    def answered(self, mine: Held, answer: Sequence[int]) -> None:
+        """The answer's tokens are resident too, but the last one, which nobody has read."""
+        for token in answer[:-1]:
+            self._step(mine, token)
+        self._touch(mine)
+
+    def _take_over(self, prompt: list[int], capacity: int, scope: str) -> tuple[Held, int]:
+        best, key = None, (0, False, False, 0)
+        for held in self.held:
+            if held.scope != scope:
+                continue
+            same = next((i for i, (a, b) in enumerate(zip(prompt[:-1], held.ids, strict=False)) if a != b), None)
+            same = min(len(prompt) - 1, len(held.ids)) if same is None else same
+            length, saved = self._reach(held, same)
+            mine = (length, len(held.ids) - length <= SLACK, saved is None, held.used)
+            if length and mine > key:
+                best, key, snapshot = held, mine, saved
+        if best is None or (not key[1] and key[0] < WORTH_A_COPY):
+            fresh = Held([], capacity, scope)
+            self.held.append(fresh)
+            return fresh, 0
+        length, in_place = key[:2]
+        written = best.written if snapshot is None else snapshot[1]
+        saved = self._cut(best.saved, length)
+        if in_place:
+            del best.ids[length:]
+            best.written, best.saved, best.capacity = written, saved, max(capacity, best.capacity)
+            self._touch(best)
+            return best, length
+        self._touch(best)
+        copy = Held(best.ids[:length], capacity, scope, written, saved)
+        self.held.append(copy)
+        return copy, length
+
+    def _reach(self, held: Held, length: int) -> tuple[int, tuple[int, int] | None]:
+        if self._goes_back(held.written, length):
+            return length, None
+        usable = self._cut(held.saved, length)
+        best = max(usable, default=(0, 0), key=lambda saved: saved[0])
+        return (best[0], best) if best[0] else (0, None)
+
+    def _cut(self, saved: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+        kept: dict[int, tuple[int, int]] = {}
+        for end, written in saved:
+            if end <= length or self._goes_back(written, length):
+                kept.setdefault(min(end, length), (min(end, length), written))
+        return list(kept.values())
+
+    def _goes_back(self, written: int, length: int) -> bool:
+        return self.ring is None or written <= self.ring or written - length <= SLACK
+
+    def _forgets(self, held: Held) -> bool:
+        return self.ring is not None and held.written > self.ring
+
+    def _read(self, held: Held, prompt: Sequence[int], system: int) -> None:
+        while len(held.ids) < len(prompt):
+            start = len(held.ids)
+            until = system if start < system < len(prompt) else len(prompt)
+            chunks = self.ladders.plan_chunks(
+                start, until - start, held.capacity, lambda size: size + dispatch_tokens("cpu")
+            )
+            self._write(held, prompt[start : start + chunks[0].tokens])
+            if len(held.ids) in {system, len(prompt)} and self._forgets(held):
+                self._save(held)
+
+    def _step(self, held: Held, token: int) -> None:
+        self._write(held, [token])
+
+    def _write(self, held: Held, ids: Sequence[int]) -> None:
+        after = len(held.ids) + len(ids)
+        if self.ring is not None and held.written <= self.ring < after:
+            self._save(held)  # what the rings began with is about to be forgotten
+        held.ids.extend(ids)
+        held.written = max(held.written, after)
+        held.capacity = max(held.capacity, self.ladders.capacity(after))
+        self._touch(held)
+
+    def _save(self, held: Held) -> None:
+        end = len(held.ids)
+        if end and all(end != known for known, _ in held.saved):
+            del held.saved[1 : 1 + max(0, len(held.saved) + 1 - KEPT)]
+            held.saved = sorted([*held.saved, (end, held.written)])
+
+    def _touch(self, held: Held) -> None:
+        self.clock += 1
+        held.used = self.clock
+
+    def look(self, engine) -> None:
+        """What is there, as the engine has it: after a cancellation, which comes at some moment."""
+        settle(engine)
+        self.held = [
+            Held(
+                list(r.ids),
+                r.capacity,
+                r.scope,
+                r.written,
+                [(s.end, s.written) for s in r.snapshots],
+                r.last_used,
+            )
+            for r in memory_of(engine).index.residents
+        ]
+        self.clock = max((held.used for held in self.held), default=0)
+
+
+class Conversations:
+    """Random conversations with an engine, each answer checked against a cold run and the rule."""
+
+    EDGES = (1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 39, 40, 41, 63, 64, 65, 80, 100)
+
+    def __init__(self, engine, model, cold, rng: random.Random, ladders: Ladders, *, exact: bool = True) -> None:
+        self.engine, self.cold, self.rng, self.exact = engine, cold, rng, exact
+        self.served = engine.serve(model)
+        windows = [layer.window for layer in model.config.layers if layer.window is not None]
+        self.rule = Rule(min(windows) + SLACK if windows else None, ladders.for_context(CONTEXT))
+        self.systems = [text(rng, count) for count in (5, 18, 30, 47)]
+        self.histories: list[tuple[list[int], str, int]] = []
+        self.reused = self.prompts = self.cancelled = 0
+
+    def converse(self, number: int) -> None:
+        rng = self.rng
+        scope = rng.choice(["", "", "a", "b"])
+        system = rng.choice(self.systems) if rng.random() < 0.7 else []
+        mark = len(system) if rng.random() < 0.5 else 0
+        history = list(system)
+        if self.histories and rng.random() < 0.3:
+            history, scope, mark = rng.choice(self.histories)  # another branch of an old one
+            history = history[: rng.randint(1, len(history))]
+        for turn in range(rng.randint(1, 4)):
+            prompt, what = self._prompt(history)
+            self._ask(prompt, scope, min(mark, len(prompt)), f"conversation {number}, turn {turn}, {what}")
+            history = self.histories[-1][0]
+
+    def _prompt(self, history: list[int]) -> tuple[list[int], str]:
+        rng = self.rng
+        way = rng.choice(["go on", "go on", "go on", "edit", "retry", "edge", "edge"])
+        if way == "edit":
+            history = history[: rng.randint(0, len(history))]
+        if way == "retry" and history:
+            return history[: CONTEXT - 1], way
+        prompt = history + text(rng, rng.randint(1, 14))
+        if way == "edge":
+            length = rng.choice(self.EDGES)
+            prompt = (history + text(rng, length))[:length]
+        if len(prompt) > CONTEXT - 4:
+            prompt = prompt[: rng.choice([CONTEXT - 1, CONTEXT - 2, rng.randint(20, CONTEXT - 4)])]
+        return prompt, way
+
+    def _ask(self, prompt: list[int], scope: str, mark: int, what: str) -> None:
+        if self.rng.random() < 0.1:
+            self._cancel(prompt, scope)
+        count = min(self.rng.choice([1, 1, 2, 3, 5, 9, 17]), CONTEXT - len(prompt))
+        held, reused = self.rule.run(prompt, count, scope, mark)
+        before = self.engine.report()
+        options = {"logprobs": self.rng.random() < 0.5}
+        done = self.engine.submit(self.served, prompt, greedy(count, **options), scope=scope, system=mark).result()
+        assert len(done.ids) == count, what
+        self.cold.expect(prompt, done, what)
+        after = self.engine.report()
+        if self.exact:
+            assert done.reused_tokens == reused, what
+            self.rule.answered(held, done.ids)
+        assert after.prefilled_tokens - before.prefilled_tokens == len(prompt) - done.reused_tokens, what
+        assert after.reused_tokens - before.reused_tokens == done.reused_tokens, what
+        assert after.generated_tokens - before.generated_tokens == count, what
+        self.histories.append((prompt + list(done.ids), scope, mark))
+        self.prompts += len(prompt)
+        self.reused += done.reused_tokens
+
+    def _cancel(self, prompt: list[int], scope: str) -> None:
+        generation = self.engine.submit(self.served, prompt, greedy(CONTEXT), scope=scope)
+        pieces = self.rng.randint(0, 3)
+        for piece, _ in enumerate(generation):
+            if piece >= pieces:
+                break
+        generation.cancel()
+        try:
+            generation.result()
+        except CancelledRequestError:
+            self.cancelled += 1
+        self.rule.look(self.engine)
+
+
+def test_three_hundred_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than_the_rule_says(
+    engine_of, tiny_model, cold, rng
+):
+    conversations = Conversations(engine_of(), tiny_model, cold, rng, LADDERS)
+    for number in range(300):
+        conversations.converse(number)
+    assert conversations.cancelled > 10
+    assert conversations.reused > 0.4 * conversations.prompts
+
+
+FEW = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "local and global"])
+def test_so_do_conversations_with_models_of_other_layers(name, engine_of, model_of, cold_of, rng):
+    cold, model = cold_of(name), model_of(name)
+    conversations = Conversations(engine_of(ladders=FEW), model, cold, rng, FEW)
+    for number in range(60):
+        conversations.converse(number)
+    cold.check()
+    assert conversations.reused > 0.3 * conversations.prompts
