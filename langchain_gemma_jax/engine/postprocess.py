@@ -59,4 +59,5 @@ def draft(request: Request, tokens: Sequence[int]) -> None:
     if lookup is None:
         return
     lookup.extend(tokens)
-    request.draft = lookup.propose() if lookup.active else ()
+    # The last token that there is room for needs no draft: it comes with the one before.
+    request.draft = lookup.propose()[: max(0, request.room - 1)]

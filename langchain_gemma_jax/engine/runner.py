@@ -121,6 +121,8 @@ class Runner:
         """Read the next chunk of a request's context. After the last one a token is picked."""
         resident = _resident(request)
         held, total = len(resident.ids), len(request.context)
+        if self._last is not None and request in self._last.requests:
+            self._last = None  # it starts again: that step is not what its next one follows
         until = min((mark for mark in request.marks if held < mark < total), default=total)
         chunk = self.ladders.plan_chunks(held, until - held, resident.capacity, self._chunk_cost)[0]
         if self.memory.must_keep_before(resident, chunk.tokens):
@@ -154,7 +156,7 @@ class Runner:
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
         for request, resident in zip(requests, residents, strict=True):
-            self._count_prompt(request, len(resident.ids), 1)
+            self._count_prompt(request, len(resident.ids) + request.issued, 1)
         if self._loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
@@ -172,7 +174,7 @@ class Runner:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
         held = len(resident.ids)
-        draft = request.draft[: request.room - 1]
+        draft = request.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
         tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
         count = np.array([1 + len(draft)], np.int32)
@@ -274,7 +276,8 @@ class Runner:
             known = sorted(request.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
             request.issued = int(limits[row])
-            resident.written = max(resident.written, len(resident.ids) + request.issued)
+            # While others go on, a row that is done reads its newest token too, one place further.
+            resident.written = max(resident.written, len(resident.ids) + request.issued + (len(sequences) > 1))
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
