@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-BEGIN, END = "<!-- figures: written by make bench -->", "<!-- figures: end -->"
+from dataclasses import dataclass
 
 
-def replace_block(page: str, block: str) -> str:
-    """The page with ``block`` between its markers, whatever was there before.
+@dataclass(frozen=True)
+class Block:
+    """Where a program's figures are on a page."""
+
+    name: str
+    program: str
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- {self.name}: written by {self.program} -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- {self.name}: end -->"
+
+
+FORWARD = Block("figures", "make bench")
+ENGINE = Block("engine figures", "benchmarks/engine.py")
+
+
+def replace_block(page: str, text: str, block: Block) -> str:
+    """The page with ``text`` between the block's markers, whatever was there before.
 
     Raises:
         ValueError: the page does not have each marker once, in this order.
     """
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise ValueError(f"expected one line {BEGIN!r} and, below it, one {END!r}.")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{block.strip()}\n\n{END}{after}"
+    begin, end = block.begin, block.end
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise ValueError(f"expected one line {begin!r} and, below it, one {end!r}.")
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import cast
 
-from benchmarks.bars import rows
+from benchmarks.bars import Row, rows
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run, agreeing
 from benchmarks.workload import DTYPES, LONG_PROMPT, PROMPT
 
@@ -16,8 +16,17 @@ BUSY = 0.1  # cores: a machine at rest uses less
 
 def markdown(run: Run) -> str:
     """The bars, every engine's figures, and what they were measured with."""
-    parts = [_busy(run), _bars(run), _engines(run), "\n".join(f"- {line}" for line in _facts(run))]
+    return sections(busy(run), bars_table(rows(run)), _engines(run), bullets(_facts(run)))
+
+
+def sections(*parts: str) -> str:
+    """The parts that have anything in them, one below the other."""
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
@@ -28,7 +37,8 @@ def table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _busy(run: Run) -> str:
+def busy(run: Run) -> str:
+    """A warning above the figures, if others used the machine."""
     others = run.others
     if others is None or others <= BUSY:
         return ""
@@ -36,7 +46,8 @@ def _busy(run: Run) -> str:
     return f"**The machine was busy**: {used}. The ratios are rough, and so are the verdicts."
 
 
-def _bars(run: Run) -> str:
+def bars_table(bars: Iterable[Row]) -> str:
+    """Every bar, with what was reached and what was missed."""
     return table(
         ["work", "weights", "ours", "beside", "ratio", "bar", ""],
         [
@@ -49,7 +60,7 @@ def _bars(run: Run) -> str:
                 row.bar,
                 row.verdict,
             ]
-            for row in rows(run)
+            for row in bars
         ],
     )
 
@@ -80,7 +91,8 @@ def _agreement(run: Run, name: str, dtype: str) -> str:
     return f"{agreeing(ours.tokens(), theirs.tokens())} of {len(ours.tokens())}"
 
 
-def _facts(run: Run) -> Iterator[str]:
+def machine_and_versions(run: Run, engines: Sequence[str]) -> Iterator[str]:
+    """What it ran on and with."""
     machine, settings = run.machine, run.settings
     memory = cast("int", machine["memory_bytes"]) / 2**30
     yield (
@@ -88,11 +100,15 @@ def _facts(run: Run) -> Iterator[str]:
         f"Python {machine['python']}; {settings['date']}, {settings['threads']} threads, rounds: {settings['rounds']}, "
         f"{run.seconds / 60:.1f} minutes"
     )
-    for name in ENGINES:
+    for name in engines:
         facts = [run.of(name, dtype).facts for dtype in DTYPES]
         versions = [str(each["version"]) for each in facts if "version" in each]
         if versions:
             yield f"{name}: {versions[0]}"
+
+
+def _facts(run: Run) -> Iterator[str]:
+    yield from machine_and_versions(run, ENGINES)
     for dtype in DTYPES:
         yield from _memory(run.of(BANDWIDTH, dtype), run.of(OURS, dtype), dtype)
     for dtype in DTYPES:

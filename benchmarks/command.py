@@ -1,0 +1,92 @@
+"""The command line that benchmarks share: their options, and what is done with a run once it is measured."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.contenders import ROOT
+from benchmarks.figures import OURS, Run
+from benchmarks.machine import cores, machine
+from benchmarks.page import Block, replace_block
+from benchmarks.workload import DTYPES
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+ROUNDS = 3
+
+
+def parse(
+    arguments: Sequence[str] | None, program: str, description: str, rivals: Mapping[str, str]
+) -> argparse.Namespace:
+    """The options, checked."""
+    parser = argparse.ArgumentParser(prog=f"benchmarks/{program}.py", description=description)
+    parser.add_argument("--setup", action="store_true", help="make the missing environments of the rivals first")
+    parser.add_argument("--quick", action="store_const", const=1, dest="rounds", default=ROUNDS, help="one round")
+    parser.add_argument("--rounds", type=positive, default=ROUNDS, help=f"of every engine in turn; {ROUNDS} by default")
+    parser.add_argument("--threads", type=positive, default=cores(), help="by default as many as there are cores")
+    parser.add_argument(
+        "--rivals",
+        type=some_of(rivals),
+        default=tuple(rivals),
+        help=f"{','.join(rivals)} (the default) or none",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    if options.threads > cores():
+        parser.error(f"--threads: expected at most {cores()}, the cores that may be used, found {options.threads}")
+    return options
+
+
+def positive(text: str) -> int:
+    """A count, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, found {value}")
+    return value
+
+
+def some_of(rivals: Mapping[str, str]) -> Callable[[str], tuple[str, ...]]:
+    """Names of rivals' environments, for argparse."""
+
+    def chosen(text: str) -> tuple[str, ...]:
+        names = () if text == "none" else tuple(text.split(","))
+        if unknown := set(names) - set(rivals):
+            known = ", ".join(rivals)
+            raise argparse.ArgumentTypeError(f"expected none or some of {known}, found {', '.join(sorted(unknown))}")
+        return names
+
+    return chosen
+
+
+def set_up(options: argparse.Namespace) -> None:
+    """Make the rivals' environments if that is asked for. What fails shows later, in the report."""
+    if options.setup:
+        subprocess.run([ROOT / "scripts" / "rivals"], check=False)
+
+
+def empty_run(options: argparse.Namespace) -> Run:
+    """A run that has measured nothing yet."""
+    return Run(
+        machine=machine(),
+        settings={
+            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            "rounds": options.rounds,
+            "threads": options.threads,
+            "rivals": list(options.rivals),
+        },
+    )
+
+
+def publish(run: Run, text: str, block: Block, options: argparse.Namespace) -> int:
+    """Show the report, and write what is asked for. The exit status is 1 if this package could not be measured."""
+    print(text)
+    if options.json is not None:
+        options.json.write_text(json.dumps(run.to_json(), indent=2) + "\n")
+    if options.write_docs:
+        PAGE.write_text(replace_block(PAGE.read_text(), text, block))
+    return 0 if all(run.of(OURS, dtype).measured for dtype in DTYPES) else 1

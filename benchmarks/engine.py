@@ -1,0 +1,62 @@
+"""Time the engine in an agent's conversation, beside transformers and llama.cpp, on the same weights, in one run.
+
+    python benchmarks/engine.py                   whichever libraries have an environment; three rounds
+    python benchmarks/engine.py --quick           one round
+    python benchmarks/engine.py --rivals none     only this package
+
+docs/benchmarks.md says what is measured, and how.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.checkpoint import ensure_checkpoints
+from benchmarks.command import empty_run, parse, publish, set_up
+from benchmarks.contenders import FOLDER, Contender, measure, rivals_of, say
+from benchmarks.engine_report import markdown
+from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Run
+from benchmarks.machine import Others
+from benchmarks.page import ENGINE
+from benchmarks.serve import Job
+from benchmarks.vocabulary import write_tokenizer
+from benchmarks.workload import DTYPES
+
+# On a busy machine a conversation of transformers' takes minutes, and so do the programs of all our ladders.
+PATIENCE = {"start_seconds": 1200.0, "round_seconds": 900.0}
+CONTENDERS = (
+    Contender(OURS, "benchmarks.ours_engine", **PATIENCE),
+    Contender(TRANSFORMERS, "benchmarks.rivals.hf_conversation", "hf", **PATIENCE),
+    Contender(LLAMA_CPP, "benchmarks.rivals.llama_conversation", "llama", **PATIENCE),
+)
+RIVALS = rivals_of(CONTENDERS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; the exit status is 1 if this package could not be measured."""
+    options = parse(arguments, "engine", __doc__.partition("\n")[0], RIVALS)
+    set_up(options)
+    run = empty_run(options)
+    fill(run, options.rounds, options.threads, options.rivals)
+    return publish(run, markdown(run), ENGINE, options)
+
+
+def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
+    """All rounds in one dtype, then in the other."""
+    began, others = time.monotonic(), Others()
+    say("making the checkpoints")
+    folder = ensure_checkpoints(FOLDER)
+    for dtype in DTYPES:
+        job = Job(dtype, threads, str(folder))
+        write_tokenizer(job.checkpoint)
+        run.engines[dtype] = measure(CONTENDERS, chosen, job, rounds)
+    run.seconds, run.others = time.monotonic() - began, others.cores_used()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
