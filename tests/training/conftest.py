@@ -1,0 +1,29 @@
+"""A tokenizer learned from little, and a model of next to no size."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+from training import configs, tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer.save(tokenizer.build(conversations=150), folder)
+    return folder
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    sizes = configs._sizes(2, width=16, heads=2, kv_heads=1, head_dim=8, ffw_width=24, period=2)
+    monkeypatch.setitem(configs.HF_CONFIGS, "tiny", sizes | {"sliding_window": 8})
+    return configs.model_config("tiny")
+
+
+@pytest.fixture
+def lax_dtypes():
+    """optax mixes integers with floats, which the tests' JAX is too strict for."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield

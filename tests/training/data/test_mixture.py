@@ -1,0 +1,71 @@
+from collections import Counter
+
+import pytest
+
+from training.data.conversation import Calls, Model, Say
+from training.data.mixture import conversation
+from training.data.render import pieces
+from training.data.side import Side
+
+CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
+
+
+@pytest.fixture(scope="module")
+def made():
+    return [conversation(f"test/{index}", side) for side in Side for index in range(1000)]
+
+
+def test_every_skill_comes_up_on_both_sides(made):
+    half = len(made) // 2
+    assert {each.skill for each in made[:half]} == {each.skill for each in made[half:]}
+    assert len({each.skill for each in made}) == 14
+
+
+def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
+    for each in made:
+        tools = {tool.name: tool.parameters for tool in each.tools}
+        assert len(tools) == len(each.tools)
+        for turn in each.turns:
+            for step in turn.steps if isinstance(turn, Model) else ():
+                for call in step.calls if isinstance(step, Calls) else ():
+                    schema = tools[call.tool]
+                    assert set(schema.get("required", ())) <= set(call.arguments) <= set(schema["properties"])
+                    for name, item in call.arguments.items():
+                        wanted = schema["properties"][name]
+                        assert isinstance(item, kinds[wanted["type"]])
+                        assert item in wanted.get("enum", [item])
+
+
+def test_facts_are_in_the_answers_and_in_what_was_read_before(made):
+    for each in made:
+        for turn in each.turns:
+            for step in turn.steps if isinstance(turn, Model) else ():
+                if isinstance(step, Say):
+                    assert all(fact in step.text for fact in step.facts)
+
+
+def test_text_arguments_are_copied_from_the_conversation(made):
+    missing = Counter()
+    for each in made:
+        told = ""
+        for piece in pieces(each):
+            if piece.by_model and each.skill != "made up":
+                for text in piece.text.split('<|"|>')[1::2]:
+                    missing[each.skill] += text.casefold() not in told.casefold()
+            told += piece.text
+    assert not +missing
+
+
+def test_nobody_writes_control_tokens_into_texts(made):
+    for each in made:
+        texts = [getattr(turn, "text", "") for turn in each.turns] + [tool.description for tool in each.tools]
+        assert not any(name in text for name in CONTROL for text in texts)
+
+
+def test_early_conversations_are_short():
+    lengths = [
+        sum(len("".join(p.text for p in pieces(conversation(f"e/{i}", Side.TRAIN, ease)))) for i in range(300))
+        for ease in (0.0, 1.0)
+    ]
+    assert lengths[0] < 0.75 * lengths[1]

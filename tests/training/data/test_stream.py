@@ -1,0 +1,60 @@
+from itertools import count, islice
+
+import numpy as np
+import pytest
+
+from training import tokenizer
+from training.data.mixture import conversation
+from training.data.render import pieces
+from training.data.side import Side
+from training.data.stream import Maker, Plan, batches
+
+
+@pytest.fixture
+def plan(tokenizer_folder):
+    return Plan(tokenizer_folder, "seed", rows=3, length=640)
+
+
+def same(first, second):
+    return all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_a_batch_depends_on_its_number_alone(plan):
+    from_the_start = list(islice(batches(plan), 3))
+    assert same(from_the_start[2], next(batches(plan, first=2)))
+    assert not same(from_the_start[1], from_the_start[2])
+
+
+def test_other_processes_make_the_same_batches(plan):
+    stream = batches(plan, workers=1)
+    assert all(same(ours, theirs) for ours, theirs in zip(islice(batches(plan), 2), stream, strict=False))
+    stream.close()
+
+
+def test_a_packed_batch_holds_whole_conversations(plan):
+    batch = Maker(plan).batch(0)
+    assert batch["tokens"].shape == batch["weights"].shape == (3, 640)
+    assert (batch["segments"] > 0).mean() > 0.7
+    for row, ids in zip(batch["segments"], batch["tokens"], strict=True):
+        starts = np.flatnonzero(np.diff(row, prepend=0) > 0)
+        assert set(ids[starts]) == {tokenizer.CONTROL.index("<bos>")}
+
+
+def test_targets_are_the_next_tokens_and_weigh_by_who_writes_them(plan):
+    maker = Maker(plan)
+    batch = maker.batch(0)
+    made = (maker.encode(conversation(f"seed/0/{index}", Side.TRAIN)) for index in count())
+    ids, by_model = next((ids, by_model) for ids, by_model in made if len(ids) <= 641)
+    n = len(ids)
+    assert batch["tokens"][0, :n].tolist() == ids
+    assert batch["targets"][0, : n - 1].tolist() == ids[1:]
+    assert batch["weights"][0, : n - 1].tolist() == pytest.approx([1.0 if own else 0.1 for own in by_model[1:]])
+    assert batch["weights"][0, n - 1] == 0  # the next conversation's first token
+
+
+def test_tokens_in_pieces_are_the_tokens_of_the_whole(plan, tokenizer_folder):
+    whole, maker = tokenizer.load(tokenizer_folder), Maker(plan)
+    for index in range(100):
+        made = conversation(f"whole/{index}", Side.HELD_OUT)
+        text = "".join(piece.text for piece in pieces(made))
+        assert maker.encode(made)[0] == whole.encode(text, add_special_tokens=False).ids

@@ -1,0 +1,55 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.models.forward import forward
+from langchain_gemma_jax.models.kv_cache import allocate
+from langchain_gemma_jax.models.random_params import random_params
+from langchain_gemma_jax.models.recipes import Recipe
+from training.forward import hidden_states, mean_loss
+
+TOKENS = 29
+
+
+@pytest.fixture
+def params(tiny):
+    return random_params(tiny, Recipe("float32"), seed=3)
+
+
+def shipped(params, config, ids):
+    """The forward pass that users run, one conversation at a time."""
+    cache = allocate(config, 1, 64, "float32")
+    zero, count = jnp.zeros(1, jnp.int32), jnp.full(1, ids.shape[0], jnp.int32)
+    read = jax.jit(forward, static_argnums=(1, 2))
+    return read(params, config, Recipe("float32"), ids[None], zero, count, cache)[0][0]
+
+
+def test_it_is_the_forward_pass_that_is_shipped_for_each_conversation_of_a_row(tiny, params):
+    ids = np.random.default_rng(0).integers(0, 4096, TOKENS)
+    segments = np.asarray([[1] * 17 + [2] * 12])
+    read = jax.jit(hidden_states, static_argnums=(1, 4))
+    row = read(params, tiny, ids[None], segments, jnp.dtype("float32"))[0]
+    np.testing.assert_allclose(row[:17], shipped(params, tiny, ids[:17]), atol=2e-5)
+    np.testing.assert_allclose(row[17:], shipped(params, tiny, ids[17:]), atol=2e-5)
+
+
+def test_the_loss_counts_weights_and_the_figures_count_the_models_own_tokens(tiny, params):
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 4096, (2, TOKENS + 1))
+    weights = rng.choice([0.0, 0.1, 1.0], (2, TOKENS)).astype(np.float32)
+    batch = {
+        "tokens": ids[:, :-1],
+        "targets": ids[:, 1:],
+        "segments": np.ones((2, TOKENS), np.int32),
+        "weights": weights,
+    }
+    loss, figures = jax.jit(mean_loss, static_argnums=(1, 3))(params, tiny, batch, jnp.dtype("float32"))
+    hidden = np.stack([shipped(params, tiny, row) for row in ids[:, :-1]])
+    scores = hidden @ np.asarray(params["embed"]).T
+    odds = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    losses = -np.take_along_axis(odds, ids[:, 1:, None], -1)[..., 0]
+    assert float(loss) == pytest.approx((losses * weights).sum() / weights.sum(), rel=1e-4)
+    assert float(figures["loss"]) == pytest.approx(losses[weights == 1].mean(), rel=1e-4)
+    right = scores.argmax(-1) == ids[:, 1:]
+    assert float(figures["accuracy"]) == pytest.approx(right[weights == 1].mean())

@@ -1,0 +1,71 @@
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.models.load import load
+from training import checkpoints, export
+from training.forward import hidden_states
+from training.train import CHECKPOINT, Settings, load_params, train
+
+
+@pytest.fixture
+def run(tmp_path, tokenizer_folder):
+    def new(name):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "tokenizer").symlink_to(tokenizer_folder)
+        return folder
+
+    return new
+
+
+@pytest.fixture
+def settings(tiny, lax_dtypes):
+    return Settings("tiny", tokens=40 * 384, rows=1, length=384, rate=1e-2, warmup_tokens=2000, ramp_tokens=10**6)
+
+
+def stored(folder):
+    return jax.tree.leaves(load_params(folder)[0])
+
+
+def test_the_loss_falls_and_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(run, settings):
+    whole, parts = run("whole"), run("parts")
+    train(settings, whole)
+    train(settings, parts, seconds=0)
+    assert checkpoints.read_progress(parts / CHECKPOINT).step == 1
+    train(settings, parts)
+    assert all(np.array_equal(a, b) for a, b in zip(stored(whole), stored(parts), strict=True))
+    first, last = (
+        float(re.findall(r"loss +([\d.]+)", line)[0]) for line in (whole / "log.txt").read_text().splitlines()
+    )
+    assert last < first - 0.5
+    assert "<polyline" in (whole / "loss.svg").read_text()
+
+
+def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
+    folder = run("run")
+    train(settings, folder, seconds=0)
+    params, _ = load_params(folder)
+    params["layers"][0]["q_norm"] = params["layers"][0]["q_norm"] * 1.5  # so that it is not one everywhere
+    export.export(params, "tiny", folder / "tokenizer", tmp_path / "out", "float32")
+    model = load(tmp_path / "out", dtype="float32", progress=False)
+    assert model.config == tiny
+    assert model.generation_defaults["eos_token_id"] == [1, 5, 10]
+    ids = np.arange(12)[None] + 40
+    segments = np.ones_like(ids)
+    ours, theirs = (hidden_states(each, tiny, ids, segments, np.dtype("float32")) for each in (params, _plain(model)))
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    model.close()
+
+
+def _plain(model):
+    """The model's parameters with outputs first, however its recipe lays them out."""
+    embed, layers = model.recipe.embed.out_first, model.recipe.layers.out_first
+    turned = {"qkv", "attn_out", "gate_up", "down"} if not layers else set()
+    return {
+        "embed": model.params["embed"] if embed else model.params["embed"].T,
+        "final_norm": model.params["final_norm"],
+        "layers": [{k: v.T if k in turned else v for k, v in layer.items()} for layer in model.params["layers"]],
+    }

@@ -1,0 +1,108 @@
+"""Proves that what is held out has nothing in common with what is learned from.
+
+    python -m training.check_split
+
+Two proofs. The lists: no template and no word of one side is on the other, in any list. The conversations:
+many are made of each side, and their tool names, property names, requests and values (all texts, and the
+numbers from 1,000 on) do not meet. Small numbers, true and false, and the verbs of tools are what both sides share.
+
+Nor does anything say what LangChain's standard test suite says: it has to be passed by ability.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
+from training.data import suite
+from training.data.conversation import Calls, Conversation, Json, Model, User
+from training.data.mixture import conversation
+from training.data.render import pieces
+from training.data.side import LISTS, Side
+
+_SHARED_NUMBERS = 1_000
+
+
+def lists_in_common() -> dict[str, set[str]]:
+    """By kind of list, what is written on both sides."""
+    found: dict[str, set[str]] = {}
+    for kind, splits in LISTS.items():
+        if kind == "templates":  # no template of any list may be one of any other list's other side
+            train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
+            found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
+        else:
+            found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
+    return found
+
+
+def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[str]]:
+    """By kind of thing, what conversations of both sides hold."""
+    seen: dict[Side, dict[str, set[str]]] = {side: {} for side in Side}
+    for side in Side:
+        for index in range(count):
+            for kind, what in contents(conversation(f"{seed}/{index}", side)):
+                seen[side].setdefault(kind, set()).add(what)
+    train, held_out = (seen[side] for side in Side)
+    return {kind: train.get(kind, set()) & held_out.get(kind, set()) for kind in train}
+
+
+def contents(made: Conversation) -> Iterator[tuple[str, str]]:
+    """The names, values and sentences of a conversation, each with its kind."""
+    for tool in made.tools:
+        yield "tool names", tool.name
+        yield from (("property names", name) for name in _property_names(tool.parameters))
+    for turn in made.turns:
+        if isinstance(turn, User) and made.tools:
+            yield "requests", turn.text
+        elif isinstance(turn, Model):
+            for step in turn.steps:
+                if isinstance(step, Calls):
+                    yield from (("values", text) for each in step.calls for text in _texts(each.arguments))
+
+
+def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
+    """What the conversations, of either side, have in common with LangChain's standard suite."""
+    found: set[str] = set()
+    for made in (conversation(f"{seed}/{index}", side) for side in Side for index in range(count)):
+        text = "".join(piece.text for piece in pieces(made))
+        found |= {match[0] for match in suite.WORDS.finditer(text)}
+        asked = (turn.text for turn in made.turns if isinstance(turn, User))
+        found |= {text for text in asked if text.strip(" .!?").lower() in suite.PROMPTS}
+    return found
+
+
+def _bare(template: str) -> str:
+    """A template without what makes no difference: case and punctuation."""
+    return re.sub(r"[^a-z{}\w ]", "", template.casefold()).strip()
+
+
+def _property_names(schema: Json) -> Iterator[str]:
+    if isinstance(schema, dict) and isinstance(properties := schema.get("properties"), dict):
+        for name, inner in properties.items():
+            yield name
+            yield from _property_names(inner)
+
+
+def _texts(item: Json) -> Iterator[str]:
+    """The texts and the large numbers in a value."""
+    if isinstance(item, dict):
+        yield from chain.from_iterable(map(_texts, item.values()))
+    elif isinstance(item, list):
+        yield from chain.from_iterable(map(_texts, item))
+    elif isinstance(item, str) or (not isinstance(item, bool) and item is not None and abs(item) >= _SHARED_NUMBERS):
+        yield str(item)
+
+
+def main() -> int:
+    """Check everything, and say what was found in common."""
+    found = lists_in_common() | conversations_in_common(20_000)
+    found["LangChain's standard suite"] = said_by_the_suite(20_000)
+    for kind, common in found.items():
+        sys.stdout.write(f"{kind}: {'nothing' if not common else ', '.join(sorted(common)[:20])} in common\n")
+    return int(any(found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""Fields of tools and schemas: a name, a JSON schema, values, and how a request mentions them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from training.data import draw
+from training.data.conversation import Json
+from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
+from training.data.side import split, templates
+from training.data.template import expand
+from training.data.words import things
+from training.data.world import World
+
+_KEYED = templates(
+    [
+        "with {label} {v}",
+        "with the {label} {v}",
+        "with {label} set to {v}",
+        "{label}: {v}",
+        "{label} {v}",
+        "{label} = {v}",
+        "where the {label} is {v}",
+        "using {v} as [the |]{label}",
+        "the {label} is {v}",
+        "and {v} as the {label}",
+        "with a {label} of {v}",
+        "the {label} should be {v}",
+    ],
+    held_out=[
+        "taking {v} for the {label}",
+        "its {label} being {v}",
+        "{v} goes into {label}",
+        "(the {label} to use is {v})",
+        "having {label} {v}",
+    ],
+)
+
+_DESCRIPTIONS = templates(
+    [
+        "The {hint}",
+        "{Hint}",
+        "The {label} of the {noun}",
+        "{Label}, a {hint}",
+        "{Hint} of the {noun}",
+        "Which {label} to use ({hint})",
+        "{Hint}, e.g. {example}",
+        "The {label} ({hint}), for example {example}",
+        "{label}",
+        "{hint}",
+        "{Label} to {verb} the {noun} with",
+        "The {hint} that is wanted",
+        "{Hint} ({label})",
+    ],
+    held_out=[
+        "{Label}: the {hint} to take",
+        "A {hint} such as {example}",
+        "Expects the {hint} for this {noun}",
+        "{Hint} which the {noun} has",
+        "{Label} ({hint}) as given by the caller",
+    ],
+)
+
+_VERBAL_FLAGS = split(
+    """include details, notify everyone, skip weekends, keep a copy, allow refunds, force overwrite, send a receipt,
+    add subtitles, show hidden items, repeat weekly, use cache, include tax, notify the owner, wait for approval""",
+    held_out="ring the bell, wrap as a gift, mute replies, add insurance, keep history, print labels, round up",
+)
+_PLAIN_FLAGS = split(
+    "urgent, public, verbose, recursive, private, vegetarian, refundable, enabled, archived, express, dry run",
+    held_out="fragile, anonymous, waterproof, signed, silent, tentative, pinned",
+)
+_OBJECTS = split(
+    "address, location, options, customer, sender, details, settings, product, dimensions, filter, config",
+    held_out="premises, preferences, shipper, particulars, coordinates, payer",
+)
+_LISTS = split(
+    "tags, items, keywords, participants, ingredients, labels, topics, files, recipients, values, numbers",
+    held_out="attendees, entries, toppings, samples, figures, passengers",
+)
+
+_SHORT = templates(
+    ["The {label} of the {noun}", "{Label}", "The {label} to use"],
+    held_out=["{Label} for this {noun}", "What {label} it gets"],
+)
+_ENUM_SAID = templates(
+    ["as {v}", "in {v} mode", "{v}", "with {v}", "as [a |]{v} one", "{v} [only|please]"],
+    held_out=["make that {v}", "the {v} kind"],
+)
+_VERBAL_YES = templates(
+    ["and {label}", "please {label}", "{label} too", "also {label}"], held_out=["be sure to {label}", "do {label}"]
+)
+_VERBAL_NO = templates(
+    ["but do not {label}", "don't {label}", "{label}: no", "do not {label}"],
+    held_out=["no need to {label}", "but never {label}"],
+)
+_PLAIN_YES = templates(["make it {label}", "it is {label}", "{label}: yes", "{label}"], held_out=["yes, {label}"])
+_PLAIN_NO = templates(
+    ["not {label}", "it is not {label}", "{label}: no", "don't make it {label}"], held_out=["anything but {label}"]
+)
+_VERBAL_ASKED = templates(["Whether to {label}", "{label}"], held_out=["Set it to {label}"])
+_PLAIN_ASKED = templates(["Whether it is {label}", "{label}", "Is it {label}?"], held_out=["True if {label}"])
+_OBJECT_SAID = templates(
+    ["{label}: {v}", "with the {label} ({v})", "the {label} has {v}", "with this {label}: {v}"],
+    held_out=["{label} as follows: {v}", "and for the {label} {v}"],
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One property of a tool's parameters or of a schema."""
+
+    name: str  # in code
+    label: str  # in words
+    schema: dict[str, Json]
+    required: bool
+    draw: Callable[[World], Value]
+    typed: tuple[str, ...] = ()  # templates that mention a value without the label
+    said: Callable[[World, Value], str] | None = None  # how a value is mentioned, where it is neither typed nor keyed
+    hinted: bool = False  # the schema tells what kind of value it is
+
+
+def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...] | None = None) -> Field:
+    """A field whose name is not taken yet; ``kinds`` limits it to plain values of these kinds."""
+    while True:
+        made = _plain(w, noun, verb, w.one(kinds)) if kinds else _any(w, noun, verb)
+        key = made.name.lower().replace("_", "").replace("-", "")
+        if key not in taken:
+            taken.add(key)
+            return made
+
+
+def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
+    """A phrase that tells a value. Without the label only where the schema or being ``alone`` makes it clear."""
+    if each.said is not None:
+        return each.said(w, what)
+    if each.typed and (alone or each.hinted) and w.chance(0.8 if alone else 0.6):
+        return expand(w.one(each.typed), w.rng, {"v": what.text})
+    return keyed(w, each, what)
+
+
+def keyed(w: World, each: Field, what: Value) -> str:
+    """A phrase that tells a value with its label."""
+    return w.say(_KEYED, label=_spoken(w, each), v=what.text)
+
+
+def _spoken(w: World, each: Field) -> str:
+    return each.name if w.chance(0.15) else each.label
+
+
+def object_schema(fields: list[Field]) -> dict[str, Json]:
+    """The JSON schema of an object with these fields."""
+    schema: dict[str, Json] = {"type": "object", "properties": {each.name: each.schema for each in fields}}
+    if required := [each.name for each in fields if each.required]:
+        schema["required"] = list[Json](required)
+    return schema
+
+
+def _any(w: World, noun: str, verb: str) -> Field:
+    form = w.rng.random()
+    if form < 0.60:
+        return _plain(w, noun, verb, w.one(STRINGS))
+    if form < 0.75:
+        return _plain(w, noun, verb, w.one(NUMBERS))
+    if form < 0.84:
+        return _enum(w, noun)
+    if form < 0.91:
+        return _flag(w)
+    return _list(w, noun) if form < 0.96 else _object(w, noun, verb)
+
+
+def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
+    kind = KINDS[kind_name]
+    label = _label(w, kind, noun)
+    schema: dict[str, Json] = {"type": kind.type}
+    description = ""
+    if w.chance(0.85):
+        description = w.say(
+            _DESCRIPTIONS,
+            hint=kind.hint,
+            Hint=kind.hint.capitalize(),
+            label=label,
+            Label=label.capitalize(),
+            noun=noun,
+            verb=verb,
+            example=value(kind, w).text,
+        )
+        schema["description"] = description
+    hinted = kind.hint.lower() in description.lower() or label in kind.labels.of(w.side)[:1]
+    return Field(
+        name=draw.label(tuple(label.replace("-", " ").split()), w),
+        label=label,
+        schema=schema,
+        required=w.chance(0.85),
+        draw=lambda world: value(kind, world),
+        typed=kind.mentions.of(w.side),
+        hinted=hinted and kind.type == "string",
+    )
+
+
+def _label(w: World, kind: Kind, noun: str) -> str:
+    label = w.pick(kind.labels)
+    form = w.rng.random()
+    if form < 0.12:
+        return f"{noun} {label}"
+    if form < 0.30:
+        return f"{w.made_up()} {label}"
+    return w.made_up() if form < 0.38 else label
+
+
+def _describe(w: World, schema: dict[str, Json], label: str, noun: str) -> None:
+    if w.chance(0.6):
+        schema["description"] = w.say(_SHORT, label=label, Label=label.capitalize(), noun=noun)
+
+
+def _enum(w: World, noun: str) -> Field:
+    options = w.pick(things.OPTIONS).split()
+    if w.chance(0.4):
+        options = [w.made_up() for _ in range(w.rng.randint(2, 5))]
+    if w.chance(0.15):
+        options = [option.upper() for option in options]
+    label = w.made_up() if w.chance(0.5) else f"{noun} {w.one(['mode', 'type', 'level', 'format', 'class', 'state'])}"
+    schema: dict[str, Json] = {"type": "string", "enum": list[Json](options)}
+    _describe(w, schema, label, noun)
+
+    def drawn(world: World) -> Value:
+        option = world.one(options)
+        return Value(option, option.lower() if world.chance(0.3) else option)
+
+    return Field(
+        draw.label(tuple(label.split()), w),
+        label,
+        schema,
+        w.chance(0.6),
+        drawn,
+        typed=_ENUM_SAID.of(w.side),
+        hinted=True,
+    )
+
+
+def _flag(w: World) -> Field:
+    verbal = w.chance(0.6)
+    label = w.pick(_VERBAL_FLAGS if verbal else _PLAIN_FLAGS)
+    yes, no = (_VERBAL_YES, _VERBAL_NO) if verbal else (_PLAIN_YES, _PLAIN_NO)
+
+    def said(world: World, what: Value) -> str:
+        return world.say(yes if what.json else no, label=label)
+
+    def drawn(world: World) -> Value:
+        answer = world.chance(0.5)
+        return Value(answer, "yes" if answer else "no")
+
+    schema: dict[str, Json] = {"type": "boolean"}
+    if w.chance(0.5):
+        schema["description"] = w.say(_VERBAL_ASKED if verbal else _PLAIN_ASKED, label=label)
+    name = draw.label(tuple(label.replace(" a ", " ").replace(" the ", " ").split()), w)
+    return Field(name, label, schema, w.chance(0.4), drawn, said=said)
+
+
+def _list(w: World, noun: str) -> Field:
+    kind = KINDS[w.one(("word", "person", "title", "integer", "email", "code", "count"))]
+    label = w.pick(_LISTS) if w.chance(0.7) else draw.plural(w.made_up())
+    schema: dict[str, Json] = {"type": "array", "items": {"type": kind.type}}
+    _describe(w, schema, label, noun)
+
+    def drawn(world: World) -> Value:
+        values = [value(kind, world) for _ in range(world.rng.randint(1, 4))]
+        texts = [each.text for each in values]
+        joined = (
+            ", ".join(texts[:-1]) + world.one([" and ", ", ", ", and "]) + texts[-1] if len(texts) > 1 else texts[0]
+        )
+        return Value([each.json for each in values], joined)
+
+    return Field(draw.label(tuple(label.split()), w), label, schema, w.chance(0.7), drawn)
+
+
+def _object(w: World, noun: str, verb: str) -> Field:
+    label = w.pick(_OBJECTS) if w.chance(0.7) else w.made_up()
+    taken: set[str] = set()
+    inner = [
+        field(w, noun, verb, taken, ("person", "place", "street", "count", "code", "email", "title", "decimal"))
+        for _ in range(w.rng.randint(2, 3))
+    ]
+    schema = object_schema(inner)
+    _describe(w, schema, label, noun)
+
+    def drawn(world: World) -> Value:
+        values = {each.name: each.draw(world) for each in inner if each.required or world.chance(0.7)}
+        shown = world.one([", ", " and ", ", "]).join(
+            f"{each.label} {values[each.name].text}" for each in inner if each.name in values
+        )
+        return Value({name: each.json for name, each in values.items()}, shown)
+
+    return Field(draw.label(tuple(label.split()), w), label, schema, w.chance(0.8), drawn, said=_said_object(label))
+
+
+def _said_object(label: str) -> Callable[[World, Value], str]:
+    def said(world: World, what: Value) -> str:
+        return world.say(_OBJECT_SAID, label=label, v=what.text)
+
+    return said

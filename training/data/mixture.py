@@ -1,0 +1,69 @@
+"""How often each skill comes up."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable
+from itertools import accumulate
+
+from training.data.conversation import Conversation
+from training.data.side import Side
+from training.data.skills import call, chain, errors, follow_up, memory, no_call, parallel, schema, small_talk, system
+from training.data.world import World
+
+Skill = Callable[[World], Conversation]
+
+SHARES: tuple[tuple[Skill, float], ...] = (
+    (call.one_call, 20),
+    (call.right_tool, 20),
+    (call.copy_foreign, 8),
+    (no_call.no_tool_fits, 7),
+    (no_call.talk_beside_tools, 4),
+    (chain.two_calls, 9),
+    (chain.three_calls, 5),
+    (parallel.same_tool, 3),
+    (parallel.two_tools, 4),
+    (errors.try_again, 2),
+    (errors.put_right, 3),
+    (errors.give_up, 2),
+    (schema.as_call, 9),
+    (schema.as_json, 6),
+    (schema.make_up, 2),
+    (memory.remember, 4),
+    (system.follow, 4),
+    (small_talk.small_talk, 3),
+    (follow_up.same_again, 3),
+    (follow_up.something_else, 4),
+)
+
+EARLY = {
+    call.one_call,
+    call.copy_foreign,
+    memory.remember,
+    no_call.no_tool_fits,
+    small_talk.small_talk,
+    schema.as_call,
+    system.follow,
+    follow_up.same_again,
+}
+"""What is short and simple: at the very start there is nothing else."""
+
+
+def conversation(seed: str, side: Side, ease: float = 1.0) -> Conversation:
+    """The conversation of this seed."""
+    w = World(seed, side, ease)
+    skill = _LATE.draw(w) if w.rng.random() < max(ease, 0.1) else _EARLY.draw(w)
+    return skill(w)
+
+
+class _Choice:
+    def __init__(self, shares: list[tuple[Skill, float]]) -> None:
+        self._skills = [skill for skill, _ in shares]
+        self._edges = list(accumulate(share for _, share in shares))
+
+    def draw(self, w: World) -> Skill:
+        return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
+
+
+_LATE = _Choice(list(SHARES))
+_EARLY = _Choice([(skill, share) for skill, share in SHARES if skill in EARLY])

@@ -1,0 +1,125 @@
+"""What tools answer, and what is to be said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from training.data import draw
+from training.data.conversation import Json
+from training.data.kinds import KINDS, value
+from training.data.side import split, templates
+from training.data.tools import MadeTool
+from training.data.world import World
+
+_TELL_ONE = templates(
+    ["The {label} is {v}.", "It is {v}.", "The {noun} is {v}.", "The answer is {v}.", "{label}: {v}."],
+    held_out=["As for the {label}, it is {v}."],
+)
+_DONE = templates(
+    ["Done. {told}", "That worked. {told}", "I did that. {told}", "The {noun} is done. {told}"],
+    held_out=["All set. {told}"],
+)
+_SENTENCES = templates(
+    [
+        "It is {adj}",
+        "The {noun} is {adj}",
+        "The {noun} is {adj} and {adj2}",
+        "{adj} today",
+        "The {noun} in {place} is {adj}",
+        "{name} has it",
+        "Found {n} of them",
+        "{n} {unit} left",
+        "The {noun} costs {n} {unit}",
+        "It's {adj}, {n} {unit}",
+        "The {noun} was moved to {place}",
+    ],
+    held_out=["Reported as {adj}", "{n} {unit} so far, {adj}", "Currently {adj} near {place}", "Held by {name}"],
+)
+_ADJECTIVES = split(
+    """sunny cloudy cold warm late early full empty broken fine ready busy calm loud quiet green open closed dry wet
+    delayed cancelled confirmed approved unknown heavy light stable""",
+    held_out="foggy crowded overdue flawless frozen dusty vacant murky brittle serene",
+)
+_EXTRA = split(
+    "status, total, owner, level, place, version, score, updated, next step, remaining, source, category, balance",
+    held_out="outcome, rating, custodian, stage, vintage, leftover, grade",
+)
+_STATUS = split("ok success done created accepted queued", held_out="complete fulfilled stored")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tool's reply, what to say about it, and what has to be in that."""
+
+    reply: dict[str, Json] | str
+    answer: str
+    facts: tuple[str, ...]
+
+
+def result(w: World, made: MadeTool) -> Result:
+    """What a tool answers that was called as it should be."""
+    form = w.rng.random()
+    if form < 0.35:
+        return _sentence(w, made)
+    if form < 0.55:
+        return _value(w, made)
+    return _record(w, made)
+
+
+def tell(w: World, noun: str, items: dict[str, str]) -> str:
+    """A sentence with all of these."""
+    parts = [f"the {name.replace('_', ' ')} is {shown}" for name, shown in items.items()]
+    if len(parts) == 1 and w.chance(0.5):
+        return w.say(_TELL_ONE, label=next(iter(items)).replace("_", " "), v=items[next(iter(items))], noun=noun)
+    told = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    return told[0].upper() + told[1:] + "."
+
+
+def shown(item: Json) -> str:
+    """A value as it is written in a sentence."""
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    if isinstance(item, list):
+        return ", ".join(map(shown, item))
+    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+
+
+def _sentence(w: World, made: MadeTool) -> Result:
+    text = w.say(
+        _SENTENCES,
+        adj=w.pick(_ADJECTIVES),
+        adj2=w.pick(_ADJECTIVES),
+        noun=made.noun.split()[-1],
+        place=draw.place(w),
+        name=draw.person(w),
+        n=str(w.integer(2, 2000)),
+        unit=value(KINDS["unit"], w).text,
+    )
+    text = text[0].upper() + text[1:]
+    return Result(text + ("." if w.chance(0.5) else ""), text + ".", (text,))
+
+
+def _value(w: World, made: MadeTool) -> Result:
+    kind = KINDS[w.one(("count", "decimal", "code", "person", "place", "title", "date", "word"))]
+    text = value(kind, w).text
+    return Result(text, w.say(_TELL_ONE, label=made.noun, v=text, noun=made.noun), (text,))
+
+
+def _record(w: World, made: MadeTool) -> Result:
+    table: dict[str, Json] = {}
+    for _ in range(w.rng.randint(1, 3)):
+        name = w.pick(_EXTRA).replace(" ", "_") if w.chance(0.6) else w.made_up()
+        if w.chance(0.2):
+            table[name] = w.pick(_ADJECTIVES)
+        else:
+            kind = KINDS[
+                w.one(("count", "decimal", "code", "person", "place", "title", "date", "time", "email", "word"))
+            ]
+            table[name] = value(kind, w).json
+    if not made.verb.asks and w.chance(0.4):
+        table = {"status": w.pick(_STATUS), **dict(list(table.items())[:1])}
+    items = {name: shown(table[name]) for name in sorted(table, key=str.lower)}
+    told = tell(w, made.noun, items)
+    if not made.verb.asks and w.chance(0.5):
+        told = w.say(_DONE, told=told, noun=made.noun)
+    return Result(table, told, tuple(items.values()))

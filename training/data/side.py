@@ -1,0 +1,72 @@
+"""The two sides that never meet: what is trained on, and what is held out to measure.
+
+Lists are split where they are written (``split``), and everything that is made up belongs to one side
+by a hash of its text (``side_of``). So no conversation of one side can hold a template, a word
+of a list, a name or a made-up value of the other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+HELD_OUT_SHARE = 5  # one made-up text in so many is held out
+
+
+class Side(StrEnum):
+    """Which of the two sides."""
+
+    TRAIN = "train"
+    HELD_OUT = "held-out"
+
+
+@dataclass(frozen=True)
+class Split(Generic[T]):
+    """One list in two parts that have nothing in common."""
+
+    train: tuple[T, ...]
+    held_out: tuple[T, ...]
+
+    def __post_init__(self) -> None:
+        if common := set(self.train) & set(self.held_out):
+            raise ValueError(f"expected two parts with nothing in common, found {sorted(map(str, common))} in both")
+        if not self.train or not self.held_out:
+            raise ValueError("expected something on both sides, found an empty one")
+
+    def of(self, side: Side) -> tuple[T, ...]:
+        """The part of one side."""
+        return self.train if side is Side.TRAIN else self.held_out
+
+
+LISTS: dict[str, list[Split[str]]] = {"words": [], "templates": []}
+"""Every split that was written, by its kind: what ``check_split`` goes through."""
+
+
+def split(train: str, held_out: str) -> Split[str]:
+    """Words, or phrases separated by commas if there is one."""
+    made = Split(listed(train), listed(held_out))
+    LISTS["words"].append(made)
+    return made
+
+
+def templates(train: list[str], held_out: list[str]) -> Split[str]:
+    """Templates of ``template.py``."""
+    made = Split(tuple(train), tuple(held_out))
+    LISTS["templates"].append(made)
+    return made
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The words of a text, or its phrases if there are commas; each once."""
+    if "," in text:
+        return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    return tuple(dict.fromkeys(text.split()))
+
+
+def side_of(text: str) -> Side:
+    """The side to which a made-up text belongs, whatever its case."""
+    return Side.HELD_OUT if zlib.crc32(text.casefold().encode()) % HELD_OUT_SHARE == 0 else Side.TRAIN

@@ -1,0 +1,84 @@
+"""A tool fails: put right what was wrong and call again, or say what happened."""
+
+from __future__ import annotations
+
+from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
+from training.data.results import result
+from training.data.side import templates
+from training.data.tools import crowd, make_tool, request
+from training.data.world import World
+
+_BUSY = templates(
+    [
+        "Error: timed out, try again",
+        "The service is busy. Please retry.",
+        "Error: temporary failure, try again",
+        "503 try again later",
+        "Error: connection lost, retry",
+    ],
+    held_out=["Error: overloaded, please try again", "Hiccup in the line, retry"],
+)
+_WRONG = templates(
+    [
+        "Error: unknown {label} {bad}, did you mean {good}?",
+        "No {label} {bad}. Did you mean {good}?",
+        "Error: {label} {bad} was renamed to {good}",
+        "Invalid {label} {bad}: use {good}",
+    ],
+    held_out=["Error: {label} {bad} is not listed, try {good}", "{bad}? Perhaps the {label} is {good}"],
+)
+_FINAL = templates(
+    [
+        "Error: {noun} not found",
+        "Permission denied for this {noun}",
+        "Error: the {noun} is {word}",
+        "Error {n}: {word}",
+        "Error: you may not do this with the {noun}",
+        "Failed: {word} {noun}",
+    ],
+    held_out=["Error: no access to the {noun}", "Rejected with reason {word}"],
+)
+_GIVE_UP = templates(
+    ["That did not work: {error}.", "The tool failed: {error}.", "Sorry, I got an error: {error}."],
+    held_out=["It went wrong: {error}."],
+)
+
+
+def try_again(w: World) -> Conversation:
+    """The same call once more."""
+    made = make_tool(w)
+    asked, got = request(w, made), result(w, made)
+    error = w.say(_BUSY)
+    first, second = (Call(made.tool.name, asked.arguments, reply) for reply in (_shape(w, error), got.reply))
+    turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
+    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("try again",))
+
+
+def put_right(w: World) -> Conversation:
+    """The same call with what the tool suggests."""
+    made = make_tool(w, count=w.rng.randint(1, 2), kinds=("person", "place", "code", "company", "word", "title"))
+    values = {each.name: each.draw(w) for each in made.fields}
+    asked, got = request(w, made, values), result(w, made)
+    wrong = w.one(made.fields)
+    good = wrong.draw(w)
+    error = w.say(_WRONG, label=wrong.label, bad=values[wrong.name].text, good=good.text)
+    first = Call(made.tool.name, asked.arguments, _shape(w, error))
+    second = Call(made.tool.name, asked.arguments | {wrong.name: good.json}, got.reply)
+    turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
+    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("put right",))
+
+
+def give_up(w: World) -> Conversation:
+    """Nothing to be done about it: say what the tool said."""
+    made = make_tool(w)
+    asked = request(w, made)
+    error = w.say(_FINAL, noun=made.noun, word=w.made_up(), n=str(w.integer(400, 599)))
+    first = Call(made.tool.name, asked.arguments, _shape(w, error))
+    turn = Model(
+        (Calls((first,)), Say(w.say(_GIVE_UP, error=error.removeprefix("Error: ")), (error.removeprefix("Error: "),)))
+    )
+    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("give up",))
+
+
+def _shape(w: World, error: str) -> dict[str, Json] | str:
+    return error if w.chance(0.6) else {"error": error.removeprefix("Error: ")}

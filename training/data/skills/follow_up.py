@@ -1,0 +1,51 @@
+"""A second request in the same conversation, which says only what is new."""
+
+from __future__ import annotations
+
+from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.results import result
+from training.data.side import templates
+from training.data.skills.small_talk import exchange
+from training.data.tools import crowd, make_tool, request
+from training.data.world import World
+
+_NEXT = templates(
+    ["And for {v}?", "Now the same for {v}.", "What about {v}?", "And {v}?", "Do it for {v} too.", "{v}?", "Next: {v}"],
+    held_out=["How about {v} then?", "Likewise {v}, please."],
+)
+
+
+def same_again(w: World) -> Conversation:
+    """The same tool with another value."""
+    made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title", "count"))
+    first = request(w, made, {made.fields[0].name: made.fields[0].draw(w)})
+    second = made.fields[0].draw(w)
+    got, also = result(w, made), result(w, made)
+    turns = (
+        User(first.text),
+        Model((Calls((Call(made.tool.name, first.arguments, got.reply),)), Say(got.answer, got.facts)), graded=False),
+        User(w.say(_NEXT, v=second.text)),
+        Model(
+            (
+                Calls((Call(made.tool.name, {made.fields[0].name: second.json}, also.reply),)),
+                Say(also.answer, also.facts),
+            )
+        ),
+    )
+    return Conversation("follow-up", turns, crowd(w, [made], most=4), tags=("same again",))
+
+
+def something_else(w: World) -> Conversation:
+    """Another request, with talk in between."""
+    one = make_tool(w, count=w.rng.randint(0, 2))
+    while (two := make_tool(w, count=w.rng.randint(1, 3))).noun == one.noun or two.tool.name == one.tool.name:
+        pass
+    turns: list[User | Model] = []
+    for index, made in enumerate((one, two)):
+        asked, got = request(w, made), result(w, made)
+        steps = (Calls((Call(made.tool.name, asked.arguments, got.reply),)), Say(got.answer, got.facts))
+        turns += [User(asked.text), Model(steps, graded=index == 1)]
+        if index == 0 and w.chance(0.5):
+            talk, answer = exchange(w)
+            turns += [User(talk), Model((answer,), graded=False)]
+    return Conversation("follow-up", tuple(turns), crowd(w, [one, two], most=5), tags=("something else",))

@@ -1,0 +1,84 @@
+"""Remember what was said earlier in the conversation."""
+
+from __future__ import annotations
+
+from training.data import draw
+from training.data.conversation import Conversation, Model, Say, User
+from training.data.kinds import KINDS, value
+from training.data.side import split, templates
+from training.data.skills.small_talk import exchange
+from training.data.words import things
+from training.data.world import World
+
+_ABOUT = split(
+    """name:person, brother:person, sister:person, boss:person, best friend:person, home town:place, city:place,
+    office:place, company:company, locker code:code, member number:code, favourite word:word, project:title, boat:title,
+    phone number:phone, e-mail address:email, lucky number:count, start date:date, new street:street, hobby:topic""",
+    held_out="""neighbour:person, cousin:person, hideout:place, employer:company, badge number:code, cottage:title,
+    thesis:topic""",
+)
+_TOLD = templates(
+    [
+        "My {what} is {v}.",
+        "[Hi, |]my {what} is {v}.",
+        "Remember that my {what} is {v}.",
+        "By the way, my {what} is {v}.",
+        "{v} is my {what}.",
+        "Please note: my {what} is {v}.",
+        "[Just so you know|FYI], my {what} is {v}.",
+    ],
+    held_out=["Keep in mind that my {what} is {v}.", "For the record, {v} is my {what}."],
+)
+_NOTED = templates(
+    ["Noted: your {what} is {v}.", "I will remember that your {what} is {v}.", "Ok, your {what} is {v}."],
+    held_out=["Understood, your {what} is {v}."],
+)
+_ASKED = templates(
+    [
+        "What is my {what}?",
+        "What's my {what}?",
+        "Do you remember my {what}?",
+        "Tell me my {what}.",
+        "Which {what} did I give you?",
+        "Remind me of my {what}.",
+        "What did I say my {what} is?",
+        "my {what}?",
+    ],
+    held_out=["Can you recall my {what}?", "So what was my {what} again?"],
+)
+_RECALLED = templates(["Your {what} is {v}."], held_out=["Your {what}: {v}."])
+_UNKNOWN = "You have not told me that."
+
+
+def remember(w: World) -> Conversation:
+    """One to three things are told; one is asked for, at times one that was never told."""
+    known: dict[str, str] = {}
+    turns: list[User | Model] = []
+    for _ in range(w.rng.randint(1, 3)):
+        what, text = _fact(w)
+        if what in known:
+            continue
+        known[what] = text
+        turns += [
+            User(w.say(_TOLD, what=what, v=text)),
+            Model((Say(w.say(_NOTED, what=what, v=text), (text,)),), graded=False),
+        ]
+        if w.chance(0.3):
+            asked, answer = exchange(w)
+            turns += [User(asked), Model((answer,), graded=False)]
+    if w.chance(0.12):
+        while (unknown := _fact(w)[0]) in known:
+            pass
+        answer = Say(_UNKNOWN, (_UNKNOWN,))
+        return Conversation("memory", (*turns, User(w.say(_ASKED, what=unknown)), Model((answer,))), tags=("not told",))
+    what = w.one(list(known))
+    answer = Say(w.say(_RECALLED, what=what, v=known[what]), (known[what],))
+    return Conversation("memory", (*turns, User(w.say(_ASKED, what=what)), Model((answer,))))
+
+
+def _fact(w: World) -> tuple[str, str]:
+    what, _, kind = w.pick(_ABOUT).partition(":")
+    if w.chance(0.25):
+        what = f"{w.pick(things.MODIFIERS)} {draw.noun(w)}"
+        kind = "word"
+    return what, value(KINDS[kind], w).text

@@ -1,0 +1,33 @@
+"""Tools are there, and none of them fits: say so, or just talk."""
+
+from __future__ import annotations
+
+from training.data.conversation import Conversation, Model, Say, User
+from training.data.side import templates
+from training.data.skills.small_talk import exchange
+from training.data.tools import crowd, make_tool, request
+from training.data.world import World
+
+_DECLINE = templates(
+    ["I have no tool for the {noun}.", "I cannot do that: none of my tools is for the {noun}."],
+    held_out=["Sorry, nothing here is for the {noun}."],
+)
+
+
+def no_tool_fits(w: World) -> Conversation:
+    """The tool that was asked for is not there."""
+    missing = make_tool(w)
+    tools = tuple(tool for tool in crowd(w, [missing]) if tool.name != missing.tool.name)
+    near = [tool for tool in tools if missing.noun in tool.description]
+    if not tools or near:
+        other = make_tool(w)
+        tools = tuple(tool for tool in tools if tool not in near) or (other.tool,)
+    said = w.say(_DECLINE, noun=missing.noun)
+    answer = Say(said, (missing.noun,))
+    return Conversation("no call", (User(request(w, missing).text), Model((answer,))), tools, tags=("none fits",))
+
+
+def talk_beside_tools(w: World) -> Conversation:
+    """Small talk, with tools bound all the same."""
+    asked, answer = exchange(w)
+    return Conversation("no call", (User(asked), Model((answer,))), crowd(w, [make_tool(w)]), tags=("talk",))

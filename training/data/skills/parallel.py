@@ -1,0 +1,54 @@
+"""Two calls at once: what was asked for twice, or two things that have nothing to do with each other."""
+
+from __future__ import annotations
+
+from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.results import result
+from training.data.side import templates
+from training.data.tools import crowd, make_tool, request
+from training.data.world import World
+
+_TWICE = templates(
+    ["{first}. [The same|Also|And] for {v}.", "{first}. And for {v}[ too|, please|]?", "{first}, and also for {v}."],
+    held_out=["{first}. Do likewise for {v}."],
+)
+_BOTH = templates(
+    [
+        "{first}. {second}",
+        "{first}. Also: {second}",
+        "{first} and also {second}",
+        "{first}, and {second}",
+        "1. {first}\n2. {second}",
+    ],
+    held_out=["{first}. On top of that: {second}", "Two things. {first}. {second}"],
+)
+
+
+def same_tool(w: World) -> Conversation:
+    """One tool for two values."""
+    made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title"))
+    name = made.fields[0].name
+    first = request(w, made, {name: made.fields[0].draw(w)})
+    second = made.fields[0].draw(w)
+    got, also = result(w, made), result(w, made)
+    calls = Calls(
+        (Call(made.tool.name, first.arguments, got.reply), Call(made.tool.name, {name: second.json}, also.reply))
+    )
+    text = w.say(_TWICE, first=first.text.rstrip(".?! "), v=second.text)
+    said = Say(f"{first.values[name].text}: {got.answer} {second.text}: {also.answer}", got.facts + also.facts)
+    return Conversation("parallel", (User(text), Model((calls, said))), crowd(w, [made], most=4), tags=("same tool",))
+
+
+def two_tools(w: World) -> Conversation:
+    """Two tools for two requests."""
+    one = make_tool(w, count=w.rng.randint(1, 2))
+    while (two := make_tool(w, count=w.rng.randint(1, 2))).noun == one.noun or two.tool.name == one.tool.name:
+        pass
+    first, second = request(w, one), request(w, two)
+    got, also = result(w, one), result(w, two)
+    calls = Calls((Call(one.tool.name, first.arguments, got.reply), Call(two.tool.name, second.arguments, also.reply)))
+    text = w.say(_BOTH, first=first.text.rstrip(".?! "), second=second.text)
+    said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
+    return Conversation(
+        "parallel", (User(text), Model((calls, said))), crowd(w, [one, two], most=5), tags=("two tools",)
+    )

@@ -1,0 +1,131 @@
+"""Fill a schema from a paragraph: as a call, or as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from training.data import draw
+from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, User
+from training.data.fields import Field, field, object_schema
+from training.data.kinds import Value
+from training.data.side import split, templates
+from training.data.tools import context, crowd, make_tool, subject
+from training.data.world import World
+
+_FACTS = templates(
+    [
+        "The {label} is {v}.",
+        "{Label}: {v}.",
+        "Its {label} is {v}.",
+        "It has {v} as {label}.",
+        "As {label} we have {v}.",
+        "{v} is the {label}.",
+        "The {label} was given as {v}.",
+        "We know the {label}: {v}.",
+        "The {noun}'s {label} is {v}.",
+    ],
+    held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
+)
+_ASKS = templates(
+    [
+        "{text}",
+        "Extract the {noun} from this text: {text}",
+        "{text}\n\nFill in the {noun}.",
+        "Read this and fill in the form.\n{text}",
+        "Here is a {noun}. {text}",
+        "Text:\n{text}",
+        "Get the data of the {noun}: {text}",
+    ],
+    held_out=["Turn this into a {noun} record: {text}", "{text}\nNow give me the structured {noun}."],
+)
+_SCHEMA_NAMES = split(
+    "record, data, info, form, schema, entry, details", held_out="profile card, sheet, dossier, extract"
+)
+
+_MADE = templates(
+    [
+        "[Write|Make up|Give me] [a|one] {noun} about {topic}.",
+        "I want a {noun} about {topic}.",
+        "A {noun} on {topic}, please.",
+    ],
+    held_out=["Compose a {noun} dealing with {topic}."],
+)
+_PARTS = split(
+    """opening:Once there was something about {topic}., title:About {topic}, question:What do you know about {topic}?,
+    summary:This is about {topic}., ending:And that was all about {topic}., first line:Here comes {topic}.,
+    idea:Something with {topic}, answer:It is all about {topic}., moral:Never forget {topic}.,
+    hook:Have you heard of {topic}?""",
+    held_out="""slogan:Always {topic}!, teaser:Soon more about {topic}., headline:All about {topic},
+    closing:No more of {topic}.""",
+)
+
+
+def as_call(w: World) -> Conversation:
+    """The schema is a tool, as ``with_structured_output`` makes it."""
+    noun, fields, values, text = _paragraph(w)
+    tool = Tool(
+        _name(w, noun), "" if w.chance(0.4) else f"{noun.capitalize()} {w.pick(_SCHEMA_NAMES)}.", object_schema(fields)
+    )
+    arguments = {name: each.json for name, each in values.items()}
+    calls = Calls((Call(tool.name, arguments, "ok"),))
+    tools = (tool,) if w.chance(0.8) else (tool, *crowd(w, [make_tool(w)], most=2))
+    return Conversation("schema", (User(text), Model((calls,))), tools, tags=("as call",))
+
+
+def as_json(w: World) -> Conversation:
+    """The schema stands in the system turn, and the answer is JSON."""
+    noun, fields, values, text = _paragraph(w)
+    schema = object_schema(fields) | {"title": _name(w, noun)}
+    order = [name for name in (each.name for each in fields) if name in values]
+    answer = json.dumps({name: values[name].json for name in order}, ensure_ascii=False)
+    said = Say(answer, (answer,), exact=True)
+    system = (
+        instruction(schema)
+        if w.chance(0.7)
+        else w.one(["Be exact.", "You are a helpful assistant."]) + "\n\n" + instruction(schema)
+    )
+    return Conversation("schema", (User(text), Model((said,))), system=system, tags=("as JSON",))
+
+
+def make_up(w: World) -> Conversation:
+    """There is no paragraph: the texts have to be made up."""
+    noun, topic = subject(w), draw.topic(w)
+    properties: dict[str, Json] = {}
+    arguments: dict[str, Json] = {}
+    for part in w.some(_PARTS, w.rng.randint(1, 3)):
+        label, _, text = part.partition(":")
+        name = draw.label(tuple(label.split()), w)
+        properties[name] = {"type": "string", "description": w.one([f"{label} of the {noun}", f"the {label}"])}
+        arguments[name] = w.fill(text, topic=topic)
+    tool = Tool(_name(w, noun), "", {"type": "object", "properties": properties, "required": list[Json](properties)})
+    calls = Calls((Call(tool.name, arguments, "ok"),))
+    return Conversation("made up", (User(w.say(_MADE, noun=noun, topic=topic)), Model((calls,))), (tool,))
+
+
+def instruction(schema: dict[str, Json]) -> str:
+    """What the system turn says when the answer has to be JSON of a schema."""
+    return "Answer in JSON of this schema:\n" + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def _paragraph(w: World) -> tuple[str, list[Field], dict[str, Value], str]:
+    noun = subject(w)
+    taken: set[str] = set()
+    fields = [field(w, noun, "use", taken) for _ in range(w.rng.randint(2, 2 + round(4 * w.ease)))]
+    values = {each.name: each.draw(w) for each in fields if each.required or w.chance(0.5)}
+    told = []
+    for each in fields:
+        if each.name not in values:
+            continue
+        what = values[each.name]
+        if each.said is not None:
+            told.append(each.said(w, what) + ".")
+        else:
+            told.append(w.say(_FACTS, label=each.label, Label=each.label.capitalize(), v=what.text, noun=noun))
+    told += [context(w) for _ in range(w.rng.randint(0, 2))]
+    w.rng.shuffle(told)
+    return noun, fields, values, w.say(_ASKS, text=" ".join(told), noun=noun)
+
+
+def _name(w: World, noun: str) -> str:
+    words = noun.split() if w.chance(0.7) else [*noun.split(), *w.pick(_SCHEMA_NAMES).split()]
+    return "".join(word.capitalize() for word in words) if w.chance(0.75) else "_".join(words)

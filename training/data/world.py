@@ -1,0 +1,71 @@
+"""One conversation's world: its random numbers, its side, and what can be drawn from both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from training.data import suite
+from training.data.side import Side, Split, listed, side_of
+from training.data.template import expand
+
+T = TypeVar("T")
+
+_ONSETS = listed("b c d f g h j k l m n p r s t v w z br ch cl dr fl gr kr pl qu sh sk sl sn st th tr tw vr wr x y")
+_VOWELS = (*listed("a e i o u ai ea ee ia io oo ou y"), *listed("a e i o u"))
+_CODAS = listed("n r s t l m k x nd rt st ck ng p b d")
+
+
+class World:
+    """Where one conversation's choices are made.
+
+    ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
+    """
+
+    def __init__(self, seed: str, side: Side, ease: float = 1.0) -> None:
+        self.rng = Random(seed)
+        self.side = side
+        self.ease = ease
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def one(self, options: Sequence[T]) -> T:
+        """One of these, each as likely."""
+        return options[int(self.rng.random() * len(options))]
+
+    def pick(self, options: Split[T]) -> T:
+        """One of this side's part."""
+        return self.one(options.of(self.side))
+
+    def some(self, options: Split[T], count: int) -> list[T]:
+        """So many different ones of this side's part, or all if there are fewer."""
+        part = options.of(self.side)
+        return self.rng.sample(part, min(count, len(part)))
+
+    def say(self, template: Split[str], **slots: str) -> str:
+        """A sentence of one of this side's templates."""
+        return expand(self.pick(template), self.rng, slots)
+
+    def fill(self, template: str, **slots: str) -> str:
+        """A sentence of this template."""
+        return expand(template, self.rng, slots)
+
+    def integer(self, low: int, high: int) -> int:
+        """From low to high, both included. Large ones are of one side, as words are."""
+        return int(self.mine(lambda: str(self.rng.randint(low, high)))) if high > 100 else self.rng.randint(low, high)
+
+    def mine(self, make: Callable[[], str]) -> str:
+        """The first of what ``make`` makes up that belongs to this side."""
+        while side_of(made := make()) is not self.side or suite.WORDS.search(made):
+            pass
+        return made
+
+    def made_up(self, most: int = 3) -> str:
+        """A word that there is not."""
+        return self.mine(lambda: self._syllables(self.rng.randint(1 if most == 1 else 2, most)))
+
+    def _syllables(self, count: int) -> str:
+        word = "".join(self.one(_ONSETS) + self.one(_VOWELS) for _ in range(count))
+        return word + self.one(_CODAS) if self.chance(0.5) else word

@@ -1,0 +1,105 @@
+"""The forward pass for training: whole rows at once, no cache, several conversations a row.
+
+Its numbers are those of ``langchain_gemma_jax.models.forward`` (a test compares them), which has a cache to keep and
+one conversation a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
+from langchain_gemma_jax.models.feed_forward import gated
+from langchain_gemma_jax.models.model import Params
+from langchain_gemma_jax.models.norms import rms_norm
+from langchain_gemma_jax.models.rope import rotate, rotation
+
+Weights = Mapping[str, jax.Array]
+
+
+def hidden_states(
+    params: Params, config: ModelConfig, tokens: jax.Array, segments: jax.Array, dtype: jnp.dtype
+) -> jax.Array:
+    """Hidden states ``[row, token, width]`` for ``tokens [row, token]``.
+
+    A token sees those of its own segment only. Products are taken in ``dtype`` and summed in float32.
+    """
+    positions = jnp.arange(tokens.shape[1])[None]
+    x = cast("jax.Array", params["embed"])[tokens] * config.width**0.5
+    layers = cast("Sequence[Weights]", params["layers"])
+    for layer, weights in zip(config.layers, layers, strict=True):
+        x = _layer(config, layer, dtype, weights, x, positions, segments)
+    return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps)
+
+
+def mean_loss(
+    params: Params, config: ModelConfig, batch: Mapping[str, jax.Array], dtype: jnp.dtype
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """The weighted mean loss, and how well the model's own tokens (those of weight 1) are foreseen."""
+    hidden = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
+    scores = _product(hidden, cast("jax.Array", params["embed"]), dtype)
+    targets, weights = batch["targets"], batch["weights"]
+    best = jax.nn.logsumexp(scores, axis=-1)
+    losses = best - jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
+    own = (weights == 1).astype(jnp.float32)
+    count = jnp.maximum(jnp.sum(own), 1.0)
+    right = (jnp.argmax(scores, axis=-1) == targets).astype(jnp.float32)
+    figures = {"loss": jnp.sum(losses * own) / count, "accuracy": jnp.sum(right * own) / count}
+    return jnp.sum(losses * weights) / jnp.maximum(jnp.sum(weights), 1.0), figures
+
+
+def _layer(
+    config: ModelConfig,
+    layer: LayerConfig,
+    dtype: jnp.dtype,
+    weights: Weights,
+    x: jax.Array,
+    positions: jax.Array,
+    segments: jax.Array,
+) -> jax.Array:
+    h = rms_norm(x, weights["attn_norm"], config.norm_eps)
+    h = _product(_attention(h, weights, config, layer, positions, segments, dtype), weights["attn_out"], dtype)
+    x = x + rms_norm(h, weights["post_attn_norm"], config.norm_eps)
+    h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
+    h = _product(gated(_product(h, weights["gate_up"], dtype)), weights["down"], dtype)
+    return x + rms_norm(h, weights["post_ffw_norm"], config.norm_eps)
+
+
+def _attention(
+    x: jax.Array,
+    weights: Weights,
+    config: ModelConfig,
+    layer: LayerConfig,
+    positions: jax.Array,
+    segments: jax.Array,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    rows, tokens, _ = x.shape
+    heads = _product(x, weights["qkv"], dtype).reshape(rows, tokens, -1, layer.head_dim)
+    queries, keys, values = jnp.split(heads, [config.heads, config.heads + layer.kv_heads], axis=2)
+    turn = rotation(layer.rope, layer.head_dim, positions)
+    queries = rotate(rms_norm(queries, weights["q_norm"], config.norm_eps), turn) * config.attention_scale
+    keys = rotate(rms_norm(keys, weights["k_norm"], config.norm_eps), turn)
+    # [row, token, kv_head, head of its group, head_dim]
+    queries = queries.reshape(rows, tokens, layer.kv_heads, -1, layer.head_dim).astype(dtype)
+    scores = jnp.einsum("btkgd,bskd->bkgts", queries, keys.astype(dtype), preferred_element_type=jnp.float32)
+    visible = _visible(positions, segments, layer.window)[:, None, None]
+    shares = jax.nn.softmax(jnp.where(visible, scores, jnp.finfo(jnp.float32).min), axis=-1).astype(dtype)
+    mixed = jnp.einsum("bkgts,bskd->btkgd", shares, values.astype(dtype), preferred_element_type=jnp.float32)
+    return mixed.reshape(rows, tokens, config.heads * layer.head_dim)
+
+
+def _visible(positions: jax.Array, segments: jax.Array, window: int | None) -> jax.Array:
+    """Which tokens each one sees: ``[row, token, token]``."""
+    distance = positions[:, :, None] - positions[:, None, :]
+    visible = (distance >= 0) & (segments[:, :, None] == segments[:, None, :])
+    return visible if window is None else visible & (distance < window)
+
+
+def _product(x: jax.Array, weight: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """``x [..., in]`` times a matrix ``[out, in]``, in float32."""
+    return jnp.einsum("...i,oi->...o", x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)

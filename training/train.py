@@ -1,0 +1,207 @@
+"""Trains an embedded model from nothing, and goes on where it was stopped.
+
+    python -m training.train sprout-s runs/sprout-s
+
+The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
+``loss.svg``. The same command goes on from the checkpoint. All devices share each batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax  # type: ignore[import-untyped]
+
+from langchain_gemma_jax.models.model import Params
+from langchain_gemma_jax.models.random_params import random_params
+from langchain_gemma_jax.models.recipes import Recipe
+from training import checkpoints, tokenizer
+from training.checkpoints import Progress
+from training.configs import HF_CONFIGS, model_config
+from training.data.stream import Plan, batches
+from training.forward import mean_loss
+from training.optimiser import optimiser
+from training.plot import plot
+
+CHECKPOINT = "checkpoint.safetensors"
+_POST_NORM_START = 0.3  # each layer adds little at first
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What makes a run what it is: with the same settings it gives the same weights."""
+
+    model: str
+    tokens: int = 400_000_000
+    rows: int = 16
+    length: int = 512
+    rate: float = 3e-3
+    warmup_tokens: int = 1_000_000
+    decay_share: float = 0.25
+    ramp_tokens: int = 40_000_000
+    prompt_weight: float = 0.1
+    seed: str = "sprout"
+    dtype: str = "float32"
+
+    @property
+    def step_tokens(self) -> int:
+        return self.rows * self.length
+
+    @property
+    def steps(self) -> int:
+        return max(4, self.tokens // self.step_tokens)
+
+
+State = tuple[Params, Any]
+
+
+def initial(settings: Settings) -> tuple[State, optax.GradientTransformation]:
+    """New parameters and the optimiser's state."""
+    steps = settings.steps
+    made = optimiser(
+        settings.rate,
+        steps,
+        warmup=min(max(1, settings.warmup_tokens // settings.step_tokens), steps // 4),
+        decay=max(1, int(steps * settings.decay_share)),
+    )
+    params = random_params(model_config(settings.model), Recipe("float32"))
+    for layer in cast("list[dict[str, jax.Array]]", params["layers"]):
+        for name in ("post_attn_norm", "post_ffw_norm"):
+            layer[name] = layer[name] * _POST_NORM_START
+    return (params, made.init(cast("optax.Params", params))), made
+
+
+def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
+    """The parameters of a run's checkpoint, and its settings."""
+    settings = checkpoints.read_progress(run / CHECKPOINT).settings
+    state, _ = initial(Settings(**settings))
+    return checkpoints.load(run / CHECKPOINT, state)[0], settings
+
+
+def train_step(
+    settings: Settings, made: optax.GradientTransformation
+) -> Callable[..., tuple[State, dict[str, jax.Array]]]:
+    """One step, compiled: ``state, batch -> state, figures``."""
+    config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
+
+    @partial(jax.jit, donate_argnums=0)
+    def step(state: State, batch: Mapping[str, jax.Array]) -> tuple[State, dict[str, jax.Array]]:
+        params, memory = state
+        (_, figures), gradients = jax.value_and_grad(mean_loss, has_aux=True)(params, config, batch, dtype)
+        updates, memory = made.update(gradients, memory, cast("optax.Params", params))
+        return (cast("Params", optax.apply_updates(cast("optax.Params", params), updates)), memory), figures
+
+    return step
+
+
+def train(
+    settings: Settings, run: Path, *, workers: int = 0, save_seconds: float = 300, seconds: float | None = None
+) -> None:
+    """Train until ``settings.tokens`` are read, or for so many seconds."""
+    prepare(run)
+    state, made = initial(settings)
+    progress = Progress(0, dataclasses.asdict(settings), [])
+    if (run / CHECKPOINT).exists():
+        progress = checkpoints.read_progress(run / CHECKPOINT)
+        state = checkpoints.load(run / CHECKPOINT, state)
+    history, first = progress.history, progress.step
+    share, whole = _shardings()
+    state = jax.device_put(state, whole)
+    step = train_step(settings, made)
+    plan = Plan(
+        run / "tokenizer", settings.seed, settings.rows, settings.length, settings.ramp_tokens, settings.prompt_weight
+    )
+
+    def save(done: int) -> None:
+        checkpoints.save(run / CHECKPOINT, jax.device_get(state), Progress(done, dataclasses.asdict(settings), history))
+        plot(run / "loss.svg", history, settings.model)
+
+    began = saved = time.monotonic()
+    recent: list[dict[str, jax.Array]] = []
+    stream = batches(plan, first, workers)
+    with (run / "log.txt").open("a") as log:
+        for number in range(first, settings.steps):
+            state, figures = step(state, jax.device_put(next(stream), share))
+            recent.append(figures)
+            now = time.monotonic()
+            if number % 20 == 19 or number + 1 == settings.steps:
+                loss, accuracy = (
+                    float(np.mean([float(each[name]) for each in recent])) for name in ("loss", "accuracy")
+                )
+                recent = []
+                tokens = (number + 1) * settings.step_tokens
+                history.append([tokens, loss, accuracy])
+                speed = (number + 1 - first) * settings.step_tokens / (time.monotonic() - began)
+                line = (
+                    f"{tokens / 1e6:8.2f} M tokens  loss {loss:7.4f}  accuracy {accuracy:6.2%}  {speed:9,.0f} tokens/s"
+                )
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+                log.write(line + "\n")
+                log.flush()
+            if now - saved > save_seconds:
+                save(number + 1)
+                saved = now
+            if seconds is not None and now - began > seconds:
+                save(number + 1)
+                return
+    save(settings.steps)
+
+
+def prepare(run: Path) -> None:
+    """The run's folder, with a tokenizer in it."""
+    run.mkdir(parents=True, exist_ok=True)
+    if not (run / "tokenizer" / "tokenizer.json").exists():
+        tokenizer.save(tokenizer.build(), run / "tokenizer")
+
+
+def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
+    """Batches are shared among the devices by rows; each device has all parameters."""
+    mesh = jax.sharding.Mesh(np.asarray(jax.devices()), ("rows",))
+    by_rows, nothing = jax.sharding.PartitionSpec("rows"), jax.sharding.PartitionSpec()
+    return jax.sharding.NamedSharding(mesh, by_rows), jax.sharding.NamedSharding(mesh, nothing)
+
+
+def main() -> None:
+    """Train an embedded model, or go on with it."""
+    parser = argparse.ArgumentParser(description=main.__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("model", choices=sorted(HF_CONFIGS))
+    parser.add_argument("run", type=Path, help="the run's folder")
+    for field in dataclasses.fields(Settings)[1:]:
+        parser.add_argument(
+            "--" + field.name.replace("_", "-"), type=type(field.default), default=None, help=f"{field.default}"
+        )
+    parser.add_argument("--workers", type=int, default=0, help="processes that make conversations")
+    parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
+    parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
+    arguments = vars(parser.parse_args())
+    names = {field.name for field in dataclasses.fields(Settings)}
+    chosen = {name: value for name, value in arguments.items() if name in names and value is not None}
+    run = arguments["run"]
+    if (run / CHECKPOINT).exists():  # a run keeps its settings
+        chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
+    settings = Settings(**chosen)
+    sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
+    train(
+        settings,
+        run,
+        workers=arguments["workers"],
+        save_seconds=arguments["save_seconds"],
+        seconds=arguments["seconds"],
+    )
+
+
+if __name__ == "__main__":
+    main()
