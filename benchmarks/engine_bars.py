@@ -40,11 +40,8 @@ class Bar:
     rival: str = OURS
 
     def row(self, run: Run, dtype: str) -> Row:
-        ours, theirs = run.of(OURS, dtype), run.of(self.rival, dtype)
         try:
-            for name, figures in ((OURS, ours), (self.rival, theirs)):
-                if not figures.measured:
-                    raise NothingToJudgeError(f"{name}: {figures.problem}")
+            ours, theirs = (_measured(run, name, dtype) for name in (OURS, self.rival))
             found = self.find(ours, theirs)
         except NothingToJudgeError as error:
             return Row(self.work, dtype, "–", "–", ratio=None, bar=self.shown, verdict=f"not measured: {error}")
@@ -55,6 +52,13 @@ class Bar:
 def rows(run: Run) -> list[Row]:
     """Every bar, in the order of the report."""
     return [bar.row(run, dtype) for bar in BARS for dtype in DTYPES]
+
+
+def _measured(run: Run, name: str, dtype: str) -> Figures:
+    figures = run.of(name, dtype)
+    if not figures.measured:
+        raise NothingToJudgeError(f"{name}: {figures.problem}")
+    return figures
 
 
 def _at_least(work: str, bar: float, find: Callable[[Figures, Figures], Found], rival: str = OURS) -> Bar:

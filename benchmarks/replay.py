@@ -101,7 +101,4 @@ ANSWER = " " + json.dumps(_SECOND_CALL)
 
 def pieces(text: str) -> list[str]:
     """A text, token by token."""
-    found = _TOKEN.findall(text)
-    if "".join(found) != text:
-        raise ValueError(f"expected a text that can be split whole, found {text!r}")
-    return found
+    return _TOKEN.findall(text)
