@@ -6,6 +6,7 @@ Only the owner thread comes here. Byte counts follow from shapes; nothing is ask
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,37 +53,17 @@ class Memory:
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
         reuse = self.index.plan(request.context, request.scope)
-        source = reuse.source
-        if source is not None and not reuse.in_place and reuse.length < WORTH_A_COPY:
-            source = None
         wanted = self.ladders.capacity(min(len(request.context) + min(request.room, HEADROOM), request.max_context))
-        if source is None:
-            if not self._make_room(self._bytes(wanted), request.scope):
-                return False
-            handle = self.run(("empty", wanted), self.programs.empty, wanted)
-            resident = self._add(request, wanted, handle, token_ids(()))
-        elif reuse.in_place:
-            source.leased = True  # from here on nothing else is done with it
-            if not self._continue(source, reuse, wanted, request.scope):
-                source.leased = False
-                return False
-            resident = source
-        else:
-            was, source.leased = source.leased, True
-            fits = self._make_room(self._bytes(wanted), request.scope)
-            source.leased = was
-            if fits:
-                resident = self._fork(request, source, reuse, wanted)
-            elif not was and self._continue(source, reuse, wanted, request.scope):  # rather lose the other branch
-                resident = source
-            else:
-                return False
+        resident = self._take_over(reuse, wanted, request.scope) or self._start(reuse, wanted, request.scope)
+        if resident is None:
+            return False
         if reuse.lost:
             _log.info("request %d: %s", request.number, reuse.lost)
         resident.leased = True
         resident.system = max(resident.system, min(request.system, len(request.context)))
         request.resident = resident
-        request.reused = len(resident.ids)
+        if request.started_at is None:  # later it has tokens of its own here
+            request.reused = len(resident.ids)
         if resident.written > (self.index.rings.size or 0):
             self.keep(resident)  # the turn before ended here
         return True
@@ -213,37 +194,66 @@ class Memory:
 
     def _shrink(self, action: eviction.Shrink) -> None:
         resident = action.resident
-        self._restore(resident, action.snapshot)
-        self.index.truncate(resident, action.keep, action.snapshot)
+        self._cut(resident, action.keep, action.snapshot)
         self._resize(resident, self.ladders.capacity(action.keep))
         self.metrics.evictions += 1
 
-    def _add(self, request: Request, capacity: int, handle: object, ids: object) -> Resident:
-        resident = Resident(request.scope, capacity, self._bytes(capacity), handle, token_ids(cast("list[int]", ids)))
+    def _take_over(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
+        """A conversation that begins as the plan says. None: nothing is worth it, or there is no room."""
+        source = reuse.source
+        if source is None or (not reuse.in_place and reuse.length < WORTH_A_COPY):
+            return None
+        was, source.leased = source.leased, True  # whatever is given up now, not this
+        try:
+            if not reuse.in_place and self._make_room(self._bytes(capacity), scope):
+                return self._fork(source, reuse, capacity)
+            # Rather lose the other branch than read all of it again.
+            return source if not was and self._continue(source, reuse, capacity, scope) else None
+        finally:
+            source.leased = was
+
+    def _start(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
+        """An empty conversation. None: there is no room."""
+        if reuse.length >= WORTH_A_COPY and any(resident.leased for resident in self.index.residents):
+            return None  # what others give back may be enough to take it over
+        if not self._make_room(self._bytes(capacity), scope):
+            return None
+        handle = self.run(("empty", capacity), self.programs.empty, capacity)
+        return self._add(scope, capacity, handle, token_ids(()))
+
+    def _add(self, scope: str, capacity: int, handle: SequenceKV, ids: array[int]) -> Resident:
+        resident = Resident(scope, capacity, self._bytes(capacity), handle, ids)
         self.index.add(resident)
         return resident
 
     def _continue(self, resident: Resident, reuse: Reuse, capacity: int, scope: str) -> bool:
-        """Go on in a conversation's own arrays, behind its first ``reuse.length`` tokens."""
+        """Go on in a conversation's own arrays, behind its first ``reuse.length`` tokens. False: they cannot grow."""
         if capacity > resident.capacity and not self._make_room(self._bytes(capacity), scope):
             return False
-        self._restore(resident, reuse.snapshot)
-        self.index.truncate(resident, reuse.length, reuse.snapshot)
+        self._cut(resident, reuse.length, reuse.snapshot)
         self.index.touch(resident)
         if capacity > resident.capacity:
             self._resize(resident, capacity)
         return True
 
-    def _fork(self, request: Request, source: Resident, reuse: Reuse, capacity: int) -> Resident:
+    def _fork(self, source: Resident, reuse: Reuse, capacity: int) -> Resident:
         """A copy of a conversation's first tokens. The conversation stays as it is."""
-        handle = self._copy(source, capacity)
-        resident = self._add(request, capacity, handle, source.ids[: reuse.length])
+        handle = self._with_rings(self._copy(source, capacity), capacity, reuse.snapshot)
+        resident = self._add(source.scope, capacity, handle, source.ids[: reuse.length])
         self.index.touch(source)
         resident.written = (source if reuse.snapshot is None else reuse.snapshot).written
-        self._restore(resident, reuse.snapshot)
         resident.system = min(source.system, reuse.length)
         resident.snapshots = self.index.rings.carried(source.snapshots, reuse.length)
         return resident
+
+    def _cut(self, resident: Resident, length: int, snapshot: Snapshot | None) -> None:
+        """Forget what is behind its first tokens."""
+        try:
+            resident.handle = self._with_rings(cast("SequenceKV", resident.handle), resident.capacity, snapshot)
+        except BaseException:
+            self.drop(resident)  # its arrays were given away
+            raise
+        self.index.truncate(resident, length, snapshot)
 
     def _resize(self, resident: Resident, capacity: int) -> None:
         old = resident.handle
@@ -254,11 +264,12 @@ class Memory:
     def _copy(self, resident: Resident, capacity: int) -> SequenceKV:
         return self.run(("resize", resident.capacity, capacity), self.programs.resize, resident.handle, capacity)
 
-    def _restore(self, resident: Resident, snapshot: Snapshot | None) -> None:
-        if snapshot is not None:
-            arrays = cast("RingArrays", snapshot.handle)
-            key = ("restore", arrays[0].keys.shape[2], resident.capacity)
-            resident.handle = self.run(key, self.programs.restore, resident.handle, arrays)
+    def _with_rings(self, handle: SequenceKV, capacity: int, snapshot: Snapshot | None) -> SequenceKV:
+        """A sequence that is given away, with the rings of a snapshot; as it is without one."""
+        if snapshot is None:
+            return handle
+        arrays = cast("RingArrays", snapshot.handle)
+        return self.run(("restore", arrays[0].keys.shape[2], capacity), self.programs.restore, handle, arrays)
 
     def _bytes(self, capacity: int) -> int:
         shape = self.shape

@@ -173,12 +173,13 @@ def _loop(
         picked, _, kept = _step(shape, params, state.tokens, state.ends, state.sequences, rows)
         alive = state.got < state.limits
         # A row that is done reads its last token again and again, at the same place.
-        got = state.got + alive
+        more = alive.astype(jnp.int32)
+        got = state.got + more
         ended = jnp.any(picked.tokens[:, None] == stops, axis=1)
         return _LoopState(
             step=state.step + 1,
             tokens=jnp.where(alive, picked.tokens, state.tokens),
-            ends=state.ends + alive,
+            ends=state.ends + more,
             got=got,
             limits=jnp.where(alive & ended, got, state.limits),
             out=jax.tree.map(lambda o, new: o.at[state.step].set(new), state.out, picked),
