@@ -7,14 +7,14 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence, Sized
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Protocol
-
-import jax
+from numbers import Real
+from typing import Protocol, TypeAlias
 
 from langchain_gemma_jax.engine import metrics as counting
+from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.generation import Generation
@@ -23,7 +23,6 @@ from langchain_gemma_jax.engine.memory import Memory
 from langchain_gemma_jax.engine.metrics import Metrics, Report
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.owner import Owner
-from langchain_gemma_jax.engine.prefix import token_ids
 from langchain_gemma_jax.engine.programs import Programs, Shape
 from langchain_gemma_jax.engine.request import Request
 from langchain_gemma_jax.engine.runner import Runner
@@ -35,6 +34,8 @@ from langchain_gemma_jax.errors import BusyError, ClosedError, ContextLengthErro
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
+
+_LoadKey: TypeAlias = tuple[str, str | None, str | None]  # where, dtype, revision
 
 
 class Loader(Protocol):
@@ -59,7 +60,7 @@ class Engine:
         self._metrics = Metrics()
         self._lock = threading.Lock()
         self._models: dict[Served, Runner] = {}
-        self._loads: dict[tuple[str, str | None, str | None], Future[Served]] = {}
+        self._loads: dict[_LoadKey, Future[Served]] = {}
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics)
@@ -71,21 +72,38 @@ class Engine:
 
         If loading fails, everybody who waits for it gets the error, and the next call tries again.
         """
-        self._check_usable()
-        place = str(Path(source).expanduser().absolute()) if os.path.exists(source) else str(source)  # noqa: PTH110
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
+        folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
+        place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
         key = (place, dtype, revision)
-        with self._lock:
-            known = self._loads.get(key)
+        while True:
+            self._check_usable()
             mine: Future[Served] = Future()
-            if known is None:
-                self._loads[key] = mine
-        if known is not None:
-            return known.result()
+            with self._lock:
+                load = self._loads.setdefault(key, mine)
+            if load is mine:
+                return self._load(mine, key, source)
+            if (error := load.exception()) is None:
+                return load.result()
+            if isinstance(error, Exception):
+                raise again(error)
+            # Whoever was loading was interrupted, by Ctrl-C perhaps. That concerns nobody else: try it here.
+
+    def _load(self, mine: Future[Served], key: _LoadKey, source: str | os.PathLike[str]) -> Served:
+        """Load it, for everybody who waits for that."""
+        _, dtype, revision = key
         try:
-            served = self.serve(self._loader(source, dtype=dtype, revision=revision))
+            model = self._loader(source, dtype=dtype, revision=revision)
+            try:
+                served = self.serve(model)
+            except BaseException:
+                model.close()  # nobody else has it
+                raise
         except BaseException as error:
             with self._lock:
-                del self._loads[key]
+                if self._loads.get(key) is mine:
+                    del self._loads[key]
             mine.set_exception(error)
             raise
         mine.set_result(served)
@@ -94,19 +112,28 @@ class Engine:
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``."""
         self._check_usable()
+        if not isinstance(model, Model):
+            raise InputError(f"expected a model, from load(), found {type(model).__name__}.")
+        known = self._known(model)
+        return self._owner.call(lambda: self._serve(model)) if known is None else known
+
+    def _serve(self, model: Model) -> Served:
+        """On the owner thread, where there is no race for the same model."""
+        if (known := self._known(model)) is not None:
+            return known
         if model.closed:
             raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
-        with self._lock:
-            if (known := next((served for served in self._models if served.model is model), None)) is not None:
-                return known
-            self._numbers += 1
-            number = self._numbers
+        self._numbers += 1
         limit = self.settings.max_context or model.config.max_context
-        served = Served(model, number, min(limit, model.config.max_context), stop_ids(model))
-        runner = self._owner.call(lambda: self._runner(served))
+        served = Served(model, self._numbers, min(limit, model.config.max_context), stop_ids(model))
+        runner = self._runner(served)
         with self._lock:
             self._models[served] = runner
         return served
+
+    def _known(self, model: Model) -> Served | None:
+        with self._lock:
+            return next((served for served in self._models if served.model is model), None)
 
     def unload(self, served: Served) -> None:
         """Forget a model: its conversations and programs at once, its weights when nobody refers to them.
@@ -114,18 +141,19 @@ class Engine:
         Raises:
             InputError: requests for it are running or waiting.
         """
-        runner = self._runner_of(served)
+        self._runner_of(served)
 
         def forget() -> None:
             if any(r.model == served for r in [*self._owner.scheduler.running, *self._owner.scheduler.waiting]):
                 raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
-            runner.close()
-            del self._owner.runners[served]
+            with self._lock:
+                self._models.pop(served, None)
+                self._loads = {k: f for k, f in self._loads.items() if not (f.done() and f.result() is served)}
+            if (runner := self._owner.runners.pop(served, None)) is not None:
+                runner.close()
+            self._owner.count_kv()
 
         self._owner.call(forget)
-        with self._lock:
-            del self._models[served]
-            self._loads = {k: f for k, f in self._loads.items() if not (f.done() and f.result() is served)}
 
     # Requests.
 
@@ -154,19 +182,10 @@ class Engine:
             BusyError: too many requests wait.
         """
         runner = self._runner_of(served)
-        sampling = sampling or Sampling()
-        vocabulary = served.model.config.vocab_size
-        try:
-            ids = token_ids(prompt)
-        except (TypeError, OverflowError) as error:
-            raise InputError(f"prompt: expected token ids from 0 to {vocabulary - 1}, found {error}.") from error
-        if not len(ids):
-            raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
-        if min(ids) < 0 or max(ids) >= vocabulary:
-            wrong = next(token for token in ids if not 0 <= token < vocabulary)
-            raise InputError(f"prompt: expected token ids from 0 to {vocabulary - 1}, found {wrong}.")
-        if len(ids) >= served.max_context:
-            raise ContextLengthError(len(ids), served.max_context - 1)
+        if served.model.closed:
+            raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
+        sampling = _checked_sampling(sampling)
+        ids = _checked_prompt(prompt, served.model.config.vocab_size, served.max_context)
         _check_place(scope, system, len(ids))
         request = Request(
             model=served,
@@ -203,8 +222,8 @@ class Engine:
         changed = [f.name for f in dataclasses.fields(settings) if getattr(settings, f.name) != self._setting(f.name)]
         if fixed := [name for name in changed if name not in Settings.CHANGEABLE]:
             raise InputError(
-                f"configure: {', '.join(fixed)} cannot be changed while the engine is running. Configure before its first "
-                "use, or close it first: engine().close()."
+                f"configure: {', '.join(fixed)} cannot be changed while the engine is running. Configure before its "
+                "first use, or close it first: engine().close()."
             )
         self.settings = settings
 
@@ -214,14 +233,15 @@ class Engine:
     def warmup(self, served: Served, *, max_context: int | None = None) -> None:
         """Compile every program that conversations of up to ``max_context`` tokens can need, all by default."""
         runner = self._runner_of(served)
-        limit = served.max_context if max_context is None else min(max_context, served.max_context)
+        limit = served.max_context if max_context is None else min(_tokens(max_context), served.max_context)
         for one in warm(runner, limit):
             self._owner.call(one)  # one at a time, so that requests get their turn in between
 
     def report(self) -> Report:
         """What was done so far, and what it cost."""
         owner, view = self._owner, self._owner.kv
-        runners = list(self._models.values())
+        with self._lock:
+            runners = list(self._models.values())
         found = counting.snapshot(self._metrics)
         return Report(
             **found,  # type: ignore[arg-type]
@@ -274,7 +294,8 @@ class Engine:
             ladders,
             policy,
             self._metrics,
-            lambda: sum(other.memory.nbytes() for other in runners.values() if other is not runner),
+            # This must not refer to the runner: in a circle of references, weights stay until the next collection.
+            lambda: sum(other.memory.nbytes() for model, other in runners.items() if model is not served),
         )
         drafts = drafts_pay(settings, model.recipe)
         runner = Runner(model.params, shape, ladders, device, memory, self._metrics, drafts=drafts)
@@ -283,9 +304,10 @@ class Engine:
 
     def _runner_of(self, served: Served) -> Runner:
         self._check_usable()
+        found: object = served
         with self._lock:
-            if (runner := self._models.get(served)) is None:
-                raise InputError(f"{served!r} is not served by this engine. Use what its load() or serve() gave.")
+            if not isinstance(found, Served) or (runner := self._models.get(found)) is None:
+                raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
         return runner
 
     def _check_usable(self) -> None:
@@ -298,6 +320,37 @@ class Engine:
             raise ClosedError("This engine was closed. engine() starts a new one.")
 
 
+def _checked_sampling(sampling: object) -> Sampling:
+    if sampling is None:
+        return Sampling()
+    if not isinstance(sampling, Sampling):
+        raise InputError(f"sampling: expected Sampling(...) or None, found {sampling!r}.")
+    return sampling
+
+
+def _checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
+    """The ids, copied: the caller may do with its own what it likes."""
+    expected = f"prompt: expected a sequence of token ids from 0 to {vocabulary - 1}"
+    if isinstance(prompt, str | bytes | bytearray) or not isinstance(prompt, Iterable) or not isinstance(prompt, Sized):
+        raise InputError(f"{expected}, found {type(prompt).__name__}.")
+    try:
+        length = len(prompt)
+        if length >= context:  # before a list of millions is looked at
+            raise ContextLengthError(length, context - 1)
+        given = list(prompt)
+        ids = array("i", given)
+    except (TypeError, OverflowError) as error:
+        raise InputError(f"{expected}, found {type(prompt).__name__}: {error}.") from error
+    if any(isinstance(token, bool) for token in given):  # which Python takes for 0 and 1
+        raise InputError(f"{expected}, found True or False among them.")
+    if not ids:
+        raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
+    if min(ids) < 0 or max(ids) >= vocabulary:
+        wrong = next(token for token in ids if not 0 <= token < vocabulary)
+        raise InputError(f"{expected}, found {wrong}.")
+    return ids
+
+
 def _check_place(scope: object, system: object, tokens: int) -> None:
     if isinstance(system, bool) or not isinstance(system, int) or not 0 <= system <= tokens:
         raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
@@ -305,8 +358,13 @@ def _check_place(scope: object, system: object, tokens: int) -> None:
         raise InputError(f"scope: expected a string, found {scope!r}.")
 
 
-def _seconds(timeout: float) -> float:
-    number: object = timeout
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**31:
+def _tokens(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
+    return count
+
+
+def _seconds(timeout: object) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= float(timeout) < 2**31:
         raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")
     return float(timeout)

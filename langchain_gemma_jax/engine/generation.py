@@ -8,12 +8,13 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from collections.abc import Generator as PyGenerator
 
+from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.request import Completion, Piece, Request
 from langchain_gemma_jax.errors import DeadlineError, ForkedError
 
 
 class Generation:
-    """One generation, from submission to its end. Read it once, in one of four ways:
+    """One generation, from submission to its end. Read it once, in one of four ways.
 
         for piece in generation: ...          # or: async for
         completion = generation.result()      # or: await generation
@@ -80,9 +81,10 @@ class Generation:
         """A piece, or None at the end. Raises what the generation ended with."""
         if isinstance(item, Piece):
             return item
-        self._end = item
+        if self._end is None:
+            self._end = item
         if isinstance(item, Exception):
-            raise item
+            raise again(item)
         return None
 
     def _next(self) -> Piece | Completion | Exception:
@@ -124,6 +126,7 @@ def deadline_error(request: Request) -> DeadlineError:
     """The error of a request whose time was up."""
     waited = time.monotonic() - request.submitted_at
     return DeadlineError(
-        f"The deadline passed {waited:.1f} s after submission, with {request.generated} tokens generated of a prompt of "
-        f"{len(request.prompt)}. Allow more time, ask for fewer tokens, or warm up first if programs were compiled."
+        f"The deadline passed {waited:.1f} s after submission, with {request.generated} tokens generated behind a "
+        f"prompt of {len(request.prompt)}. Allow more time, ask for fewer tokens, or warm up first if programs were "
+        "compiled."
     )

@@ -28,11 +28,14 @@ class Guard:
         """It happened.
 
         Raises:
-            GuardError: the mode is "raise".
+            GuardError: the mode is "raise", or warnings are errors in this process.
         """
         if self.mode == "off":
             return
         self.trips[self.name] = self.trips.get(self.name, 0) + 1
         if self.mode == "raise":
             raise GuardError(f"{self.name} guard: {reason}.")
-        warnings.warn(f"{self.name} guard: {reason}.", GuardWarning, stacklevel=3)
+        try:
+            warnings.warn(f"{self.name} guard: {reason}.", GuardWarning, stacklevel=3)
+        except GuardWarning as warning:
+            raise GuardError(str(warning)) from None

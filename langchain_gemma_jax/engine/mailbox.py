@@ -14,22 +14,26 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """A queue that is read by ``get`` from any thread, or by ``aget`` from any event loop.
 
-    One reader at a time. Nothing here waits with a lock held except on the condition itself.
+    What is put with ``last=True`` is never taken out: however many read, each of them learns of the
+    end. Nothing here waits with a lock held except on the condition itself.
     """
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
+        self._ended = False  # the last item is the end
         self._changed = threading.Condition(threading.Lock())
-        self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
-    def put(self, item: T) -> None:
-        """Deliver. Never blocks, never fails."""
+    def put(self, item: T, *, last: bool = False) -> None:
+        """Deliver. Never blocks, never fails. What comes after the last item is dropped."""
         with self._changed:
+            if self._ended:
+                return
             self._items.append(item)
-            self._changed.notify()
-            waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            loop, future = waiter
+            self._ended = last
+            self._changed.notify_all()
+            waiters, self._waiters = self._waiters, []
+        for loop, future in waiters:
             with contextlib.suppress(RuntimeError):  # its loop was closed: nobody waits there any more
                 loop.call_soon_threadsafe(_wake, future)
 
@@ -42,9 +46,9 @@ class Mailbox(Generic[T]):
         with self._changed:
             if not self._changed.wait_for(lambda: bool(self._items), timeout):
                 raise TimeoutError
-            return self._items.popleft()
+            return self._take()
 
-    async def aget(self, timeout: float | None = None) -> T:
+    async def aget(self, timeout: float | None = None) -> T:  # noqa: ASYNC109  as ``get`` has it
         """The next item, without blocking the event loop.
 
         Raises:
@@ -56,9 +60,12 @@ class Mailbox(Generic[T]):
                 future = loop.create_future()
                 with self._changed:
                     if self._items:
-                        return self._items.popleft()
-                    self._waiter = (loop, future)
+                        return self._take()
+                    self._waiters = [waiter for waiter in self._waiters if not waiter[1].done()] + [(loop, future)]
                 await future
+
+    def _take(self) -> T:
+        return self._items[0] if self._ended and len(self._items) == 1 else self._items.popleft()
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -78,6 +78,7 @@ class Report:
         return self.host_s / total if total else 0.0
 
     def __str__(self) -> str:
+        host = f"{self.host_s:.2f} s host ({self.host_share:.1%})"
         rows = [
             (
                 "requests",
@@ -89,11 +90,7 @@ class Report:
             ("programs", f"{self.programs} of at most {self.program_bound}"),
             ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
             ("copied", f"{_size(self.bytes_to_device)} to the device, {_size(self.bytes_to_host)} back"),
-            (
-                "time",
-                f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {self.host_s:.2f} s host"
-                f" ({self.host_share:.1%})",
-            ),
+            ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
             ("KV", f"{_size(self.kv_bytes)} of {_size(self.kv_budget)}"),
             *((f"  scope {scope!r}", _size(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
             ("memory", f"{self.evictions} evictions, {self.preemptions} preemptions, {self.memory_retries} retries"),

@@ -6,8 +6,11 @@ inbox and read what comes of them from mailboxes. No lock is held while anything
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -16,12 +19,15 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+import jax
+
 from langchain_gemma_jax.engine import postprocess
 from langchain_gemma_jax.engine.device import out_of_memory
 from langchain_gemma_jax.engine.generation import deadline_error
+from langchain_gemma_jax.engine.leaving import leave_early
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import common_prefix
-from langchain_gemma_jax.engine.request import Request, TokenLogprobs
+from langchain_gemma_jax.engine.request import Completion, Request, TokenLogprobs
 from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Scheduler, Step, Verify, Work
 from langchain_gemma_jax.errors import (
@@ -29,12 +35,13 @@ from langchain_gemma_jax.errors import (
     ClosedError,
     DeviceFailedError,
     DeviceMemoryError,
-    EngineError,
     GuardError,
 )
 
 T = TypeVar("T")
 
+EXIT_SECONDS = 2.0  # that the end of the process waits for a dispatch to end
+NO_TOKEN = -1  # picked where the model's scores hold NaN
 WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
 
 
@@ -58,11 +65,13 @@ class Owner:
         self._flights: deque[InFlight] = deque()
         self._inbox: SimpleQueue[Request | Callable[[], None] | None] = SimpleQueue()
         self._closing = False
-        self.ended: BaseException | None = None
+        self._ended = False  # nobody reads the inbox any more
         self.queued = 0  # requests that were not begun yet
-        self._queue_lock = threading.Lock()
+        self._gate = threading.Lock()  # for these two: whatever is sent is answered, also while the thread ends
+        self._process = os.getpid()
         self.thread = threading.Thread(target=self._live, name="gemma-jax-engine", daemon=True)
         self.thread.start()
+        atexit.register(self._end_with_process)
 
     # From other threads.
 
@@ -72,14 +81,15 @@ class Owner:
 
     def offer(self, request: Request, max_waiting: int) -> bool:
         """Have a request carried out: what comes of it goes to its mailbox, whatever happens. False: too many wait."""
-        with self._queue_lock:
+        with self._gate:
             if self.queued >= max_waiting:
                 return False
-            self.queued += 1
-            request.queued = True
-        self._inbox.put(request)
-        if not self.thread.is_alive():
-            self._refuse_inbox()
+            if not self._ended:
+                self.queued += 1
+                request.queued = True
+                self._inbox.put(request)
+                return True
+        self._answer(request, _closed())
         return True
 
     def call(self, function: Callable[[], T]) -> T:
@@ -89,18 +99,22 @@ class Owner:
         future: Future[T] = Future()
 
         def run() -> None:
-            if self._closing:
-                future.set_exception(ClosedError("The engine was closed meanwhile."))
-                return
             try:
-                future.set_result(function())
+                future.set_result(self._while_open(function))
             except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
                 future.set_exception(error)
 
-        self._inbox.put(run)
-        if not self.thread.is_alive():
-            self._refuse_inbox()
+        with self._gate:
+            if not self._ended:
+                self._inbox.put(run)
+            else:
+                run()  # which raises
         return future.result()
+
+    def _while_open(self, function: Callable[[], T]) -> T:
+        if self._closing:
+            raise ClosedError("The engine was closed meanwhile. engine() starts a new one.")
+        return function()
 
     def close(self, timeout: float | None = None) -> bool:
         """End the thread after the dispatch that runs. Requests get ``ClosedError``. Gives whether it has ended."""
@@ -110,12 +124,22 @@ class Owner:
             self.thread.join(timeout)
         return not self.thread.is_alive()
 
+    def _end_with_process(self) -> None:
+        if os.getpid() != self._process:
+            return  # forked: the thread did not come along
+        try:
+            ended = self.close(EXIT_SECONDS)
+        except KeyboardInterrupt:  # somebody is in a hurry
+            ended = False
+        if not ended and not leave_early():
+            self.thread.join()
+
     # The loop.
 
     def _live(self) -> None:
-        self.compiles.watch_this_thread()
         error: BaseException | None = None
         try:
+            self.compiles.watch_this_thread()
             while self._receive():
                 began, busy = time.perf_counter(), self.metrics.device_s + self.metrics.dispatch_s
                 try:
@@ -128,9 +152,10 @@ class Owner:
             error = problem
             raise
         finally:
-            self.compiles.stop()
             self._closing = True
             self._end_all(error)
+            self.compiles.stop()
+            atexit.unregister(self._end_with_process)
 
     def _turn(self) -> None:
         """One turn: schedule, run, postprocess."""
@@ -140,6 +165,8 @@ class Owner:
         brings_tokens = work is not None and self._run(work)
         # Look at the results of the dispatch before, while the one just handed over runs.
         self._bring_home(keep=1 if brings_tokens else 0)
+        if not self.scheduler.running:
+            self._forget_feeds()
         self._look_at_kv()
 
     def _receive(self) -> bool:
@@ -150,10 +177,17 @@ class Owner:
                 item = self._inbox.get(block=idle)
                 idle = False
                 if isinstance(item, Request):
-                    self.scheduler.waiting.append(item)
+                    self._take_in(item)
                 elif item is not None:
                     item()
         return not self._closing
+
+    def _take_in(self, request: Request) -> None:
+        """It waits for its turn; unless its model was unloaded since it was sent."""
+        if request.model in self.runners:
+            self.scheduler.waiting.append(request)
+        else:
+            self._answer(request, ClosedError("The model was unloaded before the request was begun. Serve it again."))
 
     def _tidy(self) -> None:
         """Requests that nobody wants any more, or whose time is up, leave."""
@@ -175,6 +209,7 @@ class Owner:
             try:
                 taken = runner.memory.take(request)
             except Exception as error:  # noqa: BLE001
+                self._drop_half_done(runner)
                 self._fail(error, (request,))
                 return
             if taken:
@@ -264,13 +299,15 @@ class Owner:
                     self._deliver(made, runner)
 
     def _deliver(self, made: Made, runner: Runner) -> None:
-        request = made.request
+        request, tokens = made.request, made.tokens
+        if not_a_number := NO_TOKEN in tokens:
+            tokens = tokens[: tokens.index(NO_TOKEN)]
         details = [
             TokenLogprobs(token, logprob, tuple(zip(ids, values, strict=True))[: request.sampling.top_logprobs])
-            for token, (logprob, ids, values) in zip(made.tokens, made.logprobs, strict=False)
+            for token, (logprob, ids, values) in zip(tokens, made.logprobs, strict=False)
         ]
         before = request.generated
-        end = postprocess.accept(request, made.tokens, details)
+        end = postprocess.accept(request, tokens, details) if tokens else None
         got = request.generated - before
         self.metrics.generated_tokens += got
         if made.drafted:
@@ -280,25 +317,49 @@ class Owner:
             self.metrics.accepted_tokens += made.accepted
             if request.lookup is not None:
                 request.lookup.record(made.drafted, made.accepted)
-        runner.learn(request)
-        if end is None:
-            postprocess.draft(request, made.tokens)
+        if not_a_number:
+            self._drop_kv(request)  # no conversation may go on from it: a NaN spreads even from where it counts nothing
         else:
+            runner.learn(request)
+        if end is not None:
             self._finish(request, request.completion(end.reason, end.stop, time.monotonic()))
+        elif not_a_number:
+            self._finish(request, _no_number(request))
+        else:
+            postprocess.draft(request, tokens)
 
     # Endings.
 
-    def _finish(self, request: Request, outcome: object) -> None:
+    def _finish(self, request: Request, outcome: Completion | Exception) -> None:
         """A request is over. What it read stays until the bytes are needed."""
         if request not in self.scheduler:
             return
-        self.runners[request.model].memory.release(request)
+        if (runner := self.runners.get(request.model)) is not None:
+            runner.memory.release(request)
         self.scheduler.remove(request)
+        self._answer(request, outcome)
+
+    def _answer(self, request: Request, outcome: Completion | Exception) -> None:
+        """The last that a caller hears of it. Whoever keeps the generation keeps nothing on the device."""
         self._leave_queue(request)
-        request.device_knobs = None
+        request.device_knobs = request.resident = None
         self.metrics.requests += 1
         self.metrics.failed += isinstance(outcome, Exception)
-        request.mailbox.put(outcome)  # type: ignore[arg-type]
+        request.mailbox.put(outcome, last=True)
+
+    def _drop_kv(self, request: Request) -> None:
+        """Forget what it has read."""
+        if (resident := request.resident) is not None:
+            memory = self.runners[request.model].memory
+            memory.release(request)
+            memory.drop(resident)
+
+    def _drop_half_done(self, runner: Runner) -> None:
+        """Something raised while memory was given out: an idle conversation may be in pieces, so none stays."""
+        owned = {request.resident for request in self.scheduler.running}
+        for resident in runner.memory.index.residents:
+            resident.leased = resident in owned
+        runner.memory.evict_idle()
 
     def _start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""
@@ -308,13 +369,25 @@ class Owner:
 
     def _fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
         """A dispatch for these requests went wrong."""
+        traceback.clear_frames(error.__traceback__)  # of arrays, which would live as long as somebody keeps the error
+        runner = self.runners[requests[0].model]
         if isinstance(error, GuardError):  # raised before anything ran
             for request in requests:
                 self._finish(request, error)
         elif out_of_memory(error):
             self._fail_for_memory(error, requests)
+        elif any(array.is_deleted() for array in jax.tree.leaves(runner.params)):
+            self._fail_for_weights(runner)
         else:
             self._fail_all(error, requests)
+
+    def _fail_for_weights(self, runner: Runner) -> None:
+        """Somebody closed a model that is served. Others are not concerned."""
+        model = next(served for served, known in self.runners.items() if known is runner)
+        for request in [*self.scheduler.running, *self.scheduler.waiting]:
+            if request.model == model:
+                self._finish(request, ClosedError("The model was closed. Unload it, and load it again."))
+        runner.close()
 
     def _fail_for_memory(self, error: Exception, requests: tuple[Request, ...]) -> None:
         """Free what is idle, and let those concerned start again, once. What they had donated is lost."""
@@ -326,9 +399,7 @@ class Owner:
         runner = self.runners[requests[0].model]
         runner.forget_feed()
         for request in sorted(concerned, key=lambda r: -r.number):
-            if (resident := request.resident) is not None:
-                runner.memory.release(request)
-                runner.memory.drop(resident)
+            self._drop_kv(request)
             request.device_knobs = None
             request.memory_failures += 1
             if request.memory_failures > 1:
@@ -347,6 +418,7 @@ class Owner:
 
     def _fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
         """Something raised that nobody expected: every request in flight ends, and all memory is given up."""
+        traceback.clear_frames(error.__traceback__)
         failure = DeviceFailedError(
             f"A device call failed and every request in flight was ended: {type(error).__name__}: {error}"
         )
@@ -354,41 +426,44 @@ class Owner:
         self._flights.clear()
         for request in [*self.scheduler.running, *others]:
             self._finish(request, failure)
+        self._forget_feeds()
         for runner in self.runners.values():
-            runner.forget_feed()
             runner.memory.clear()
         self._look_at_kv()
 
     def _end_all(self, error: BaseException | None) -> None:
         """The thread ends: nobody may be left waiting, and nothing may stay on the device."""
-        ended = EngineError("The engine's thread was ended.") if error is not None else _closed()
-        ended.__cause__ = error
+        ended = _closed()
+        if error is not None:
+            ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
+            ended.__cause__ = error
+            traceback.clear_frames(error.__traceback__)
+        with self._gate:
+            self._ended = True
         for request in [*self.scheduler.running, *self.scheduler.waiting]:
-            request.mailbox.put(ended)
+            self._answer(request, ended)
+        with suppress(Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                if isinstance(item, Request):
+                    self._answer(item, ended)
+                elif item is not None:
+                    item()  # which raises where it was asked for
         self.scheduler.running.clear()
         self.scheduler.waiting.clear()
         self._flights.clear()
         for runner in self.runners.values():
             with suppress(Exception):
-                runner.memory.clear()
+                runner.close()
         self.runners.clear()
-        self._refuse_inbox()
-
-    def _refuse_inbox(self) -> None:
-        with suppress(Empty):
-            while True:
-                item = self._inbox.get_nowait()
-                if isinstance(item, Request):
-                    item.mailbox.put(_closed())
-                elif item is not None:
-                    item()
+        self.kv = KvView()
 
     # Little helpers of the loop.
 
     def _leave_queue(self, request: Request) -> None:
         if request.queued:
             request.queued = False
-            with self._queue_lock:
+            with self._gate:
                 self.queued -= 1
 
     def _will_be_shared(self, request: Request) -> bool:
@@ -407,9 +482,17 @@ class Owner:
                 return True
         return False
 
+    def _forget_feeds(self) -> None:
+        """Nothing of requests that are over is kept for the next step."""
+        for runner in self.runners.values():
+            runner.forget_feed()
+
     def _look_at_kv(self) -> None:
-        if not any(runner.memory.changed for runner in self.runners.values()):
-            return
+        if any(runner.memory.changed for runner in self.runners.values()):
+            self.count_kv()
+
+    def count_kv(self) -> None:
+        """Have the report say what conversations occupy now."""
         sizes: dict[str, int] = {}
         for runner in self.runners.values():
             runner.memory.changed = False
@@ -418,8 +501,16 @@ class Owner:
         self.kv = KvView(sum(r.memory.nbytes() for r in self.runners.values()), tuple(sorted(sizes.items())))
 
 
-def _closed() -> EngineError:
+def _closed() -> ClosedError:
     return ClosedError("The engine was closed before the request was done. engine() starts a new one.")
+
+
+def _no_number(request: Request) -> DeviceFailedError:
+    return DeviceFailedError(
+        f"The model gave NaN scores after {len(request.context)} tokens. What it had read was dropped. If other "
+        "prompts end so too, its weights hold NaN, or are too large for their dtype: check the files, or load it with "
+        'dtype="float32".'
+    )
 
 
 def _too_large(runner: Runner, request: Request) -> DeviceMemoryError:

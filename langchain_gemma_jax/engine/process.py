@@ -8,14 +8,13 @@ import threading
 
 from langchain_gemma_jax.engine.engine import Engine
 from langchain_gemma_jax.engine.settings import Settings
-from langchain_gemma_jax.errors import ForkedError
-
-EXIT_SECONDS = 3.0  # that the end of the process waits for a dispatch to end
+from langchain_gemma_jax.errors import ClosedError, ForkedError
 
 _lock = threading.Lock()
 _settings = Settings()
 _engine: Engine | None = None
 _forked = False
+_exiting = False
 
 
 def engine() -> Engine:
@@ -23,6 +22,7 @@ def engine() -> Engine:
 
     Raises:
         ForkedError: this process was forked from one whose engine was running.
+        ClosedError: this process is about to end.
     """
     global _engine  # noqa: PLW0603  a singleton is what this module is for
     if _forked:
@@ -32,6 +32,8 @@ def engine() -> Engine:
         )
     with _lock:
         if _engine is None or not _engine.alive:
+            if _exiting:
+                raise ClosedError("This process is ending, and its engine ended first.")
             _engine = Engine(_settings)
         return _engine
 
@@ -57,8 +59,8 @@ def configure(**changes: object) -> Settings:
 
 
 def _end_with_process() -> None:
-    if _engine is not None and not _forked:
-        _engine.close(EXIT_SECONDS)
+    global _exiting  # noqa: PLW0603  the engine's own thread sees to its end
+    _exiting = True
 
 
 def _after_fork_in_child() -> None:

@@ -1,0 +1,28 @@
+"""An error that several callers get, each as an object of its own.
+
+Raising an exception writes to it: its traceback grows with every raise. Threads that raise the same
+object write into each other's tracebacks, and a result that is asked for twice shows both times.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from langchain_gemma_jax.errors import EngineError
+
+
+def again(error: Exception) -> Exception:
+    """The same error, to be raised once more: equal type, text, attributes, cause and notes."""
+    try:
+        twin = copy.copy(error)
+    except Exception:  # noqa: BLE001  copying runs the constructor of a class that anybody may have written
+        twin = None
+    if type(twin) is not type(error) or str(twin) != str(error):
+        twin = EngineError(f"{type(error).__name__}: {error}")
+        twin.__cause__ = error
+        return twin
+    if notes := getattr(error, "__notes__", None):
+        twin.__notes__ = list(notes)
+    twin.__cause__, twin.__context__ = error.__cause__, error.__context__
+    twin.__suppress_context__ = error.__suppress_context__
+    return twin.with_traceback(error.__traceback__)
