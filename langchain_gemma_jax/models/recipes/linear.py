@@ -16,13 +16,25 @@ def linear(x: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
     rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
     count = rows.shape[0]
     form = plan.one_row if count == 1 else plan.few_rows if count <= Plan.FEW_ROWS else Form.DOT
-    if form is Form.EACH_ROW and count > 1:
+    if form is Form.WEIGHTS_FIRST and count > Plan.EACH_UP_TO:
+        out = _turned_product(rows, weight, plan)
+    elif form in {Form.EACH_ROW, Form.WEIGHTS_FIRST} and count > 1:
         out = jnp.concatenate([_product(rows[i : i + 1], weight, plan) for i in range(count)])
     elif form is Form.PAD_ROWS and count == 1:
         out = _product(jnp.concatenate([rows, rows]), weight, plan)[:1]
     else:
         out = _product(rows, weight, plan)
     return out.reshape(*x.shape[:-1], out.shape[-1])
+
+
+def _turned_product(rows: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
+    # XLA:CPU packs its right operand before it multiplies, which takes longer than the product if that is the large
+    # one. The barrier keeps XLA from turning the product back.
+    subscripts = "oi,mi->om" if plan.out_first else "io,mi->om"
+    precision = jax.lax.Precision.HIGHEST if weight.dtype == jnp.float32 else jax.lax.Precision.DEFAULT
+    out = jnp.einsum(subscripts, weight, rows, precision=precision, preferred_element_type=jnp.float32)
+    turned: jax.Array = jax.lax.optimization_barrier(out)
+    return turned.T
 
 
 def _product(rows: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:

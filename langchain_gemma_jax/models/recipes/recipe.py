@@ -14,6 +14,7 @@ class Form(StrEnum):
 
     DOT = "dot"  # one product, as written
     EACH_ROW = "each_row"  # one product a row: where one row is fast and several fall off a cliff
+    WEIGHTS_FIRST = "weights_first"  # the weights as the left operand, for more than EACH_UP_TO rows; else each row
     PAD_ROWS = "pad_rows"  # a lone row doubled: where it is the other way round
 
 
@@ -26,6 +27,7 @@ class Plan:
     few_rows: Form = Form.DOT  # 2 to FEW_ROWS rows; more rows are always one product
 
     FEW_ROWS = 8
+    EACH_UP_TO = 3
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import product
 
 import jax
@@ -50,6 +51,9 @@ def test_every_plan_gives_the_same_numbers(plan, dtype, shape):
         (Plan(few_rows=Form.EACH_ROW), 3, [1, 1, 1]),
         (Plan(few_rows=Form.EACH_ROW), Plan.FEW_ROWS, [1] * Plan.FEW_ROWS),
         (Plan(few_rows=Form.EACH_ROW), Plan.FEW_ROWS + 1, [Plan.FEW_ROWS + 1]),
+        (Plan(few_rows=Form.WEIGHTS_FIRST), Plan.EACH_UP_TO, [1] * Plan.EACH_UP_TO),
+        (Plan(few_rows=Form.WEIGHTS_FIRST), Plan.EACH_UP_TO + 1, [Plan.EACH_UP_TO + 1]),
+        (Plan(few_rows=Form.WEIGHTS_FIRST), Plan.FEW_ROWS + 1, [Plan.FEW_ROWS + 1]),
         (Plan(one_row=Form.PAD_ROWS), 1, [2]),
         (Plan(one_row=Form.PAD_ROWS), 2, [2]),
     ],
@@ -61,10 +65,22 @@ def test_a_form_is_what_is_run(plan, rows, products):
     assert sizes == products
 
 
-@pytest.mark.parametrize("plan", [Plan(), Plan(one_row=Form.PAD_ROWS, few_rows=Form.EACH_ROW)])
+@pytest.mark.parametrize("plan", [Plan(), Plan(out_first=False)])
+def test_the_weights_can_be_the_left_operand(plan):
+    plan = dataclasses.replace(plan, few_rows=Form.WEIGHTS_FIRST)
+    weight = jnp.ones((OUT, IN) if plan.out_first else (IN, OUT))
+    program = jax.make_jaxpr(lambda x, w: linear(x, w, plan))(jnp.ones((5, IN)), weight)
+    (product,) = [e for e in program.eqns if e.primitive.name == "dot_general"]
+    assert product.invars[0].aval.shape == weight.shape
+    assert "optimization_barrier" in str(program), "without it, XLA turns the product back"
+
+
+@pytest.mark.parametrize(
+    "plan", [Plan(), Plan(few_rows=Form.WEIGHTS_FIRST), Plan(one_row=Form.PAD_ROWS, few_rows=Form.EACH_ROW)]
+)
 def test_float32_weights_are_multiplied_in_float32(plan):
     """On hardware that would round first, too."""
-    text = str(jax.make_jaxpr(lambda x, w: linear(x, w, plan))(jnp.ones((2, IN)), jnp.ones((OUT, IN))))
+    text = str(jax.make_jaxpr(lambda x, w: linear(x, w, plan))(jnp.ones((4, IN)), jnp.ones((OUT, IN))))
     assert "HIGHEST" in text
 
 

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
-from langchain_gemma_jax.models.recipes.probe import FEW, ONE, Matrix, OutOfTimeError, probe
+from langchain_gemma_jax.models.recipes.probe import FEW, MOST_OF_FEW, ONE, Matrix, OutOfTimeError, probe
 
 
 def timer(times, default=1.0):
@@ -94,6 +94,29 @@ def test_the_embedding_need_not_share_the_cliff_of_the_layers():
     times = {(Matrix.LAYER, Form.EACH_ROW, FEW): 0.2}
     recipe, _ = probe(Recipe("float32"), timer(times))
     assert (recipe.layers, recipe.embed) == (Plan(few_rows=Form.EACH_ROW), Plan())
+
+
+def test_the_weights_come_first_where_that_is_faster_than_row_by_row():
+    times = {(Matrix.EMBED, Form.EACH_ROW, FEW): 0.2, (Matrix.EMBED, Form.WEIGHTS_FIRST, MOST_OF_FEW): 0.5}
+    recipe, complete = probe(Recipe("float32"), timer(times))
+    assert (recipe.layers, recipe.embed, complete) == (Plan(), Plan(few_rows=Form.WEIGHTS_FIRST), True)
+
+
+def test_weights_first_has_to_beat_row_by_row():
+    times = {(Matrix.EMBED, Form.EACH_ROW, FEW): 0.2, (Matrix.EMBED, Form.WEIGHTS_FIRST, MOST_OF_FEW): 0.9}
+    recipe, _ = probe(Recipe("float32"), timer(times))
+    assert recipe.embed == Plan(few_rows=Form.EACH_ROW)
+
+
+def test_a_product_that_this_release_lacks_is_not_chosen(monkeypatch):
+    def refuse(x, weight, plan):
+        if plan.few_rows is not Form.EACH_ROW and x.shape[0] > ONE:
+            raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: unsupported element type")
+        return x
+
+    monkeypatch.setattr("langchain_gemma_jax.models.recipes.probe.linear", refuse)
+    recipe, complete = probe(Recipe("float32", *(Plan(few_rows=Form.EACH_ROW),) * 2), budget=60)
+    assert (recipe.embed.few_rows, complete) == (Form.EACH_ROW, True)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
