@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.checkpoint import ensure_checkpoints
 from benchmarks.figures import Figures
 from benchmarks.process import ROUND_SECONDS, START_SECONDS, EngineFailedError, EngineProcess
 from benchmarks.serve import Job
@@ -31,6 +33,14 @@ class Contender:
         if self.environment is None:
             return Path(sys.executable)
         return ROOT / ".envs" / self.environment / "bin" / "python"
+
+
+def prepare() -> Path:
+    """The folder of the checkpoints. What this package remembered of the machine is forgotten, and probed anew."""
+    say("making the checkpoints")
+    folder = ensure_checkpoints(FOLDER)
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    return folder
 
 
 def rivals_of(contenders: Sequence[Contender]) -> Mapping[str, str]:

@@ -16,9 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.checkpoint import ensure_checkpoints
 from benchmarks.command import empty_run, parse, publish, set_up
-from benchmarks.contenders import FOLDER, Contender, measure, rivals_of, say
+from benchmarks.contenders import Contender, measure, prepare, rivals_of
 from benchmarks.engine_report import markdown
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Run
 from benchmarks.machine import Others
@@ -49,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
     """All rounds in one dtype, then in the other."""
     began, others = time.monotonic(), Others()
-    say("making the checkpoints")
-    folder = ensure_checkpoints(FOLDER)
+    folder = prepare()
     for dtype in DTYPES:
         job = Job(dtype, threads, str(folder))
         write_tokenizer(job.checkpoint)

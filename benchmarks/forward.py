@@ -10,7 +10,6 @@ docs/benchmarks.md says what is measured, and how.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -19,9 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bars import DEEP_DTYPE, DEEP_MODEL
-from benchmarks.checkpoint import ensure_checkpoints
 from benchmarks.command import empty_run, parse, publish, set_up
-from benchmarks.contenders import FOLDER, Contender, measure, noting, rivals_of, say, start
+from benchmarks.contenders import Contender, measure, noting, prepare, rivals_of, say, start
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run
 from benchmarks.machine import Others
 from benchmarks.page import FORWARD
@@ -51,9 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
     """Everything, in the order in which it disturbs itself least."""
     began, others = time.monotonic(), Others()
-    say("making the checkpoints")
-    folder = ensure_checkpoints(FOLDER)
-    shutil.rmtree(folder / "cache", ignore_errors=True)  # so that recipes are of today
+    folder = prepare()
     for dtype in DTYPES:
         run.engines[dtype] = measure(CONTENDERS, chosen, Job(dtype, threads, str(folder)), rounds)
     for model, dtype in (*((MODEL, dtype) for dtype in DTYPES), (DEEP_MODEL, DEEP_DTYPE)):

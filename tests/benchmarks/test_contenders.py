@@ -67,3 +67,12 @@ def test_an_engine_has_as_long_as_it_needs(tmp_path):
     slow = Contender("slow", FAKE, round_seconds=0.5)
     found = in_turn([slow], Job("float32", 1, "unused", "never answers"), rounds=1)
     assert found["slow"].problem == "no answer within 0 s"
+
+
+def test_what_was_remembered_of_the_machine_is_probed_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(contenders, "ensure_checkpoints", lambda folder: folder)
+    remembered = tmp_path / "cache" / "recipe.json"
+    remembered.parent.mkdir()
+    remembered.write_text("{}")
+    assert contenders.prepare() == tmp_path
+    assert not remembered.exists()

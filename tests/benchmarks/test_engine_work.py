@@ -91,6 +91,15 @@ def test_an_answer_other_than_the_taught_one_is_seen():
     assert wrong["as_taught"] == len(expected) - 1
 
 
+def test_the_context_of_a_replay_is_read_each_time():
+    engine = FakeEngine(encode(REPLAY))
+    for number in (0, 1):
+        for drafts in (False, True):
+            work.replay(engine, None, number, drafts=drafts)
+    assert len({scope for *_, scope in engine.asked}) == 4
+    assert [sampling.drafts for _, sampling, _ in engine.asked] == [False, True] * 2
+
+
 def test_steps_are_counted_from_where_every_prompt_was_read():
     engine = FakeEngine()
     found = work.steps(engine, None, 0, rows=4)
