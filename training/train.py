@@ -13,9 +13,10 @@ import dataclasses
 import json
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,9 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
 
-from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.random_params import random_params
-from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.abstract import Path as TreePath
+from langchain_gemma_jax.models.abstract import abstract, walk
+from langchain_gemma_jax.models.model import Params, assemble
 from training import checkpoints, tokenizer
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
@@ -67,33 +68,41 @@ class Settings:
 State = tuple[Params, Any]
 
 
-def initial(settings: Settings) -> tuple[State, optax.GradientTransformation]:
+def initial(settings: Settings) -> State:
     """New parameters and the optimiser's state."""
+    params = _random_params(settings)
+    return params, jax.jit(_optimiser(settings).init)(params)
+
+
+def _optimiser(settings: Settings) -> optax.GradientTransformation:
     steps = settings.steps
-    made = optimiser(
-        settings.rate,
-        steps,
-        warmup=min(max(1, settings.warmup_tokens // settings.step_tokens), steps // 4),
-        decay=max(1, int(steps * settings.decay_share)),
-    )
-    params = random_params(model_config(settings.model), Recipe("float32"))
-    for layer in cast("list[dict[str, jax.Array]]", params["layers"]):
-        for name in ("post_attn_norm", "post_ffw_norm"):
-            layer[name] = layer[name] * _POST_NORM_START
-    return (params, made.init(cast("optax.Params", params))), made
+    warmup = min(max(1, settings.warmup_tokens // settings.step_tokens), steps // 4)
+    return optimiser(settings.rate, steps, warmup, decay=max(1, int(steps * settings.decay_share)))
+
+
+def _random_params(settings: Settings) -> Params:
+    """Matrices scaled by their inputs. Drawn by NumPy, so that they are the same whatever the JAX release."""
+    rng = np.random.default_rng(zlib.crc32(settings.seed.encode()))
+    arrays: list[tuple[TreePath, jax.Array]] = []
+    for path, spec in walk(abstract(model_config(settings.model))):
+        if len(spec.shape) == 2:
+            array = rng.standard_normal(spec.shape, np.float32) * np.float32(spec.shape[1] ** -0.5)
+        else:
+            array = np.full(spec.shape, _POST_NORM_START if str(path[-1]).startswith("post_") else 1.0, np.float32)
+        arrays.append((path, jnp.asarray(array)))
+    return assemble(arrays)
 
 
 def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
     """The parameters of a run's checkpoint, and its settings."""
     settings = checkpoints.read_progress(run / CHECKPOINT).settings
-    state, _ = initial(Settings(**settings))
-    return checkpoints.load(run / CHECKPOINT, state)[0], settings
+    return checkpoints.load(run / CHECKPOINT, initial(Settings(**settings)))[0], settings
 
 
-def train_step(
-    settings: Settings, made: optax.GradientTransformation
-) -> Callable[..., tuple[State, dict[str, jax.Array]]]:
-    """One step, compiled: ``state, batch -> state, figures``."""
+@lru_cache(maxsize=1)
+def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.Array]]]:
+    """One step, compiled once a process: ``state, batch -> state, figures``."""
+    made = _optimiser(settings)
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
 
     @partial(jax.jit, donate_argnums=0)
@@ -111,7 +120,7 @@ def train(
 ) -> None:
     """Train until ``settings.tokens`` are read, or for so many seconds."""
     prepare(run)
-    state, made = initial(settings)
+    state = initial(settings)
     progress = Progress(0, dataclasses.asdict(settings), [])
     if (run / CHECKPOINT).exists():
         progress = checkpoints.read_progress(run / CHECKPOINT)
@@ -119,7 +128,7 @@ def train(
     history, first = progress.history, progress.step
     share, whole = _shardings()
     state = jax.device_put(state, whole)
-    step = train_step(settings, made)
+    step = train_step(settings)
     plan = Plan(
         run / "tokenizer", settings.seed, settings.rows, settings.length, settings.ramp_tokens, settings.prompt_weight
     )
