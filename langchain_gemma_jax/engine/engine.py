@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Sequence, Sized
 from concurrent.futures import Future
 from numbers import Real
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from langchain_gemma_jax.engine import metrics as counting
 from langchain_gemma_jax.engine.again import again
@@ -365,6 +365,7 @@ def _tokens(count: object) -> int:
 
 
 def _seconds(timeout: object) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= float(timeout) < 2**31:
+    # NumPy registers its numbers as Real, which has no order for a type checker.
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= cast("float", timeout) < 2**31:
         raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")
     return float(timeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,7 +50,7 @@ class Settings:
             if not _is_whole(value) or not least <= value < 2**62:
                 raise InputError(f"{name}: expected a whole number from {least} to 2**62, found {value!r}.")
         share = self.scope_share
-        if not _is_number(share) or not (math.isfinite(share) and 0 < share <= 1):
+        if not _is_number(share) or not 0 < share <= 1:  # NaN is in no range
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
         if self.drafts is not None and not isinstance(self.drafts, bool):
             raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")

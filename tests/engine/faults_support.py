@@ -1,0 +1,163 @@
+"""Faults to inject, and what has to be back to normal afterwards."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import jax
+
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.device import Device
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.generation import Generation
+from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.request import Completion
+from langchain_gemma_jax.engine.served import Served
+
+# Few programs, all of them among those of `tiny.LADDERS`: what one file compiles the others have.
+SMALL = Ladders(chunks=(16,), capacities=(32, 128), rows=(1, 4))
+LIMIT = 30.0  # seconds after which a test takes whatever it waits for as hanging
+
+
+def greedy(count: int, **options: object) -> Sampling:
+    return Sampling(max_tokens=count, ignore_eos=True, **options)  # type: ignore[arg-type]
+
+
+def drawn(count: int, seed: int, **options: object) -> Sampling:
+    return greedy(count, temperature=1.0, seed=seed, **options)
+
+
+def resource_exhausted() -> Exception:
+    """What JAX raises when the device's memory is full."""
+    return jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.")
+
+
+@dataclass
+class Fault:
+    """Raises at the calls of some of ``Device``'s methods for which ``when`` says so."""
+
+    make: Callable[[], BaseException]
+    when: Callable[[int, str, tuple[object, ...]], bool]  # the number of the call, from 1, the method, the program
+    calls: int = 0
+    raised: int = 0
+
+    def call(self, name: str, key: tuple[object, ...] = ()) -> None:
+        self.calls += 1
+        if self.when(self.calls, name, key):
+            self.raised += 1
+            raise self.make()
+
+
+@contextmanager
+def injected(fault: Fault, methods: Sequence[str] = ("run", "put", "fetch")) -> Iterator[Fault]:
+    """Have the device calls of every engine go through this fault first."""
+    before = {name: getattr(Device, name) for name in methods}
+
+    def faulty(name: str) -> Callable[..., object]:
+        def call(self: Device, *args: object, **kwargs: object) -> object:
+            fault.call(name, args[0] if name == "run" else ())  # type: ignore[arg-type]
+            return before[name](self, *args, **kwargs)
+
+        return call
+
+    for name in methods:
+        setattr(Device, name, faulty(name))
+    try:
+        yield fault
+    finally:
+        for name, method in before.items():
+            setattr(Device, name, method)
+
+
+@contextmanager
+def slowed(seconds: float, before: Callable[[tuple[object, ...]], None] = lambda _: None) -> Iterator[None]:
+    """Let each program take so long at least, and see which one it is."""
+
+    def wait(_number: int, _name: str, key: tuple[object, ...]) -> bool:
+        before(key)
+        time.sleep(seconds)
+        return False
+
+    with injected(Fault(RuntimeError, wait), ["run"]):
+        yield
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a process holds that leaks are made of."""
+
+    arrays: int
+    threads: int
+    files: int
+
+    @classmethod
+    def now(cls) -> Holdings:
+        return cls(len(jax.live_arrays()), threading.active_count(), len(os.listdir("/proc/self/fd")))
+
+
+def assert_holds(expected: Holdings, within: float = 5.0) -> None:
+    """Wait for what a thread may just be putting down."""
+    until = time.monotonic() + within
+    while (found := Holdings.now()) != expected and time.monotonic() < until:
+        time.sleep(0.01)
+    assert found == expected
+
+
+def idle_memory_dropped(engine: Engine) -> None:
+    """Have every conversation forgotten that nobody runs."""
+
+    def drop() -> None:
+        for runner in engine._owner.runners.values():
+            runner.memory.evict_idle()
+        engine._owner.count_kv()
+
+    engine._owner.call(drop)
+
+
+def outcome(generation: Generation) -> Completion | Exception:
+    """What a generation ends with."""
+    try:
+        return generation.result()
+    except Exception as error:
+        return error
+
+
+def in_threads(count: int, work: Callable[[int], object], timeout: float = LIMIT) -> list[object]:
+    """Run ``work(0)`` to ``work(count - 1)`` at the same moment. Gives what each gave, or raised."""
+    barrier, results = threading.Barrier(count), dict[int, object]()
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = work(index)
+        except Exception as error:
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(count)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + timeout
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+    finally:
+        sys.setswitchinterval(before)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    return [results[index] for index in range(count)]
+
+
+def assert_works(engine: Engine, served: Served, prompt: Sequence[int] = tuple(range(10, 20))) -> Completion:
+    """The next ordinary request succeeds."""
+    began = time.monotonic()
+    found = engine.submit(served, prompt, greedy(4), timeout=LIMIT).result()
+    assert len(found.ids) == 4
+    assert time.monotonic() - began < LIMIT
+    return found
