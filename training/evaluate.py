@@ -21,7 +21,19 @@ from training.data.conversation import Call, Calls, Conversation, Json, Say
 from training.data.mixture import Skill
 from training.data.render import Step, steps
 from training.data.side import Side
-from training.data.skills import call, chain, errors, follow_up, memory, no_call, parallel, schema, small_talk, system
+from training.data.skills import (
+    call,
+    chain,
+    errors,
+    everyday,
+    follow_up,
+    memory,
+    no_call,
+    parallel,
+    schema,
+    small_talk,
+    system,
+)
 from training.data.world import World
 from training.greedy import Greedy
 from training.parse import Answer, parse
@@ -115,6 +127,7 @@ EXAMS = (
     Exam("single call exact", call.one_call, calls_exact, bar_s=0.85, bar_m=0.95),
     Exam("right tool of 8", call.right_tool, right_name, "8 tools", bar_s=0.85, bar_m=0.95),
     Exam("call exact, of 8", call.right_tool, calls_exact, "8 tools"),
+    Exam("everyday request", everyday.everyday, calls_exact),
     Exam("no call when none fits", no_call.no_tool_fits, no_call_made, bar_s=0.90, bar_m=0.95),
     Exam("no call in small talk", no_call.talk_beside_tools, no_call_made),
     Exam("answer from result", call.one_call, says, bar_s=0.85, bar_m=0.95),

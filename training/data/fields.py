@@ -119,6 +119,7 @@ class Field:
     typed: tuple[str, ...] = ()  # templates that mention a value without the label
     said: Callable[[World, Value], str] | None = None  # how a value is mentioned, where it is neither typed nor keyed
     hinted: bool = False  # the schema tells what kind of value it is
+    before: bool = False  # a value can stand before the noun: "a blue lamp"
 
 
 def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...] | None = None) -> Field:
@@ -196,6 +197,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         draw=lambda world: value(kind, world),
         typed=kind.mentions.of(w.side),
         hinted=hinted and kind.type == "string",
+        before=kind.name in {"word", "language", "unit"},
     )
 
 
@@ -236,6 +238,7 @@ def _enum(w: World, noun: str) -> Field:
         drawn,
         typed=_ENUM_SAID.of(w.side),
         hinted=True,
+        before=True,
     )
 
 

@@ -8,7 +8,19 @@ from itertools import accumulate
 
 from training.data.conversation import Conversation
 from training.data.side import Side
-from training.data.skills import call, chain, errors, follow_up, memory, no_call, parallel, schema, small_talk, system
+from training.data.skills import (
+    call,
+    chain,
+    errors,
+    everyday,
+    follow_up,
+    memory,
+    no_call,
+    parallel,
+    schema,
+    small_talk,
+    system,
+)
 from training.data.world import World
 
 Skill = Callable[[World], Conversation]
@@ -17,6 +29,7 @@ SHARES: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 20),
     (call.copy_foreign, 8),
+    (everyday.everyday, 12),
     (no_call.no_tool_fits, 7),
     (no_call.talk_beside_tools, 4),
     (chain.two_calls, 9),

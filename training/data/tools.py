@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from training.data import draw
@@ -341,29 +342,38 @@ def context(w: World) -> str:
 def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     fields = [each for each in made.fields if each.name in values]
     w.rng.shuffle(fields)
-    word = w.one(made.verb.words)
-    slots = {
-        "verb": word,
-        "Verb": word.capitalize(),
-        "noun": made.noun,
-        "a": article(made.noun),
-        "tool": made.tool.name,
-        "open": w.one(["", "", "", w.pick(_OPENERS) + " "]),
-        "close": w.one([".", "", "?", "!", " please.", ", thanks."]),
-        "context": context(w),
-    }
     if not fields:
+        slots = _slots(w, made, made.noun)
         return _capital(w, w.say(_QUESTIONS, mentions="", **slots) if _asks(w, made) else w.say(_BARE, **slots))
+    noun = made.noun
+    first = next((each for each in fields if each.before and (each.hinted or len(fields) == 1)), None)
+    if first is not None and w.chance(0.25):
+        noun = f"{values[first.name].text} {noun}"
+        fields.remove(first)
+    slots = _slots(w, made, noun)
     form = w.rng.random()
-    if form < 0.12:
+    if noun == made.noun and form < 0.12:
         return w.say(_BY_NAME, pairs=_pairs(w, fields, values), list=_arguments(w, fields, values), **slots)
     if form < 0.20 and len(fields) > 1:
         lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
         return w.say(_LISTED, lines=lines, **slots)
     mentions = [mention(w, each, values[each.name], alone=len(fields) == 1) for each in fields]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
-    template = _QUESTIONS if _asks(w, made) else _REQUESTS
-    return _capital(w, w.say(template, mentions=shown, **slots))
+    return _capital(w, w.say(_QUESTIONS if _asks(w, made) else _REQUESTS, mentions=shown, **slots))
+
+
+def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:
+    word = w.one(made.verb.words)
+    return {
+        "verb": word,
+        "Verb": word.capitalize(),
+        "noun": noun,
+        "a": article(noun),
+        "tool": made.tool.name,
+        "open": w.one(["", "", "", w.pick(_OPENERS) + " "]),
+        "close": w.one([".", "", "?", "!", " please.", ", thanks."]),
+        "context": context(w),
+    }
 
 
 def _asks(w: World, made: MadeTool) -> bool:
@@ -371,7 +381,7 @@ def _asks(w: World, made: MadeTool) -> bool:
 
 
 def _capital(w: World, text: str) -> str:
-    text = text.replace(" .", ".").replace(" ?", "?")
+    text = re.sub(r" +(?=[.,?!]|$)", "", text)  # where there was nothing to mention
     return text[0].upper() + text[1:] if w.chance(0.8) else text
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from training.data.conversation import Conversation, Model, Say, User
-from training.data.side import templates
+from training.data.skills.everyday import everyday
 from training.data.skills.small_talk import exchange
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
-_DECLINE = templates(
-    ["I have no tool for the {noun}.", "I cannot do that: none of my tools is for the {noun}."],
-    held_out=["Sorry, nothing here is for the {noun}."],
-)
+_DECLINE = "I have no tool for that."
 
 
 def no_tool_fits(w: World) -> Conversation:
@@ -22,9 +19,8 @@ def no_tool_fits(w: World) -> Conversation:
     if not tools or near:
         other = make_tool(w)
         tools = tuple(tool for tool in tools if tool not in near) or (other.tool,)
-    said = w.say(_DECLINE, noun=missing.noun)
-    answer = Say(said, (missing.noun,))
-    return Conversation("no call", (User(request(w, missing).text), Model((answer,))), tools, tags=("none fits",))
+    asked = everyday(w).turns[0] if w.chance(0.2) else User(request(w, missing).text)
+    return Conversation("no call", (asked, Model((Say(_DECLINE),))), tools, tags=("none fits",))
 
 
 def talk_beside_tools(w: World) -> Conversation:
