@@ -78,6 +78,10 @@ class Memory:
         self._resize(resident, capacity)
         return True
 
+    def fits_alone(self, tokens: int) -> bool:
+        """Whether a conversation of so many tokens fits if nothing else is kept, its own smaller arrays neither."""
+        return self.used_elsewhere() + self._bytes(self.ladders.capacity(tokens)) <= self.policy.budget
+
     def keep(self, resident: Resident) -> None:
         """Keep the rings as they are now, so that this point can be continued later too."""
         rings = self.index.rings

@@ -276,7 +276,10 @@ class Owner:
     def _make_way(self, request: Request, runner: Runner) -> None:
         """A running request cannot grow. The youngest gives up its memory, and starts again when there is some."""
         if len(self.scheduler.running) == 1:
-            self._finish(request, _too_large(runner, request))
+            if runner.memory.fits_alone(len(request.context)):
+                self._start_again(request)  # growing takes the old arrays and the new ones; reading anew does not
+            else:
+                self._finish(request, _too_large(runner, request))
             return
         self._bring_home(keep=0)
         youngest = max(self.scheduler.running, key=lambda r: r.number, default=None)
@@ -312,9 +315,10 @@ class Owner:
         self.metrics.generated_tokens += got
         if made.drafted:
             request.drafted += made.drafted
-            request.accepted += made.accepted
+            accepted = min(made.accepted, got)  # what stands behind the end was not wanted
+            request.accepted += accepted
             self.metrics.drafted_tokens += made.drafted
-            self.metrics.accepted_tokens += made.accepted
+            self.metrics.accepted_tokens += accepted
             if request.lookup is not None:
                 request.lookup.record(made.drafted, made.accepted)
         if not_a_number:
