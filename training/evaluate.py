@@ -31,6 +31,7 @@ from training.data.skills import (
     no_call,
     parallel,
     schema,
+    session,
     small_talk,
     system,
 )
@@ -148,6 +149,7 @@ EXAMS = (
     Exam("remember", memory.remember, says),
     Exam("system line", system.follow, says),
     Exam("small talk", small_talk.small_talk, says),
+    Exam("end of a long session", session.session, everything),
     Exam("follow-up, same tool", follow_up.same_again, calls_exact),
     Exam("follow-up, other tool", follow_up.something_else, calls_exact),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import sys
 import time
 import zlib
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from threading import Event
 from typing import Any, cast
 
 import jax
@@ -52,6 +54,7 @@ class Settings:
     warmup_tokens: int = 1_000_000
     decay_share: float = 0.25
     ramp_tokens: int = 40_000_000
+    long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
     prompt_weight: float = 0.1
     seed: str = "sprout"
     dtype: str = "float32"
@@ -116,9 +119,16 @@ def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.A
 
 
 def train(
-    settings: Settings, run: Path, *, workers: int = 0, save_seconds: float = 300, seconds: float | None = None
+    settings: Settings,
+    run: Path,
+    *,
+    workers: int = 0,
+    save_seconds: float = 300,
+    seconds: float | None = None,
+    stop: Event | None = None,
 ) -> None:
-    """Train until ``settings.tokens`` are read, or for so many seconds."""
+    """Train until ``settings.tokens`` are read, for so many seconds, or until ``stop``. What is done is saved."""
+    stop = stop or Event()
     prepare(run)
     state = initial(settings)
     progress = Progress(0, dataclasses.asdict(settings), [])
@@ -130,7 +140,13 @@ def train(
     state = jax.device_put(state, whole)
     step = train_step(settings)
     plan = Plan(
-        run / "tokenizer", settings.seed, settings.rows, settings.length, settings.ramp_tokens, settings.prompt_weight
+        run / "tokenizer",
+        settings.seed,
+        settings.rows,
+        settings.length,
+        settings.ramp_tokens,
+        long_from=settings.steps - int(settings.steps * settings.long_share) if settings.long_share else None,
+        prompt_weight=settings.prompt_weight,
     )
 
     def save(done: int) -> None:
@@ -163,7 +179,7 @@ def train(
             if now - saved > save_seconds:
                 save(number + 1)
                 saved = now
-            if seconds is not None and now - began > seconds:
+            if stop.is_set() or (seconds is not None and now - began > seconds):
                 save(number + 1)
                 return
     save(settings.steps)
@@ -203,12 +219,16 @@ def main() -> None:
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
     settings = Settings(**chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     train(
         settings,
         run,
         workers=arguments["workers"],
         save_seconds=arguments["save_seconds"],
         seconds=arguments["seconds"],
+        stop=stop,
     )
 
 

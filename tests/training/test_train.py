@@ -1,4 +1,5 @@
 import re
+from threading import Event
 
 import jax
 import numpy as np
@@ -23,7 +24,9 @@ def run(tmp_path, tokenizer_folder):
 
 @pytest.fixture
 def settings(tiny, lax_dtypes):
-    return Settings("tiny", tokens=40 * 384, rows=1, length=384, rate=1e-2, warmup_tokens=2000, ramp_tokens=10**6)
+    return Settings(
+        "tiny", tokens=40 * 384, rows=1, length=384, rate=1e-2, warmup_tokens=2000, ramp_tokens=10**6, long_share=0
+    )
 
 
 def stored(folder):
@@ -42,6 +45,13 @@ def test_the_loss_falls_and_a_run_that_was_stopped_goes_on_as_if_it_had_not_been
     )
     assert last < first - 0.5
     assert "<polyline" in (whole / "loss.svg").read_text()
+
+
+def test_a_run_that_is_told_to_stop_saves_what_is_done(run, settings):
+    folder, stop = run("told"), Event()
+    stop.set()
+    train(settings, folder, stop=stop)
+    assert checkpoints.read_progress(folder / CHECKPOINT).step == 1
 
 
 def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):

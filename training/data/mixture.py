@@ -18,6 +18,7 @@ from training.data.skills import (
     no_call,
     parallel,
     schema,
+    session,
     small_talk,
     system,
 )
@@ -47,6 +48,7 @@ SHARES: tuple[tuple[Skill, float], ...] = (
     (small_talk.small_talk, 3),
     (follow_up.same_again, 3),
     (follow_up.something_else, 4),
+    (session.session, 5),
 )
 
 EARLY = {

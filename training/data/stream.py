@@ -25,6 +25,7 @@ from training.data.side import Side
 Batch: TypeAlias = dict[str, np.ndarray]
 """``tokens``, ``targets``, ``segments`` (0: padding) and ``weights``, each ``[row, token]``."""
 
+LONGER = 4  # times as long are rows at the end of training
 _MISSES = 12  # a batch is full when so many conversations in a row found no place in it
 
 
@@ -37,8 +38,14 @@ class Plan:
     rows: int
     length: int
     ramp_tokens: int = 0  # over so many tokens conversations get harder
+    long_from: int | None = None  # from this batch on, rows are longer and fewer
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
     side: Side = Side.TRAIN
+
+    def shape(self, number: int) -> tuple[int, int]:
+        """Rows and their length in a batch."""
+        longer = LONGER if self.long_from is not None and number >= self.long_from else 1
+        return max(1, self.rows // longer), self.length * longer
 
 
 def batches(plan: Plan, first: int = 0, workers: int = 0) -> Iterator[Batch]:
@@ -66,14 +73,15 @@ class Maker:
         """The batch of this number."""
         plan = self._plan
         ease = min(1.0, number * plan.rows * plan.length / plan.ramp_tokens) if plan.ramp_tokens else 1.0
-        shape = (plan.rows, plan.length + 1)
+        rows, length = plan.shape(number)
+        shape = (rows, length + 1)
         tokens, segments, weights = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-        used, held, misses, index = [0] * plan.rows, [0] * plan.rows, 0, 0
+        used, held, misses, index = [0] * rows, [0] * rows, 0, 0
         while misses < _MISSES:
             made = conversation(f"{plan.seed}/{number}/{index}", plan.side, ease)
             ids, by_model = self.encode(made)
             index += 1
-            row = next((row for row in range(plan.rows) if used[row] + len(ids) <= plan.length + 1), None)
+            row = next((row for row in range(rows) if used[row] + len(ids) <= length + 1), None)
             if row is None:
                 misses += 1
                 continue

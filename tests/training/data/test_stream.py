@@ -58,3 +58,8 @@ def test_tokens_in_pieces_are_the_tokens_of_the_whole(plan, tokenizer_folder):
         made = conversation(f"whole/{index}", Side.HELD_OUT)
         text = "".join(piece.text for piece in pieces(made))
         assert maker.encode(made)[0] == whole.encode(text, add_special_tokens=False).ids
+
+
+def test_rows_get_longer_and_fewer_at_the_end(tokenizer_folder):
+    stream = batches(Plan(tokenizer_folder, "seed", rows=8, length=320, long_from=1))
+    assert [next(stream)["tokens"].shape for _ in range(2)] == [(8, 320), (2, 1280)]

@@ -55,14 +55,11 @@ def remember(w: World) -> Conversation:
     known: dict[str, str] = {}
     turns: list[User | Model] = []
     for _ in range(w.rng.randint(1, 3)):
-        what, text = _fact(w)
+        exchanged, what, text = tell(w)
         if what in known:
             continue
         known[what] = text
-        turns += [
-            User(w.say(_TOLD, what=what, v=text)),
-            Model((Say(w.say(_NOTED, what=what, v=text), (text,)),), graded=False),
-        ]
+        turns += exchanged
         if w.chance(0.3):
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
@@ -72,8 +69,19 @@ def remember(w: World) -> Conversation:
         answer = Say(_UNKNOWN, (_UNKNOWN,))
         return Conversation("memory", (*turns, User(w.say(_ASKED, what=unknown)), Model((answer,))), tags=("not told",))
     what = w.one(list(known))
-    answer = Say(w.say(_RECALLED, what=what, v=known[what]), (known[what],))
-    return Conversation("memory", (*turns, User(w.say(_ASKED, what=what)), Model((answer,))))
+    return Conversation("memory", (*turns, *ask(w, what, known[what])))
+
+
+def tell(w: World) -> tuple[list[User | Model], str, str]:
+    """An exchange in which something is told; what it is called, and what it is."""
+    what, text = _fact(w)
+    noted = Model((Say(w.say(_NOTED, what=what, v=text), (text,)),), graded=False)
+    return [User(w.say(_TOLD, what=what, v=text)), noted], what, text
+
+
+def ask(w: World, what: str, text: str) -> list[User | Model]:
+    """An exchange in which it is asked for."""
+    return [User(w.say(_ASKED, what=what)), Model((Say(w.say(_RECALLED, what=what, v=text), (text,)),))]
 
 
 def _fact(w: World) -> tuple[str, str]:

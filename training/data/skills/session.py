@@ -1,0 +1,42 @@
+"""A long conversation: one thing after another with the same tools, and at the end something from its beginning."""
+
+from __future__ import annotations
+
+from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.results import result
+from training.data.skills.memory import ask, tell
+from training.data.skills.small_talk import exchange
+from training.data.tools import MadeTool, make_tool, request
+from training.data.world import World
+
+
+def session(w: World) -> Conversation:
+    """Two to fourteen requests; what is graded comes last."""
+    tools = _tools(w, w.rng.randint(1, 2 + round(4 * w.ease)))
+    told, what, text = tell(w)
+    turns: list[User | Model] = [*told]
+    for _ in range(w.rng.randint(2, 4 + round(10 * w.ease))):
+        if w.chance(0.2):
+            asked, answer = exchange(w)
+            turns += [User(asked), Model((answer,), graded=False)]
+        else:
+            turns += _served(w, w.one(tools), graded=False)
+    turns += ask(w, what, text) if w.chance(0.5) else _served(w, w.one(tools), graded=True)
+    w.rng.shuffle(tools)
+    return Conversation("session", tuple(turns), tuple(each.tool for each in tools))
+
+
+def _tools(w: World, count: int) -> list[MadeTool]:
+    """Tools that share neither a name nor a noun."""
+    tools: list[MadeTool] = []
+    while len(tools) < count:
+        made = make_tool(w)
+        if all(made.tool.name.lower() != each.tool.name.lower() and made.noun != each.noun for each in tools):
+            tools.append(made)
+    return tools
+
+
+def _served(w: World, made: MadeTool, *, graded: bool) -> list[User | Model]:
+    asked, got = request(w, made), result(w, made)
+    steps = (Calls((Call(made.tool.name, asked.arguments, got.reply),)), Say(got.answer, got.facts))
+    return [User(asked.text), Model(steps, graded)]
