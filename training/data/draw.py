@@ -8,6 +8,11 @@ from training.data.world import World
 
 _STREETS = split("Street, Road, Lane, Avenue, Square, Weg, Allee", held_out="Crescent, Boulevard, Terrace, Gasse")
 
+_SORTS = split(
+    "company, shop, maker, club, school, office, tool, service, project, machine, collection, expert",
+    held_out="workshop, guild, startup, archive, device, bakery",
+)
+
 _MESSAGES = templates(
     [
         "The {noun} is ready",
@@ -227,6 +232,13 @@ def message(w: World) -> str:
         time=time(w),
         day=w.one(_DAYS),
     )
+
+
+def phrase(w: World) -> str:
+    """What something is: ``a small bread shop in Oslo``."""
+    words = f"{w.pick(things.MODIFIERS)} {noun(w)} {w.pick(_SORTS)}"
+    where = f" in {w.pick(names.CITIES)}" if w.chance(0.3) else ""
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}{where}"
 
 
 def title(w: World) -> str:

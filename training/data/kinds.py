@@ -170,6 +170,20 @@ KINDS = {
             draw.title,
         ),
         Kind(
+            "phrase",
+            "string",
+            "description",
+            split(
+                "description, details, purpose, profile, about, summary, kind",
+                held_out="synopsis, characterisation, blurb, gist",
+            ),
+            templates(
+                ["- {v}", "which is {v}", "({v})", "described as {v}", "that is {v}"],
+                held_out=["in short {v}", "being {v}"],
+            ),
+            draw.phrase,
+        ),
+        Kind(
             "word",
             "string",
             "word",
@@ -242,6 +256,7 @@ KINDS = {
     )
 }
 
+_NAMES = {"person", "company", "word"}
 STRINGS = tuple(kind.name for kind in KINDS.values() if kind.type == "string")
 NUMBERS = tuple(kind.name for kind in KINDS.values() if kind.type != "string")
 
@@ -249,6 +264,9 @@ NUMBERS = tuple(kind.name for kind in KINDS.values() if kind.type != "string")
 def value(kind: Kind, w: World) -> Value:
     """A value of this kind."""
     text = kind.draw(w)
+    if kind.name in _NAMES and w.chance(0.15):  # quoted, and maybe with what it means
+        gloss = f" ({draw.title(w)})" if w.chance(0.4) else ""
+        return Value(text, w.one([f'"{text}"', f"'{text}'"]) + gloss)
     if kind.type == "string":
         return Value(text, text)
     return Value(float(text) if "." in text else int(text), text)

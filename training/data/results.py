@@ -101,7 +101,7 @@ def _sentence(w: World, made: MadeTool) -> Result:
 
 def _value(w: World, made: MadeTool) -> Result:
     kind = KINDS[w.one(("count", "decimal", "code", "person", "place", "title", "date", "word"))]
-    text = value(kind, w).text
+    text = kind.draw(w)
     return Result(text, w.say(_TELL_ONE, label=made.noun, v=text, noun=made.noun), (text,))
 
 
@@ -111,6 +111,9 @@ def _record(w: World, made: MadeTool) -> Result:
         name = w.pick(_EXTRA).replace(" ", "_") if w.chance(0.6) else w.made_up()
         if w.chance(0.2):
             table[name] = w.pick(_ADJECTIVES)
+        elif w.chance(0.12):
+            kind = KINDS[w.one(("person", "word", "count", "title", "place"))]
+            table[name] = [value(kind, w).json for _ in range(w.rng.randint(1, 4))]
         else:
             kind = KINDS[
                 w.one(("count", "decimal", "code", "person", "place", "title", "date", "time", "email", "word"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Model, Say, Tool, User
 from training.data.results import result
+from training.data.systems import system_line
 from training.data.tools import MadeTool, Request, crowd, make_tool, request
 from training.data.world import World
 
@@ -46,8 +47,4 @@ def _conversation(
         Calls((Call(made.tool.name, asked.arguments, got.reply),)),
         Say(got.answer, got.facts),
     )
-    return Conversation(skill, (User(asked.text), Model(steps)), tools, _system(w), tags)
-
-
-def _system(w: World) -> str:
-    return w.one(["", "", "", "You are a helpful assistant.", "Use the tools to answer.", "Be brief."])
+    return Conversation(skill, (User(asked.text), Model(steps)), tools, system_line(w), tags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
 from training.data.results import result
 from training.data.side import templates
+from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -51,7 +52,9 @@ def try_again(w: World) -> Conversation:
     error = w.say(_BUSY)
     first, second = (Call(made.tool.name, asked.arguments, reply) for reply in (_shape(w, error), got.reply))
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("try again",))
+    return Conversation(
+        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("try again",), system=system_line(w)
+    )
 
 
 def put_right(w: World) -> Conversation:
@@ -61,11 +64,13 @@ def put_right(w: World) -> Conversation:
     asked, got = request(w, made, values), result(w, made)
     wrong = w.one(made.fields)
     good = wrong.draw(w)
-    error = w.say(_WRONG, label=wrong.label, bad=values[wrong.name].text, good=good.text)
+    error = w.say(_WRONG, label=wrong.label, bad=str(values[wrong.name].json), good=str(good.json))
     first = Call(made.tool.name, asked.arguments, _shape(w, error))
     second = Call(made.tool.name, asked.arguments | {wrong.name: good.json}, got.reply)
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("put right",))
+    return Conversation(
+        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("put right",), system=system_line(w)
+    )
 
 
 def give_up(w: World) -> Conversation:
@@ -77,7 +82,9 @@ def give_up(w: World) -> Conversation:
     turn = Model(
         (Calls((first,)), Say(w.say(_GIVE_UP, error=error.removeprefix("Error: ")), (error.removeprefix("Error: "),)))
     )
-    return Conversation("tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("give up",))
+    return Conversation(
+        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("give up",), system=system_line(w)
+    )
 
 
 def _shape(w: World, error: str) -> dict[str, Json] | str:

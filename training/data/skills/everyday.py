@@ -10,6 +10,7 @@ from training.data.kinds import KINDS, Value, value
 from training.data.results import result
 from training.data.scenarios import SCENARIOS, Scenario
 from training.data.side import templates
+from training.data.systems import system_line
 from training.data.template import slots_of
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
@@ -32,7 +33,7 @@ def everyday(w: World) -> Conversation:
     got = result(w, made)
     arguments = {name: each.json for name, each in values.items()}
     turn = Model((Calls((Call(made.tool.name, arguments, got.reply),)), Say(got.answer, got.facts)))
-    return Conversation("everyday", (User(text), turn), _beside(w, scenario, made.tool))
+    return Conversation("everyday", (User(text), turn), _beside(w, scenario, made.tool), system=system_line(w))
 
 
 def _beside(w: World, scenario: Scenario, tool: Tool) -> tuple[Tool, ...]:

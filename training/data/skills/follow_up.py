@@ -6,6 +6,7 @@ from training.data.conversation import Call, Calls, Conversation, Model, Say, Us
 from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
+from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -32,7 +33,7 @@ def same_again(w: World) -> Conversation:
             )
         ),
     )
-    return Conversation("follow-up", turns, crowd(w, [made], most=4), tags=("same again",))
+    return Conversation("follow-up", turns, crowd(w, [made], most=4), tags=("same again",), system=system_line(w))
 
 
 def something_else(w: World) -> Conversation:
@@ -48,4 +49,6 @@ def something_else(w: World) -> Conversation:
         if index == 0 and w.chance(0.5):
             talk, answer = exchange(w)
             turns += [User(talk), Model((answer,), graded=False)]
-    return Conversation("follow-up", tuple(turns), crowd(w, [one, two], most=5), tags=("something else",))
+    return Conversation(
+        "follow-up", tuple(turns), crowd(w, [one, two], most=5), tags=("something else",), system=system_line(w)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training.data import draw
 from training.data.conversation import Conversation, Model, Say, User
-from training.data.kinds import KINDS, value
+from training.data.kinds import KINDS
 from training.data.side import split, templates
 from training.data.skills.small_talk import exchange
 from training.data.words import things
@@ -89,4 +89,4 @@ def _fact(w: World) -> tuple[str, str]:
     if w.chance(0.25):
         what = f"{w.pick(things.MODIFIERS)} {draw.noun(w)}"
         kind = "word"
-    return what, value(KINDS[kind], w).text
+    return what, KINDS[kind].draw(w)

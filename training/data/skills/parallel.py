@@ -5,6 +5,7 @@ from __future__ import annotations
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.results import result
 from training.data.side import templates
+from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -35,8 +36,14 @@ def same_tool(w: World) -> Conversation:
         (Call(made.tool.name, first.arguments, got.reply), Call(made.tool.name, {name: second.json}, also.reply))
     )
     text = w.say(_TWICE, first=first.text.rstrip(".?! "), v=second.text)
-    said = Say(f"{first.values[name].text}: {got.answer} {second.text}: {also.answer}", got.facts + also.facts)
-    return Conversation("parallel", (User(text), Model((calls, said))), crowd(w, [made], most=4), tags=("same tool",))
+    said = Say(f"{first.arguments[name]}: {got.answer} {second.json}: {also.answer}", got.facts + also.facts)
+    return Conversation(
+        "parallel",
+        (User(text), Model((calls, said))),
+        crowd(w, [made], most=4),
+        tags=("same tool",),
+        system=system_line(w),
+    )
 
 
 def two_tools(w: World) -> Conversation:
@@ -50,5 +57,9 @@ def two_tools(w: World) -> Conversation:
     text = w.say(_BOTH, first=first.text.rstrip(".?! "), second=second.text)
     said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
     return Conversation(
-        "parallel", (User(text), Model((calls, said))), crowd(w, [one, two], most=5), tags=("two tools",)
+        "parallel",
+        (User(text), Model((calls, said))),
+        crowd(w, [one, two], most=5),
+        tags=("two tools",),
+        system=system_line(w),
     )

@@ -6,6 +6,7 @@ from training.data.conversation import Call, Calls, Conversation, Model, Say, Us
 from training.data.results import result
 from training.data.skills.memory import ask, tell
 from training.data.skills.small_talk import exchange
+from training.data.systems import system_line
 from training.data.tools import MadeTool, make_tool, request
 from training.data.world import World
 
@@ -23,7 +24,7 @@ def session(w: World) -> Conversation:
             turns += _served(w, w.one(tools), graded=False)
     turns += ask(w, what, text) if w.chance(0.5) else _served(w, w.one(tools), graded=True)
     w.rng.shuffle(tools)
-    return Conversation("session", tuple(turns), tuple(each.tool for each in tools))
+    return Conversation("session", tuple(turns), tuple(each.tool for each in tools), system=system_line(w))
 
 
 def _tools(w: World, count: int) -> list[MadeTool]:
