@@ -1,4 +1,4 @@
-"""An error that several callers get, each as an object of its own.
+"""An error that several callers get, each as an object of its own, and that keeps nothing alive.
 
 Raising an exception writes to it: its traceback grows with every raise. Threads that raise the same
 object write into each other's tracebacks, and a result that is asked for twice shows both times.
@@ -7,6 +7,7 @@ object write into each other's tracebacks, and a result that is asked for twice 
 from __future__ import annotations
 
 import copy
+import traceback
 
 from langchain_gemma_jax.errors import EngineError
 
@@ -26,3 +27,17 @@ def again(error: Exception) -> Exception:
     twin.__cause__, twin.__context__ = error.__cause__, error.__context__
     twin.__suppress_context__ = error.__suppress_context__
     return twin.with_traceback(error.__traceback__)
+
+
+def clear_frames(error: BaseException | None) -> None:
+    """Have an error, and what it came from, keep no local variables alive: arrays would live as long as it does.
+
+    Only of functions that have returned.
+    """
+    seen: set[BaseException] = set()
+    todo = [error]
+    while todo:
+        if (one := todo.pop()) is not None and one not in seen:
+            seen.add(one)
+            traceback.clear_frames(one.__traceback__)
+            todo += [one.__cause__, one.__context__]

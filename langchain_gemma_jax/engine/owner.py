@@ -10,7 +10,6 @@ import atexit
 import os
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -22,11 +21,12 @@ from typing import TypeVar
 import jax
 
 from langchain_gemma_jax.engine import postprocess
+from langchain_gemma_jax.engine.again import clear_frames
 from langchain_gemma_jax.engine.device import out_of_memory
 from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.leaving import leave_early
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
-from langchain_gemma_jax.engine.prefix import common_prefix
+from langchain_gemma_jax.engine.prefix import Resident, common_prefix
 from langchain_gemma_jax.engine.request import Completion, Request, TokenLogprobs
 from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Scheduler, Step, Verify, Work
@@ -63,6 +63,7 @@ class Owner:
         self.scheduler = Scheduler(rows)
         self.kv = KvView()
         self._flights: deque[InFlight] = deque()
+        self._raised: list[BaseException] = []  # in this turn
         self._inbox: SimpleQueue[Request | Callable[[], None] | None] = SimpleQueue()
         self._closing = False
         self._ended = False  # nobody reads the inbox any more
@@ -146,11 +147,14 @@ class Owner:
                     self._turn()
                 except Exception as problem:  # noqa: BLE001  nobody may wait for ever because of a mistake in here
                     self._fail_all(problem, tuple(self.scheduler.waiting))
+                while self._raised:
+                    clear_frames(self._raised.pop())
                 elapsed = time.perf_counter() - began
                 self.metrics.host_s += elapsed - (self.metrics.device_s + self.metrics.dispatch_s - busy)
         except BaseException as problem:
             error = problem
-            raise
+            if not isinstance(problem, SystemExit):  # which no thread reports
+                raise
         finally:
             self._closing = True
             self._end_all(error)
@@ -265,7 +269,7 @@ class Owner:
             if forgets:
                 runner.memory.keep(resident)
             if not runner.memory.grow(resident, len(resident.ids) + tokens):
-                self._make_way(request, runner)
+                self._make_way(request, resident, len(resident.ids) + tokens)
                 return False
             if not fits:
                 return False  # it belongs to another group now
@@ -273,18 +277,19 @@ class Owner:
             runner.forget_feed()
         return True
 
-    def _make_way(self, request: Request, runner: Runner) -> None:
-        """A running request cannot grow. The youngest gives up its memory, and starts again when there is some."""
-        if len(self.scheduler.running) == 1:
-            if runner.memory.fits_alone(len(request.context)):
-                self._start_again(request)  # growing takes the old arrays and the new ones; reading anew does not
-            else:
-                self._finish(request, _too_large(runner, request))
-            return
+    def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:
+        """A running request cannot grow. The youngest give up their memory, until it can or is one of them.
+
+        It grows here and now: those that gave way would take the memory back in the next turn.
+        """
+        runner = self.runners[request.model]
         self._bring_home(keep=0)
-        youngest = max(self.scheduler.running, key=lambda r: r.number, default=None)
-        if youngest is not None:
-            self._start_again(youngest)
+        while request in self.scheduler.running and not runner.memory.grow(resident, tokens):
+            if len(self.scheduler.running) == 1 and not runner.memory.fits_alone(tokens):
+                self._finish(request, _too_large(runner, request))
+                return
+            # Alone, it is read anew: growing takes the old arrays beside the new ones.
+            self._start_again(max(self.scheduler.running, key=lambda r: r.number))
             self.metrics.preemptions += 1
 
     def _bring_home(self, keep: int) -> None:
@@ -373,7 +378,7 @@ class Owner:
 
     def _fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
         """A dispatch for these requests went wrong."""
-        traceback.clear_frames(error.__traceback__)  # of arrays, which would live as long as somebody keeps the error
+        self._raised.append(error)
         runner = self.runners[requests[0].model]
         if isinstance(error, GuardError):  # raised before anything ran
             for request in requests:
@@ -422,7 +427,7 @@ class Owner:
 
     def _fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
         """Something raised that nobody expected: every request in flight ends, and all memory is given up."""
-        traceback.clear_frames(error.__traceback__)
+        self._raised.append(error)
         failure = DeviceFailedError(
             f"A device call failed and every request in flight was ended: {type(error).__name__}: {error}"
         )
@@ -441,7 +446,7 @@ class Owner:
         if error is not None:
             ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
             ended.__cause__ = error
-            traceback.clear_frames(error.__traceback__)
+            clear_frames(error)
         with self._gate:
             self._ended = True
         for request in [*self.scheduler.running, *self.scheduler.waiting]:
@@ -481,7 +486,8 @@ class Owner:
         for reader in readers:
             limit = min(len(request.prompt), len(reader.prompt)) - 1
             common = common_prefix(prompt, reader.prompt, limit) if reader.scope == request.scope else 0
-            if common - have >= WORTH_WAITING and reader.held < common:
+            waits = common in reader.marks  # and goes on waiting: what is read meanwhile is what it waits for
+            if reader.held < common and (waits or common - have >= WORTH_WAITING):
                 reader.marks.add(common)
                 return True
         return False

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import jax
+import numpy as np
 
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.device import Device
@@ -19,6 +20,7 @@ from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.request import Completion
 from langchain_gemma_jax.engine.served import Served
+from langchain_gemma_jax.models.model import Model
 
 # Few programs, all of them among those of `tiny.LADDERS`: what one file compiles the others have.
 SMALL = Ladders(chunks=(16,), capacities=(32, 128), rows=(1, 4))
@@ -98,7 +100,7 @@ class Holdings:
 
     @classmethod
     def now(cls) -> Holdings:
-        return cls(len(jax.live_arrays()), threading.active_count(), len(os.listdir("/proc/self/fd")))
+        return cls(len(jax.live_arrays()), threading.active_count(), len(list(Path("/proc/self/fd").iterdir())))
 
 
 def assert_holds(expected: Holdings, within: float = 5.0) -> None:
@@ -106,7 +108,7 @@ def assert_holds(expected: Holdings, within: float = 5.0) -> None:
     until = time.monotonic() + within
     while (found := Holdings.now()) != expected and time.monotonic() < until:
         time.sleep(0.01)
-    assert found == expected
+    assert found == expected, f"{found} is held, {expected} was before"
 
 
 def idle_memory_dropped(engine: Engine) -> None:
@@ -124,7 +126,7 @@ def outcome(generation: Generation) -> Completion | Exception:
     """What a generation ends with."""
     try:
         return generation.result()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return error
 
 
@@ -136,7 +138,7 @@ def in_threads(count: int, work: Callable[[int], object], timeout: float = LIMIT
         barrier.wait()
         try:
             results[index] = work(index)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             results[index] = error
 
     threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(count)]
@@ -161,3 +163,9 @@ def assert_works(engine: Engine, served: Served, prompt: Sequence[int] = tuple(r
     assert len(found.ids) == 4
     assert time.monotonic() - began < LIMIT
     return found
+
+
+def copied(model: Model) -> Model:
+    """A model of its own, of the same shape: the same programs run it."""
+    params = jax.tree.map(lambda array: jax.device_put(np.array(array), model.device), model.params)
+    return replace(model, params=params)
