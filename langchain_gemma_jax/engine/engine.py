@@ -104,7 +104,8 @@ class Engine:
             with self._lock:
                 if self._loads.get(key) is mine:
                     del self._loads[key]
-            mine.set_exception(error)
+            # One of their own: this one's traceback goes on growing in this thread.
+            mine.set_exception(again(error) if isinstance(error, Exception) else error)
             raise
         mine.set_result(served)
         return served
@@ -295,7 +296,7 @@ class Engine:
             policy,
             self._metrics,
             # This must not refer to the runner: in a circle of references, weights stay until the next collection.
-            lambda: sum(other.memory.nbytes() for model, other in runners.items() if model is not served),
+            lambda: [other.memory for model, other in runners.items() if model is not served],
         )
         drafts = drafts_pay(settings, model.recipe)
         runner = Runner(model.params, shape, ladders, device, memory, self._metrics, drafts=drafts)

@@ -40,7 +40,7 @@ class Memory:
     ladders: Ladders
     policy: Policy
     metrics: Metrics
-    used_elsewhere: Callable[[], int]  # bytes of the same budget that other models' conversations take
+    others: Callable[[], list[Memory]]  # of other models, which share the budget
     index: PrefixIndex = field(init=False)
     changed: bool = False  # since somebody looked at the byte counts
     _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
@@ -80,7 +80,7 @@ class Memory:
 
     def fits_alone(self, tokens: int) -> bool:
         """Whether a conversation of so many tokens fits if nothing else is kept, its own smaller arrays neither."""
-        return self.used_elsewhere() + self._bytes(self.ladders.capacity(tokens)) <= self.policy.budget
+        return self._used_elsewhere() + self._bytes(self.ladders.capacity(tokens)) <= self.policy.budget
 
     def keep(self, resident: Resident) -> None:
         """Keep the rings as they are now, so that this point can be continued later too."""
@@ -169,10 +169,22 @@ class Memory:
         return self.device.run(key, call, *args)
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
-        """Give up idle conversations until so many bytes fit the budget."""
-        missing = self.nbytes() + self.used_elsewhere() + needed - self.policy.budget
-        if missing <= 0:
-            return True
+        """Give up idle conversations, this model's first, until so many bytes fit the budget."""
+        missing = self.nbytes() + self._used_elsewhere() + needed - self.policy.budget
+        for memory in (self, *self.others()):
+            if missing > 0:
+                missing -= memory.give_up(missing, scope if memory is self else None, needed)
+        return missing <= 0
+
+    def give_up(self, missing: int, scope: str | None = None, needed: int = 0) -> int:
+        """Give up idle conversations of so many bytes, or as many as there are. Gives how many bytes that were.
+
+        Args:
+            missing: the bytes.
+            scope: whom they are for: ...
+            needed: ... it is judged by what it would use with this many more.
+        """
+        before = self.nbytes()
         for action in eviction.to_free(
             self.index,
             missing,
@@ -181,17 +193,20 @@ class Memory:
             asking=scope,
             asked=needed,
         ):
-            missing -= action.freed
             if isinstance(action, Drop):
                 self.drop(action.resident)
             elif isinstance(action, DropSnapshot):
                 self.index.drop_snapshot(action.resident, action.snapshot)
+                self.changed = True
             else:
                 self._shrink(action)
-        if missing > 0 and self._padding:
-            missing -= self._padding_bytes()
+        if self.nbytes() > before - missing and self._padding:
             self._padding.clear()
-        return missing <= 0
+            self.changed = True
+        return before - self.nbytes()
+
+    def _used_elsewhere(self) -> int:
+        return sum(memory.nbytes() for memory in self.others())
 
     def _padding_bytes(self) -> int:
         return sum(self._bytes(capacity) * len(rows) for capacity, rows in self._padding.items())
@@ -258,6 +273,7 @@ class Memory:
             self.drop(resident)  # its arrays were given away
             raise
         self.index.truncate(resident, length, snapshot)
+        self.changed = True  # snapshots may be gone
 
     def _resize(self, resident: Resident, capacity: int) -> None:
         old = resident.handle

@@ -321,7 +321,7 @@ class Runner:
 
 
 def dispatch_tokens(platform: str) -> int:
-    """What a chunk costs beside its tokens, in tokens: 20 to 25 on the CPU (measured, 270M shape), far more elsewhere."""
+    """What a chunk costs beside its tokens, in tokens: 20 to 25 on the CPU (measured, 270M shape), more elsewhere."""
     return 24 if platform == "cpu" else 256
 
 

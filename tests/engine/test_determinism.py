@@ -22,7 +22,9 @@ LOOPS = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 4))
 
 
 def sampled(way="plain", seed=7, **options):
-    return Sampling(**({"temperature": 0.4, "seed": seed, "max_tokens": COUNT, "ignore_eos": True} | WAYS[way] | options))
+    return Sampling(
+        **({"temperature": 0.4, "seed": seed, "max_tokens": COUNT, "ignore_eos": True} | WAYS[way] | options)
+    )
 
 
 @pytest.fixture
@@ -121,7 +123,11 @@ def test_drafts_change_nothing(way, engine_of, tiny_model, rng):
     prompt = repeating(rng)
     sampling = Sampling(max_tokens=60, ignore_eos=True)
     if way is not None:  # in each of them, it tends to repeat itself
-        fond = {"repetition_penalty": 0.5, "presence_penalty": -1.0, "frequency_penalty": -1.0} if way == "penalised" else {}
+        fond = (
+            {"repetition_penalty": 0.5, "presence_penalty": -1.0, "frequency_penalty": -1.0}
+            if way == "penalised"
+            else {}
+        )
         sampling = sampled(way, max_tokens=60, temperature=0.15, **fond)
     engine = engine_of(drafts=True)
     with_drafts = alone(engine, tiny_model, prompt, sampling)
@@ -156,7 +162,7 @@ def test_the_loop_stops_where_a_step_would(engine_of, tiny_model, prompt, expect
 
 
 def test_a_loop_with_idle_rows_forgets_nothing_that_it_says_it_holds(engine_of, tiny_model, cold, rng):
-    """A row that is done while others go on keeps reading its last token: in a ring that is full, over the first one."""
+    """A row that is done while others go on keeps reading its last token: over the first one in a full ring."""
     engine = engine_of(loop_steps=4, ladders=LOOPS)
     served = engine.serve(tiny_model)
     greedy = Sampling(ignore_eos=True, max_tokens=4)

@@ -1,0 +1,125 @@
+"""The number of programs has a bound that follows from the configuration, and nothing that a caller sends adds one."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+from jax import monitoring
+
+from langchain_gemma_jax.engine import engine as engine_module
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.metrics import CompileCounter
+from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.programs import Programs
+from tests.engine.tiny import CONTEXT, WINDOW, settle, text
+
+SMALL = Ladders(chunks=(8,), capacities=(32, CONTEXT), rows=(1, 2))
+EDGES = (1, 2, 7, 8, 9, 23, 24, 25, 31, 32, 33, CONTEXT - 2, CONTEXT - 1)
+
+
+@pytest.fixture
+def compiles():
+    """What XLA compiles from here on, by the thread's name."""
+    found: Counter[str] = Counter()
+
+    def seen(event: str, duration: float, **_: str | int) -> None:
+        if event == CompileCounter.COMPILED:
+            found[threading.current_thread().name] += 1
+
+    monitoring.register_event_duration_secs_listener(seen)
+    yield found
+    monitoring.unregister_event_duration_listener(seen)
+
+
+def requests(rng, count):
+    """Anything that a caller can ask for."""
+    asked = []
+    for _ in range(count):
+        prompt = text(rng, rng.choice([rng.randint(1, CONTEXT - 1), rng.choice(EDGES)]))
+        if rng.random() < 0.3:
+            prompt = (prompt[:5] * CONTEXT)[: len(prompt)]  # which is drafted
+        sampling = Sampling(
+            temperature=rng.choice([0.0, 1e-300, 0.3, 1.0, 100.0, rng.random()]),
+            top_k=rng.choice([0, 1, 40, 200, 2**31 - 1]),
+            top_p=rng.choice([1.0, 0.9, 1e-6]),
+            min_p=rng.choice([0.0, 0.05, 0.999]),
+            repetition_penalty=rng.choice([1.0, 1.1, 100.0, 1e-30]),
+            presence_penalty=rng.choice([0.0, 0.5, -100.0]),
+            frequency_penalty=rng.choice([0.0, 0.5, 100.0]),
+            seed=rng.choice([None, 0, -(2**63), 2**64 - 1, rng.getrandbits(63)]),
+            logit_bias={rng.randrange(320): rng.uniform(-100, 100) for _ in range(rng.choice([0, 0, 1, 300]))},
+            stop=tuple(
+                "".join(chr(rng.randint(65, 90)) for _ in range(rng.randint(1, 40))) for _ in range(rng.randint(0, 5))
+            ),
+            stop_ids=tuple(rng.sample(range(320), rng.choice([0, 1, 64]))),
+            max_tokens=rng.choice([1, 2, 5, 12]),
+            logprobs=(logprobs := rng.random() < 0.3),
+            top_logprobs=rng.choice([0, 1, 20]) if logprobs else 0,
+            ignore_eos=rng.random() < 0.5,
+            drafts=rng.random() < 0.8,
+        )
+        asked.append((prompt, sampling, rng.choice(["", "a", "\0 é 🦎" * 40]), rng.randint(0, len(prompt))))
+    return asked
+
+
+def run(engine, served, asked):
+    """In groups, so that they meet in steps of every number of rows."""
+    done = []
+    for first in range(0, len(asked), 3):
+        going = [
+            engine.submit(served, prompt, sampling, scope=scope, system=system)
+            for prompt, sampling, scope, system in asked[first : first + 3]
+        ]
+        done += [generation.result() for generation in going]
+    settle(engine)
+    return done
+
+
+def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
+    engine_of, tiny_model, rng, compiles, monkeypatch
+):
+    monkeypatch.setattr(engine_module, "Programs", Programs)  # new ones, so that each compile is seen
+    engine = engine_of(ladders=SMALL, drafts=True)
+    served = engine.serve(tiny_model)
+    asked = requests(rng, 500)
+    done = run(engine, served, asked)
+    first = engine.report()
+    bound = SMALL.for_context(CONTEXT).programs(WINDOW).total
+    assert (first.program_bound, first.guard_trips) == (bound, {})
+    assert first.compiles == first.programs <= bound
+    assert first.compiles == compiles["gemma-jax-engine"] == compiles.total()
+    # What it says of the tokens is true as well.
+    assert first.requests == 500
+    assert first.failed == first.preemptions == 0
+    assert first.generated_tokens == sum(one.generated_tokens for one in done)
+    assert first.reused_tokens == sum(one.reused_tokens for one in done) > 0
+    assert first.prefilled_tokens == sum(one.prompt_tokens - one.reused_tokens for one in done)
+    assert first.drafted_tokens == sum(one.drafted_tokens for one in done) > 0
+    assert first.accepted_tokens == sum(one.accepted_tokens for one in done)
+    assert {one.prompt_tokens for one in done} >= set(EDGES)
+
+    run(engine, served, requests(rng, 250))
+    second = engine.report()
+    new = second.programs - first.programs
+    assert second.compiles - first.compiles == new <= bound - first.programs
+    engine.warmup(served)
+    warm = engine.report()
+    assert warm.programs == warm.compiles == bound  # the bound is no larger than it has to be
+    run(engine, served, asked)
+    last = engine.report()
+    assert (last.programs, last.compiles) == (bound, bound)
+    assert compiles.total() == bound
+
+
+def test_a_program_that_is_on_no_ladder_is_refused_before_it_is_compiled(engine_of, tiny_model, compiles):
+    from langchain_gemma_jax.errors import GuardError
+
+    engine = engine_of(guards="raise")
+    runner = engine._models[engine.serve(tiny_model)]
+    memory = runner.memory
+    with pytest.raises(GuardError, match=r"\('empty', 48\) is not on the ladders"):
+        engine._owner.call(lambda: memory.run(("empty", 48), memory.programs.empty, 48))
+    assert engine.report().guard_trips == {"recompile": 1}
+    assert not compiles
