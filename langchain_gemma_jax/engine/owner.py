@@ -40,7 +40,7 @@ from langchain_gemma_jax.errors import (
 
 T = TypeVar("T")
 
-EXIT_SECONDS = 2.0  # that the end of the process waits for a dispatch to end
+EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
 NO_TOKEN = -1  # picked where the model's scores hold NaN
 WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
 
