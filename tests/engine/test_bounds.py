@@ -100,14 +100,11 @@ def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_
     assert first.accepted_tokens == sum(one.accepted_tokens for one in done)
     assert {one.prompt_tokens for one in done} >= set(EDGES)
 
-    run(engine, served, requests(rng, 250))
-    second = engine.report()
-    new = second.programs - first.programs
-    assert second.compiles - first.compiles == new <= bound - first.programs
     engine.warmup(served)
     warm = engine.report()
     assert warm.programs == warm.compiles == bound  # the bound is no larger than it has to be
     run(engine, served, asked)
+    run(engine, served, requests(rng, 50))
     last = engine.report()
     assert (last.programs, last.compiles) == (bound, bound)
     assert compiles.total() == bound

@@ -8,7 +8,7 @@ import pytest
 from langchain_gemma_jax.engine import kv, memory
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import DeviceMemoryError
-from tests.engine.tiny import CONFIGS, CONTEXT, memory_of, settle, text
+from tests.engine.tiny import CONFIGS, CONTEXT, ONE_SIZE, memory_of, settle, text
 
 
 def greedy(count, **options):
@@ -50,7 +50,7 @@ def check_books(engine, budget=None):
 def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_runs(
     written_on, engine_of, tiny_model, cold, rng
 ):
-    budget = 3 * size(CONTEXT)
+    budget = 5 * size(CONTEXT) // 2
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     prefix = text(rng, 40)
@@ -219,7 +219,7 @@ def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
 def test_two_models_share_the_budget(engine_of, tiny_model, model_of, cold, cold_of, rng):
     other = model_of("all global")
     budget = size(CONTEXT) + size(64) + 2 * RINGS
-    engine = engine_of(kv_bytes=budget)
+    engine = engine_of(kv_bytes=budget, ladders=ONE_SIZE)
     for _ in range(2):  # what one of them keeps gives way to the other
         for model, oracle in ((tiny_model, cold), (other, cold_of("all global"))):
             prompt = text(rng, 40)

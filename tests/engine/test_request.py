@@ -57,6 +57,7 @@ def test_without_a_limit_an_answer_ends_with_the_context(drafts, engine_of, tiny
         cold.expect(prompt, done)
 
 
+@pytest.mark.slow
 def test_the_context_can_be_made_shorter_than_the_model_s(engine_of, tiny_model, rng):
     engine = engine_of(max_context=64)
     served = engine.serve(tiny_model)
