@@ -24,6 +24,7 @@ from training.data.side import Side
 from training.data.skills import (
     call,
     chain,
+    echo,
     errors,
     everyday,
     follow_up,
@@ -146,6 +147,7 @@ EXAMS = (
     Exam("error: try again", errors.try_again, everything),
     Exam("error: put right", errors.put_right, calls_exact),
     Exam("error: say so", errors.give_up, everything),
+    Exam("say after me", echo.echo, says),
     Exam("remember", memory.remember, says),
     Exam("system line", system.follow, says),
     Exam("small talk", small_talk.small_talk, says),

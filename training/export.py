@@ -43,6 +43,7 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
             tensors[part.name] = np.ascontiguousarray(piece).astype(_DTYPES[dtype])
             row += rows
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
     _write(folder / "config.json", HF_CONFIGS[name] | {"dtype": dtype})
     _write(
         folder / "generation_config.json",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from training.data.conversation import Conversation
@@ -11,6 +11,7 @@ from training.data.side import Side
 from training.data.skills import (
     call,
     chain,
+    echo,
     errors,
     everyday,
     follow_up,
@@ -26,7 +27,7 @@ from training.data.world import World
 
 Skill = Callable[[World], Conversation]
 
-SHARES: tuple[tuple[Skill, float], ...] = (
+LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 20),
     (call.copy_foreign, 8),
@@ -49,19 +50,22 @@ SHARES: tuple[tuple[Skill, float], ...] = (
     (follow_up.same_again, 3),
     (follow_up.something_else, 4),
     (session.session, 5),
+    (echo.echo, 2),
 )
 
-EARLY = {
-    call.one_call,
-    call.copy_foreign,
-    memory.remember,
-    no_call.no_tool_fits,
-    small_talk.small_talk,
-    schema.as_call,
-    system.follow,
-    follow_up.same_again,
-}
-"""What is short and simple: at the very start there is nothing else."""
+EARLY: tuple[tuple[Skill, float], ...] = (
+    (echo.echo, 45),
+    (call.one_call, 15),
+    (call.copy_foreign, 5),
+    (memory.remember, 10),
+    (system.follow, 5),
+    (small_talk.small_talk, 2),
+    (no_call.no_tool_fits, 3),
+    (everyday.everyday, 10),
+    (follow_up.same_again, 5),
+)
+"""What is short and simple: at the very start there is nothing else. Copying is learned fastest by
+copying."""
 
 
 def conversation(seed: str, side: Side, ease: float = 1.0) -> Conversation:
@@ -72,7 +76,7 @@ def conversation(seed: str, side: Side, ease: float = 1.0) -> Conversation:
 
 
 class _Choice:
-    def __init__(self, shares: list[tuple[Skill, float]]) -> None:
+    def __init__(self, shares: Sequence[tuple[Skill, float]]) -> None:
         self._skills = [skill for skill, _ in shares]
         self._edges = list(accumulate(share for _, share in shares))
 
@@ -80,5 +84,5 @@ class _Choice:
         return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
 
 
-_LATE = _Choice(list(SHARES))
-_EARLY = _Choice([(skill, share) for skill, share in SHARES if skill in EARLY])
+_LATE = _Choice(LATE)
+_EARLY = _Choice(EARLY)
