@@ -55,12 +55,19 @@ def project(
 
 
 def remember(
-    layer: LayerConfig, cache: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
+    layer: LayerConfig,
+    cache: LayerKV,
+    keys: jax.Array,
+    values: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    *,
+    in_loop: bool = False,
 ) -> tuple[LayerKV, Seen]:
     """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
     tokens, size = keys.shape[2], cache.keys.shape[2]
     if layer.window is None or tokens == 1:
-        cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size))
+        cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
         return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
     if tokens <= STEP_SLACK:
         cache = kv_cache.rewrite_ring(cache, keys, values, start, count)

@@ -80,7 +80,8 @@ def forward_apart(
         if keys is not None and values is not None:
             seen[index] = []
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
-                new[number][index], what = remember(layer, cast("LayerKV", new[number][index]), k, v, s, c)
+                old = cast("LayerKV", new[number][index])
+                new[number][index], what = remember(layer, old, k, v, s, c, in_loop=recipe.write_in_loop)
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
         mixed = [

@@ -74,16 +74,29 @@ def slot_positions(end: jax.Array, size: int) -> jax.Array:
     return last - jnp.mod(last - jnp.arange(size)[None, :], size)
 
 
-def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array) -> LayerKV:
-    """Write ``[row, kv_head, token, head_dim]`` in place from ``slot [row]`` on. It has to fit without wrapping."""
+def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array, *, in_loop: bool = False) -> LayerKV:
+    """Write ``[row, kv_head, token, head_dim]`` in place from ``slot [row]`` on. It has to fit without wrapping.
+
+    ``in_loop`` says in which form; see ``Recipe.write_in_loop``.
+    """
 
     def put(cache: jax.Array, new: jax.Array) -> jax.Array:
-        target, source = _as_bits(cache), _as_bits(new.astype(cache.dtype))
+        target, source = _as_bits(cache), _as_bits(new)
         for row in range(new.shape[0]):
             target = jax.lax.dynamic_update_slice(target, source[row : row + 1], (row, 0, slot[row], 0))
         return jax.lax.bitcast_convert_type(target, cache.dtype)
 
-    return LayerKV(put(old.keys, keys), put(old.values, values))
+    def put_both(cache: LayerKV) -> LayerKV:
+        return LayerKV(put(cache.keys, new.keys), put(cache.values, new.values))
+
+    new = LayerKV(keys.astype(old.keys.dtype), values.astype(old.values.dtype))
+    if not in_loop:
+        return put_both(old)
+    first = jnp.minimum(slot[0], 0)  # zero, which XLA cannot know: else it would do without the loop
+    _, cache = jax.lax.while_loop(
+        lambda state: state[0] < 1, lambda state: (state[0] + 1, put_both(state[1])), (first, old)
+    )
+    return cache
 
 
 def _as_bits(x: jax.Array) -> jax.Array:

@@ -46,12 +46,13 @@ def contents(cache):
     return keys
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
 @pytest.mark.parametrize("length", [1, 7, SIZE])
-def test_a_span_lands_in_its_slots_and_nowhere_else(length):
+def test_a_span_lands_in_its_slots_and_nowhere_else(length, in_loop):
     before = LayerKV(*marked(np.full((2, SIZE), 99)))
     starts = np.array([0, SIZE - length])
     at = starts[:, None] + np.arange(length)
-    after = contents(kv_cache.write_span(before, *marked(at), jnp.array(starts)))
+    after = contents(kv_cache.write_span(before, *marked(at), jnp.array(starts), in_loop=in_loop))
     expected = np.full((2, SIZE), 99)
     for row, positions in enumerate(at):
         expected[row, positions] = positions

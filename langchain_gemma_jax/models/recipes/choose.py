@@ -37,7 +37,8 @@ def _choose(backend: str, dtype: str) -> Recipe:
     if backend != "cpu":  # no cliffs between these forms are known on GPU and TPU
         return default
     if (known := recall(dtype)) is not None:
-        return dataclasses.replace(known, attention_pairs=default.attention_pairs)
+        pairs, in_loop = default.attention_pairs, default.write_in_loop
+        return dataclasses.replace(known, attention_pairs=pairs, write_in_loop=in_loop)
     measured, complete = probe(default)
     if complete:
         remember(measured)

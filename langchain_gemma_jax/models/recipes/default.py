@@ -21,7 +21,7 @@ def default_recipe(dtype: str, backend: str, jax_version: str = jax.__version__)
         layers, embed = Plan(), Plan(few_rows=Form.EACH_ROW)
     else:  # a lone 16-bit row takes ten to twenty times as long as two
         layers = embed = Plan(one_row=Form.PAD_ROWS)
-    return Recipe(dtype, layers, embed, attention_pairs=CPU_ATTENTION_PAIRS)
+    return Recipe(dtype, layers, embed, attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, remember
 
 choose = importlib.import_module("langchain_gemma_jax.models.recipes.choose")
-MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS)
+MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_only_a_complete_measurement_is_remembered(probes, monkeypatch):
 
 
 def test_the_remembered_recipe_comes_before_measuring(probes):
-    kept = Recipe("float32", Plan(out_first=False), attention_pairs=CPU_ATTENTION_PAIRS)
+    kept = Recipe("float32", Plan(out_first=False), attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
     remember(kept)
     assert choose_recipe("float32") == kept
     assert probes == []

@@ -1,0 +1,54 @@
+"""A step writes into the caches that it is given: nothing as large as a cache is copied on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.engine import kv
+from langchain_gemma_jax.engine.knobs import knobs
+from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.models.abstract import abstract
+from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.recipes.default import default_recipe
+
+FULL = published("gemma-3-270m")
+CONFIG = FULL.replace(vocab_size=512, width=64, layers=FULL.layers[4:6])  # a local and a global layer
+CAPACITY = 256
+SHAPE = r"(?:f32|bf16|u16)\[1,1,272,256\]"
+
+
+def copies(recipe, rows):
+    """The operations of a step's compiled program that give something as large as a cache, but for the writing."""
+    programs = Programs(Shape(CONFIG, recipe, CONFIG.vocab_size, CAPACITY), jax.local_devices()[0])
+    params = jax.tree.map(
+        lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)),
+        abstract(CONFIG, recipe.dtype, recipe.layout),
+    )
+    sequences = (jax.eval_shape(lambda: kv.empty(CONFIG, CAPACITY, CAPACITY, recipe.dtype)),) * rows
+    each = jax.ShapeDtypeStruct((rows,), jnp.int32)
+    if rows == 1:
+        row = jax.eval_shape(lambda: RowKnobs(knobs(seed=0, prompt_length=0), np.zeros(16, np.uint32)))
+        lowered = programs.step.lower(params, each, each, sequences, (row,))
+    else:
+        lowered = programs.advance.lower(params, each, each, sequences)
+    entry = lowered.compile().as_text().partition("\nENTRY ")[2]
+    found = re.findall(rf"= {SHAPE}\S* ([\w-]+)\(", entry)
+    return [name for name in found if name not in {"parameter", "get-tuple-element", "bitcast"}]
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_step_copies_no_cache(dtype, rows):
+    assert copies(default_recipe(dtype, "cpu"), rows) == []
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
+def test_copies_would_be_seen():
+    assert copies(dataclasses.replace(default_recipe("float32", "cpu"), write_in_loop=False), 1) != []
