@@ -17,7 +17,6 @@ from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.recipes import Recipe
 from training.configs import EOS
 
-_ROWS = 8
 _ROUND = 256  # prompts are padded to a multiple of it, so that few programs are compiled
 _RECIPE = Recipe("float32")
 
@@ -27,14 +26,15 @@ class Greedy:
 
     def __init__(self, params: Params, config: ModelConfig, tokenizer: tokenizers.Tokenizer, most: int = 192) -> None:
         self._params, self._config, self._tokenizer, self._most = params, config, tokenizer, most
+        self._rows = 8 if jax.default_backend() == "cpu" else 64
 
     def write(self, prompts: Sequence[str]) -> list[str]:
         """What the model writes after each, up to and with the token that ends it."""
         ids = [self._tokenizer.encode(prompt, add_special_tokens=False).ids for prompt in prompts]
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         written: dict[int, str] = {}
-        for first in range(0, len(order), _ROWS):
-            group = order[first : first + _ROWS]
+        for first in range(0, len(order), self._rows):
+            group = order[first : first + self._rows]
             rows = self._group([ids[index] for index in group])
             written |= {
                 index: self._tokenizer.decode(row, skip_special_tokens=False)
@@ -43,16 +43,16 @@ class Greedy:
         return [written[index] for index in range(len(prompts))]
 
     def _group(self, prompts: list[list[int]]) -> list[list[int]]:
-        padded = prompts + [prompts[0]] * (_ROWS - len(prompts))
+        padded = prompts + [prompts[0]] * (self._rows - len(prompts))
         longest = -(-max(map(len, padded)) // _ROUND) * _ROUND
-        tokens = np.zeros((_ROWS, longest), np.int32)
+        tokens = np.zeros((self._rows, longest), np.int32)
         for row, prompt in enumerate(padded):
             tokens[row, : len(prompt)] = prompt
         lengths = np.asarray([len(prompt) for prompt in padded], np.int32)
-        cache = allocate(self._config, _ROWS, longest + self._most, "float32")
-        last, cache = _read(self._params, self._config, tokens, np.zeros(_ROWS, np.int32), lengths, cache)
+        cache = allocate(self._config, self._rows, longest + self._most, "float32")
+        last, cache = _read(self._params, self._config, tokens, np.zeros(self._rows, np.int32), lengths, cache)
         out: list[list[int]] = [[] for _ in padded]
-        ended = np.zeros(_ROWS, bool)
+        ended = np.zeros(self._rows, bool)
         for count in range(self._most):
             drawn = np.asarray(last)
             for alive in np.flatnonzero(~ended).tolist():
@@ -60,7 +60,7 @@ class Greedy:
             ended |= np.isin(drawn, EOS)
             if ended.all():
                 break
-            ones = np.ones(_ROWS, np.int32)
+            ones = np.ones(self._rows, np.int32)
             last, cache = _read(self._params, self._config, drawn[:, None], lengths + count, ones, cache)
         return out[: len(prompts)]
 

@@ -2,6 +2,10 @@
 
     python -m training.train sprout-s runs/sprout-s
 
+How much is read and in which batches depends on where it runs (``PRESETS``): a night of two CPU cores,
+or some minutes of a GPU. Each setting can be given by itself. With the same settings, a run gives the
+same weights on the same kind of device.
+
 The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
 ``loss.svg``. The same command goes on from the checkpoint. All devices share each batch.
 """
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import signal
 import sys
 import time
@@ -20,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Event
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +44,19 @@ from training.optimiser import optimiser
 from training.plot import plot
 
 CHECKPOINT = "checkpoint.safetensors"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Small batches learn most from a token, large ones keep a GPU busy.
+    "cpu": {"tokens": 60_000_000, "rows": 2, "length": 1024, "ramp_tokens": 6_000_000, "warmup_tokens": 100_000},
+    "gpu": {
+        "tokens": 400_000_000,
+        "rows": 32,
+        "length": 1024,
+        "ramp_tokens": 40_000_000,
+        "warmup_tokens": 4_000_000,
+        "dtype": "bfloat16",
+    },
+}
 _POST_NORM_START = 0.3  # each layer adds little at first
 
 
@@ -47,13 +65,13 @@ class Settings:
     """What makes a run what it is: with the same settings it gives the same weights."""
 
     model: str
-    tokens: int = 400_000_000
-    rows: int = 16
-    length: int = 512
+    tokens: int
+    rows: int
+    length: int
+    ramp_tokens: int
+    warmup_tokens: int
     rate: float = 3e-3
-    warmup_tokens: int = 1_000_000
-    decay_share: float = 0.25
-    ramp_tokens: int = 40_000_000
+    decay_share: float = 0.3
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
     prompt_weight: float = 0.1
     seed: str = "sprout"
@@ -201,14 +219,16 @@ def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
 
 def main() -> None:
     """Train an embedded model, or go on with it."""
-    parser = argparse.ArgumentParser(description=main.__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("model", choices=sorted(HF_CONFIGS))
     parser.add_argument("run", type=Path, help="the run's folder")
-    for field in dataclasses.fields(Settings)[1:]:
-        parser.add_argument(
-            "--" + field.name.replace("_", "-"), type=type(field.default), default=None, help=f"{field.default}"
-        )
-    parser.add_argument("--workers", type=int, default=0, help="processes that make conversations")
+    preset = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    for name, kind in get_type_hints(Settings).items():
+        if name != "model":
+            default = PRESETS[preset].get(name, getattr(Settings, name, None))
+            parser.add_argument("--" + name.replace("_", "-"), type=kind, help=f"here {default}")
+    workers = 0 if preset == "cpu" else max(1, (os.cpu_count() or 2) - 2)
+    parser.add_argument("--workers", type=int, default=workers, help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
     arguments = vars(parser.parse_args())
@@ -217,7 +237,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**chosen)
+    settings = Settings(**PRESETS[preset] | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

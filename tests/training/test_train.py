@@ -8,7 +8,9 @@ import pytest
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, export
-from training.train import CHECKPOINT, Settings, load_params, train
+from training.configs import CONTEXT
+from training.data.stream import LONGER
+from training.train import CHECKPOINT, PRESETS, Settings, load_params, train
 
 
 @pytest.fixture
@@ -67,3 +69,11 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
     model.close()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_whole_settings_with_rows_as_long_as_the_context(preset):
+    settings = Settings("sprout-s", **PRESETS[preset])
+    assert settings.steps * settings.step_tokens == pytest.approx(settings.tokens, rel=0.01)
+    assert settings.length * min(LONGER, settings.rows) <= CONTEXT
+    assert settings.rows % min(LONGER, settings.rows) == 0

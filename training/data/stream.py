@@ -44,8 +44,8 @@ class Plan:
 
     def shape(self, number: int) -> tuple[int, int]:
         """Rows and their length in a batch."""
-        longer = LONGER if self.long_from is not None and number >= self.long_from else 1
-        return max(1, self.rows // longer), self.length * longer
+        longer = min(LONGER, self.rows) if self.long_from is not None and number >= self.long_from else 1
+        return self.rows // longer, self.length * longer
 
 
 def batches(plan: Plan, first: int = 0, workers: int = 0) -> Iterator[Batch]:
