@@ -185,8 +185,9 @@ class Engine:
         runner = self._runner_of(served)
         if served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
-        sampling = _checked_sampling(sampling)
-        ids = _checked_prompt(prompt, served.model.config.vocab_size, served.max_context)
+        vocabulary = served.model.config.vocab_size
+        sampling = _checked_sampling(sampling, vocabulary)
+        ids = _checked_prompt(prompt, vocabulary, served.max_context)
         _check_place(scope, system, len(ids))
         request = Request(
             model=served,
@@ -321,11 +322,13 @@ class Engine:
             raise ClosedError("This engine was closed. engine() starts a new one.")
 
 
-def _checked_sampling(sampling: object) -> Sampling:
+def _checked_sampling(sampling: object, vocabulary: int) -> Sampling:
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
         raise InputError(f"sampling: expected Sampling(...) or None, found {sampling!r}.")
+    if sampling.logit_bias and (largest := max(sampling.logit_bias)) >= vocabulary:
+        raise InputError(f"logit_bias: expected token ids from 0 to {vocabulary - 1}, found {largest}.")
     return sampling
 
 

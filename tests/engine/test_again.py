@@ -12,11 +12,9 @@ from langchain_gemma_jax.errors import ContextLengthError, CorruptCheckpointErro
 
 def raised(error: Exception) -> Exception:
     error.add_note("a note")
+    error.__cause__ = KeyError("cause")
     try:
-        try:
-            raise KeyError("cause")
-        except KeyError as cause:
-            raise error from cause
+        raise error
     except type(error) as caught:
         return caught
 
@@ -57,21 +55,21 @@ def test_raising_a_twin_leaves_the_original_and_other_twins_alone():
     assert len(traceback.extract_tb(first.__traceback__)) > len(traceback.extract_tb(original.__traceback__))
 
 
-class Odd(Exception):
+class OddError(Exception):
     """Its constructor does not take what an exception remembers of it."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
 
 
-class Changing(Exception):
+class ChangingError(Exception):
     """A copy says something else."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"<{text}>")
 
 
-@pytest.mark.parametrize("error", [Odd(1, 2), Changing("x")])
+@pytest.mark.parametrize("error", [OddError(1, 2), ChangingError("x")])
 def test_what_cannot_be_copied_is_told_by_name(error):
     twin = again(error)
     assert type(twin) is EngineError

@@ -158,20 +158,18 @@ def test_a_deadline_is_kept_while_nothing_comes(way):
     made = request(deadline=time.monotonic() + 0.1)
     generation = Generation(made)
 
-    async def read() -> None:
-        if way == "await":
-            await generation
-        else:
-            _ = [piece async for piece in generation]
+    async def all_pieces() -> list[Piece]:
+        return [piece async for piece in generation]
 
+    read = {
+        "result": generation.result,
+        "iteration": lambda: list(generation),
+        "await": lambda: asyncio.run(generation.aresult()),
+        "async iteration": lambda: asyncio.run(all_pieces()),
+    }[way]
     began = time.monotonic()
     with pytest.raises(DeadlineError, match="0 tokens generated behind a prompt of 2"):
-        if way == "result":
-            generation.result()
-        elif way == "iteration":
-            list(generation)
-        else:
-            asyncio.run(read())
+        read()
     assert time.monotonic() - began < 2
     assert made.cancelled.is_set(), "the owner thread hears of it"
     made.mailbox.put(CancelledRequestError("late"), last=True)
