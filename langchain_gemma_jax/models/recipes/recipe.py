@@ -44,9 +44,9 @@ class Recipe:
     # Attention runs one product for each (row, key-value head) pair up to this many pairs, and batched products
     # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
     attention_pairs: int = 0
-    # Whether the cache is written in a loop of one turn. Outside of a loop, XLA:CPU fuses the update with the reshape in
-    # which attention reads the cache, writes all of it anew for that, and copies it twice to keep the old one. On a GPU
-    # a loop costs more than that would.
+    # Whether the cache is written in a loop of one turn. Outside of a loop, XLA:CPU fuses the update with the reshape
+    # in which attention reads the cache, writes all of it anew for that, and copies it twice to keep the old one. On a
+    # GPU a loop costs more than that would.
     write_in_loop: bool = False
     source: str = dataclasses.field(default="default", compare=False)  # "probe", "disk", "override", "default"
 
