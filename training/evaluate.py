@@ -22,6 +22,7 @@ from training.data.mixture import Skill
 from training.data.render import Step, steps
 from training.data.side import Side
 from training.data.skills import (
+    ask_back,
     call,
     chain,
     echo,
@@ -147,6 +148,7 @@ EXAMS = (
     Exam("error: try again", errors.try_again, everything),
     Exam("error: put right", errors.put_right, calls_exact),
     Exam("error: say so", errors.give_up, everything),
+    Exam("ask back", ask_back.ask_back, everything),
     Exam("say after me", echo.echo, says),
     Exam("remember", memory.remember, says),
     Exam("system line", system.follow, says),

@@ -15,11 +15,20 @@ def tokenizer_folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    sizes = configs._sizes(2, width=16, heads=2, kv_heads=1, head_dim=8, ffw_width=24, period=2)
+def _tiny(monkeypatch, layers):
+    sizes = configs._sizes(layers, width=16, heads=2, kv_heads=1, head_dim=8, ffw_width=24, period=layers)
     monkeypatch.setitem(configs.HF_CONFIGS, "tiny", sizes | {"sliding_window": 8})
     return configs.model_config("tiny")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    return _tiny(monkeypatch, layers=1)
+
+
+@pytest.fixture
+def tiny_with_both_kinds_of_layers(monkeypatch):
+    return _tiny(monkeypatch, layers=2)
 
 
 @pytest.fixture

@@ -13,6 +13,11 @@ TOKENS = 29
 
 
 @pytest.fixture
+def tiny(tiny_with_both_kinds_of_layers):
+    return tiny_with_both_kinds_of_layers
+
+
+@pytest.fixture
 def params(tiny):
     return random_params(tiny, Recipe("float32"), seed=3)
 

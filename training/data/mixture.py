@@ -9,6 +9,7 @@ from itertools import accumulate
 from training.data.conversation import Conversation
 from training.data.side import Side
 from training.data.skills import (
+    ask_back,
     call,
     chain,
     echo,
@@ -50,6 +51,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (follow_up.same_again, 3),
     (follow_up.something_else, 4),
     (session.session, 5),
+    (ask_back.ask_back, 3),
     (echo.echo, 2),
 )
 

@@ -102,7 +102,11 @@ def _sentence(w: World, made: MadeTool) -> Result:
 def _value(w: World, made: MadeTool) -> Result:
     kind = KINDS[w.one(("count", "decimal", "code", "person", "place", "title", "date", "word"))]
     text = kind.draw(w)
-    return Result(text, w.say(_TELL_ONE, label=made.noun, v=text, noun=made.noun), (text,))
+    reply: dict[str, Json] | str = text
+    if w.chance(0.6):  # a bare value may come under any of these names, and as a number
+        item: Json = text if kind.type == "string" else float(text) if "." in text else int(text)
+        reply = {w.one(("result", "value", "output", "answer")): item}
+    return Result(reply, w.say(_TELL_ONE, label=made.noun, v=text, noun=made.noun), (text,))
 
 
 def _record(w: World, made: MadeTool) -> Result:

@@ -1,0 +1,45 @@
+"""What a tool cannot do without was not said: ask for it, then call."""
+
+from __future__ import annotations
+
+from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.results import result
+from training.data.side import templates
+from training.data.systems import system_line
+from training.data.tools import article, crowd, make_tool
+from training.data.world import World
+
+_VAGUE = templates(
+    [
+        "[Please |Can you |]{verb} {a} {noun}[.|?|]",
+        "I want to {verb} {a} {noun}.",
+        "{Verb} the {noun}[, please|].",
+        "I need you to {verb} {a} {noun}[ for me|].",
+    ],
+    held_out=["Time to {verb} {a} {noun}.", "Would you {verb} the {noun}?"],
+)
+_WHICH = templates(["What is the {label}?"], held_out=["Which {label}?"])
+_THIS = templates(
+    ["{v}", "It is {v}.", "{v}[, please|]", "The {label} is {v}.", "{label}: {v}", "Sorry, {v}."],
+    held_out=["That would be {v}.", "Take {v}."],
+)
+
+_KINDS = ("person", "place", "code", "company", "title", "count", "date")
+
+
+def ask_back(w: World) -> Conversation:
+    """The one argument that is required is missing at first."""
+    made = make_tool(w, count=1, kinds=_KINDS)
+    while not made.fields[0].required:
+        made = make_tool(w, count=1, kinds=_KINDS)
+    wanted = made.fields[0]
+    word, what, got = w.one(made.verb.words), wanted.draw(w), result(w, made)
+    vague = w.say(_VAGUE, verb=word, Verb=word.capitalize(), noun=made.noun, a=article(made.noun))
+    call = Call(made.tool.name, {wanted.name: what.json}, got.reply)
+    turns = (
+        User(vague),
+        Model((Say(w.say(_WHICH, label=wanted.label), (wanted.label,)),)),
+        User(w.say(_THIS, label=wanted.label, v=what.text)),
+        Model((Calls((call,)), Say(got.answer, got.facts))),
+    )
+    return Conversation("ask back", turns, crowd(w, [made], most=4), system=system_line(w))
