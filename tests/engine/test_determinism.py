@@ -161,19 +161,20 @@ def test_the_loop_stops_where_a_step_would(engine_of, tiny_model, prompt, expect
         assert (done.ids, done.stop) == (expected["plain"][: expected["plain"].index(stop) + 1], stop)
 
 
-def test_a_loop_with_idle_rows_forgets_nothing_that_it_says_it_holds(engine_of, tiny_model, cold, rng):
-    """A row that is done while others go on keeps reading its last token: over the first one in a full ring."""
-    engine = engine_of(loop_steps=4, ladders=LOOPS)
-    served = engine.serve(tiny_model)
-    greedy = Sampling(ignore_eos=True, max_tokens=4)
-    for length in (19, 20, 21, 22, 23):
-        for _ in range(3):
-            prompt = text(rng, length)
-            beside = engine.submit(served, text(rng, 6), Sampling(ignore_eos=True, max_tokens=100))
-            first = engine.submit(served, prompt, greedy).result()
-            cold.expect(prompt, first)
-            edited = [*prompt[:8], *text(rng, 4)]
-            cold.expect(edited, engine.submit(served, edited, greedy).result(), f"edit behind {length}")
-            whole = [*prompt, *first.ids[:-1]][:24]
-            cold.expect(whole, engine.submit(served, whole, greedy).result(), f"retry behind {length}")
-            beside.cancel()
+def test_a_loop_with_idle_rows_forgets_nothing_that_it_says_it_holds(engine_of, model_of, cold_of, rng):
+    """A row that is done while others go on reads its last token again, one place further: in a full ring, over 0."""
+    cold, ladders = cold_of("a wide window"), Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2))
+    engine = engine_of(loop_steps=4, ladders=ladders)
+    served = engine.serve(model_of("a wide window"))
+
+    def ask(prompt, count):
+        return engine.submit(served, prompt, Sampling(ignore_eos=True, max_tokens=count, logprobs=True))
+
+    for _ in range(4):
+        beside = ask(text(rng, 6), 110)
+        prompt = text(rng, 53)
+        cold.expect(prompt, ask(prompt, 4).result())  # three of them in one loop, and then 56 tokens: a full ring
+        fork = [*prompt[:30], *text(rng, 3)]
+        cold.expect(fork, ask(fork, 4).result(), "fork")
+        beside.cancel()
+    cold.check()

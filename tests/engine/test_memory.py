@@ -55,7 +55,7 @@ def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_
     served = engine.serve(tiny_model)
     prefix = text(rng, 40)
     prompts = [prefix + text(rng, rng.randint(1, 20)) for _ in range(50)]
-    prompts += rng.sample(prompts, 10)
+    prompts += rng.sample(prompts, 20)
     rng.shuffle(prompts)
     engine.submit(served, prefix + text(rng, 1 + written_on), greedy(1), system=len(prefix)).result()
     for number, prompt in enumerate(prompts):
@@ -64,7 +64,7 @@ def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_
         cold.expect(prompt, done, f"fork {number}")
         check_books(engine, budget)
     assert engine.report().evictions >= 20
-    assert engine.report().prefilled_tokens < 50 * 21 + 100
+    assert engine.report().prefilled_tokens < 1200
 
 
 def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, tiny_model, cold, rng):
@@ -173,6 +173,23 @@ def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
     going = [engine.submit(served, prompt, sampled) for prompt in prompts]
     assert [one.result().ids for one in going] == wanted
     assert engine.report().preemptions > report.preemptions
+
+
+def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny_model, cold, rng, monkeypatch):
+    monkeypatch.setattr(memory, "HEADROOM", 4)
+    budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    asked = [(text(rng, 20), 40), (text(rng, 45), 60)]  # the second has to grow first, and gives way
+    for (prompt, _), one in zip(
+        asked, [engine.submit(served, prompt, greedy(count)) for prompt, count in asked], strict=True
+    ):
+        done = one.result()
+        assert done.reused_tokens == 0  # what it made before it gave way was never somebody else's
+        cold.expect(prompt, done)
+    report = engine.report()
+    assert (report.preemptions, report.prefilled_tokens, report.reused_tokens) == (1, 65, 0)
+    check_books(engine, budget)
 
 
 def test_one_that_cannot_grow_beside_its_own_old_arrays_is_read_anew(engine_of, tiny_model, cold, rng, monkeypatch):
