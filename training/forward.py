@@ -6,7 +6,8 @@ one conversation a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import jax
@@ -20,6 +21,8 @@ from langchain_gemma_jax.models.rope import rotate, rotation
 
 Weights = Mapping[str, jax.Array]
 
+_LONG = 1024  # the attention of longer rows is computed again for the gradient, rather than kept: it would fill a GPU
+
 
 def hidden_states(
     params: Params, config: ModelConfig, tokens: jax.Array, segments: jax.Array, dtype: jnp.dtype
@@ -32,7 +35,10 @@ def hidden_states(
     x = cast("jax.Array", params["embed"])[tokens] * config.width**0.5
     layers = cast("Sequence[Weights]", params["layers"])
     for layer, weights in zip(config.layers, layers, strict=True):
-        x = _layer(config, layer, dtype, weights, x, positions, segments)
+        run: Callable[..., jax.Array] = partial(_layer, config, layer, dtype)
+        if tokens.shape[1] > _LONG:
+            run = jax.checkpoint(run)
+        x = run(weights, x, positions, segments)
     return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps)
 
 

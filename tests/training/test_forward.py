@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import training.forward
 from langchain_gemma_jax.models.forward import forward
 from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.random_params import random_params
@@ -58,3 +59,16 @@ def test_the_loss_counts_weights_and_the_figures_count_the_models_own_tokens(tin
     assert float(figures["loss"]) == pytest.approx(losses[weights == 1].mean(), rel=1e-4)
     right = scores.argmax(-1) == ids[:, 1:]
     assert float(figures["accuracy"]) == pytest.approx(right[weights == 1].mean())
+
+
+def test_long_rows_have_the_gradient_that_they_would_have_without_recomputing(tiny, params, monkeypatch):
+    ids = np.arange(2 * (TOKENS + 1)).reshape(2, -1)
+    batch = {"tokens": ids[:, :-1], "targets": ids[:, 1:], "segments": np.ones((2, TOKENS), np.int32)}
+    batch |= {"weights": np.ones((2, TOKENS), np.float32)}
+    gradients = []
+    for longest in (TOKENS, TOKENS - 1):
+        monkeypatch.setattr(training.forward, "_LONG", longest)
+        gradient = jax.jit(jax.grad(lambda p: mean_loss(p, tiny, batch, jnp.dtype("float32"))[0]))
+        gradients.append(jax.tree.leaves(gradient(params)))
+    for plain, recomputed in zip(*gradients, strict=True):
+        np.testing.assert_allclose(plain, recomputed, rtol=1e-3, atol=1e-5)
