@@ -260,7 +260,7 @@ class Owner:
                 return False
             tokens = 1 + (len(request.draft) if isinstance(work, Verify) else request.issued)
             fits = len(resident.ids) + tokens <= resident.capacity
-            forgets = runner.memory.must_keep_before(resident, tokens)
+            forgets = runner.memory.must_keep_before(resident, max(tokens, runner.loop_steps))
             if fits and not forgets:
                 continue
             if request.issued:

@@ -71,7 +71,7 @@ class Runner:
         self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
         self._programs: Programs = memory.programs
-        self._loop_steps = shape.loop_steps
+        self.loop_steps = shape.loop_steps  # tokens that a step can make
         self._dispatch_tokens = dispatch_tokens(device.device.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
         words = -(-shape.config.vocab_size // 32)
@@ -157,7 +157,7 @@ class Runner:
         row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
         for request, resident in zip(requests, residents, strict=True):
             self._count_prompt(request, len(resident.ids) + request.issued, 1)
-        if self._loop_steps > 1:
+        if self.loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
             flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
@@ -226,9 +226,9 @@ class Runner:
         rows = len(sequences)
         zeros = self.device.put(np.zeros(rows, np.int32))
         key, idle = ("step", rows, capacity), (self.idle_row,) * rows
-        if self._loop_steps == 1 and rows == 1:
+        if self.loop_steps == 1 and rows == 1:
             return self.run(key, self._programs.step, self.params, zeros, zeros, sequences, idle)
-        if self._loop_steps == 1:
+        if self.loop_steps == 1:
             return self.run(key, self._programs.advance, self.params, zeros, zeros, sequences)
         limits = self.device.put(np.ones(rows, np.int32))
         stops = self.device.put(np.full((rows, MAX_STOPS), -1, np.int32))
@@ -272,7 +272,7 @@ class Runner:
         limits = np.zeros(len(sequences), np.int32)
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            limits[row] = min(self._loop_steps, request.room, capacity - len(resident.ids))
+            limits[row] = min(self.loop_steps, request.room, capacity - len(resident.ids))
             known = sorted(request.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
             request.issued = int(limits[row])

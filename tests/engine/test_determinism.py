@@ -161,6 +161,18 @@ def test_the_loop_stops_where_a_step_would(engine_of, tiny_model, prompt, expect
         assert (done.ids, done.stop) == (expected["plain"][: expected["plain"].index(stop) + 1], stop)
 
 
+def test_a_loop_keeps_what_rings_began_with_before_it_runs_over_it(engine_of, tiny_model, cold, rng):
+    engine = engine_of(loop_steps=4, ladders=LOOPS)
+    served = engine.serve(tiny_model)
+    for length in (9, 10, 11, 12):
+        prompt = text(rng, length)
+        first = engine.submit(served, prompt, Sampling(ignore_eos=True, max_tokens=40)).result()
+        fork = [*prompt, *first.ids][:18] + text(rng, 3)
+        done = engine.submit(served, fork, Sampling(ignore_eos=True, max_tokens=4)).result()
+        assert done.reused_tokens == 18
+        cold.expect(fork, done)
+
+
 def test_a_loop_with_idle_rows_forgets_nothing_that_it_says_it_holds(engine_of, model_of, cold_of, rng):
     """A row that is done while others go on reads its last token again, one place further: in a full ring, over 0."""
     cold, ladders = cold_of("a wide window"), Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2))
