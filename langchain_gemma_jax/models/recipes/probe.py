@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
 
 ONE, FEW, MOST_OF_FEW = 1, 4, 8
-BUDGET_SECONDS = 0.6
+BUDGET_SECONDS = 0.8
 LONG = 0.01  # a run this long needs no repeating: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
 
@@ -44,20 +44,18 @@ def probe(default: Recipe, timer: Timer | None = None, budget: float = BUDGET_SE
     """
     timer = timer or _Stopwatch(default.dtype, budget)
     layers = [default.layers, dataclasses.replace(default.layers, out_first=not default.layers.out_first)]
-    embed, complete = default.embed, False
+    embed, complete, turned = default.embed, False, default.embed.few_rows is Form.WEIGHTS_FIRST
     try:
         layers = [_best_one_row(timer, plan) for plan in layers]
         layers = [_best_few_rows(timer, Matrix.LAYER, plan) for plan in layers]
         if _cost(timer, layers[1]) < CLEARLY * _cost(timer, layers[0]):
             layers.reverse()
-        embed = dataclasses.replace(layers[0], few_rows=default.embed.few_rows)
-        embed = _best_few_rows(timer, Matrix.EMBED, embed)
-        if embed.few_rows is Form.EACH_ROW:
-            turned = dataclasses.replace(embed, few_rows=Form.WEIGHTS_FIRST)
-            embed = _faster(timer, Matrix.EMBED, MOST_OF_FEW, embed, turned)
+        plain = dataclasses.replace(layers[0], few_rows=Form.DOT if turned else default.embed.few_rows)
+        plain = _best_few_rows(timer, Matrix.EMBED, plain)
+        embed = _still_turned(timer, embed, plain) if turned else _weights_first(timer, plain)
         complete = True
     except OutOfTimeError:
-        embed = dataclasses.replace(layers[0], few_rows=embed.few_rows)
+        embed = embed if turned else dataclasses.replace(layers[0], few_rows=embed.few_rows)
     return dataclasses.replace(default, layers=layers[0], embed=embed, source="probe"), complete
 
 
@@ -71,6 +69,24 @@ def _best_few_rows(timer: Timer, matrix: Matrix, plan: Plan) -> Plan:
         return dataclasses.replace(plan, few_rows=Form.DOT)
     other = Form.DOT if plan.few_rows is Form.EACH_ROW else Form.EACH_ROW
     return _faster(timer, matrix, FEW, plan, dataclasses.replace(plan, few_rows=other))
+
+
+def _still_turned(timer: Timer, turned: Plan, plain: Plan) -> Plan:
+    """Whether what is known of this release holds on this machine."""
+    cost = {plan: timer(Matrix.EMBED, plan, ONE) + timer(Matrix.EMBED, plan, MOST_OF_FEW) for plan in (turned, plain)}
+    return plain if cost[plain] < CLEARLY * cost[turned] else turned
+
+
+def _weights_first(timer: Timer, plan: Plan) -> Plan:
+    """For the largest matrix by far, its own layout if that is what makes several rows cheap and one no dearer."""
+    if plan.one_row is Form.PAD_ROWS:
+        return plan
+    turned = dataclasses.replace(plan, out_first=True, few_rows=Form.WEIGHTS_FIRST)
+    if _faster(timer, Matrix.EMBED, MOST_OF_FEW, plan, turned) is plan:
+        return plan
+    if plan.out_first or CLEARLY * timer(Matrix.EMBED, turned, ONE) < timer(Matrix.EMBED, plan, ONE):
+        return turned
+    return plan
 
 
 def _faster(timer: Timer, matrix: Matrix, rows: int, plain: Plan, other: Plan) -> Plan:

@@ -24,7 +24,7 @@ def timer(times, default=1.0):
 
 def chosen(times, start=Plan()):  # noqa: B008
     recipe, complete = probe(Recipe("float32", start, start), timer(times))
-    assert recipe.layers.out_first == recipe.embed.out_first
+    assert recipe.layers.out_first == recipe.embed.out_first, "nothing says that the embedding wants its own layout"
     return recipe.layers, complete
 
 
@@ -100,6 +100,51 @@ def test_the_weights_come_first_where_that_is_faster_than_row_by_row():
     times = {(Matrix.EMBED, Form.EACH_ROW, FEW): 0.2, (Matrix.EMBED, Form.WEIGHTS_FIRST, MOST_OF_FEW): 0.5}
     recipe, complete = probe(Recipe("float32"), timer(times))
     assert (recipe.layers, recipe.embed, complete) == (Plan(), Plan(few_rows=Form.WEIGHTS_FIRST), True)
+
+
+def lying_inputs_first(one_row_outputs_first):
+    """A machine whose layers want their inputs first, and whose embedding would be turned for several rows."""
+    machine = timer(
+        {
+            (Matrix.LAYER, Form.DOT, ONE): 1.0,
+            (Matrix.EMBED, Form.DOT, MOST_OF_FEW): 1.0,
+            (Matrix.EMBED, Form.WEIGHTS_FIRST, MOST_OF_FEW): 0.4,
+        }
+    )
+
+    def measure(matrix, plan, rows):
+        if (matrix, rows, plan.out_first) == (Matrix.EMBED, ONE, True):
+            return one_row_outputs_first
+        return machine(matrix, plan, rows)
+
+    start = Plan(out_first=False)
+    recipe, _ = probe(Recipe("float32", start, start), measure)
+    return recipe.embed
+
+
+def test_the_embedding_can_have_a_layout_of_its_own():
+    assert lying_inputs_first(1.1) == Plan(out_first=True, few_rows=Form.WEIGHTS_FIRST)
+
+
+def test_but_not_where_that_makes_one_row_dearer():
+    assert lying_inputs_first(1.3) == Plan(out_first=False)
+
+
+TURNED = Plan(few_rows=Form.WEIGHTS_FIRST)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({}, TURNED),
+        ({(Matrix.EMBED, Form.DOT, MOST_OF_FEW): 0.9}, TURNED),
+        ({(Matrix.EMBED, Form.DOT, MOST_OF_FEW): 0.2}, Plan()),
+        ({(Matrix.EMBED, Form.DOT, MOST_OF_FEW): None}, TURNED),
+    ],
+)
+def test_what_is_known_of_a_release_is_tried_on_the_machine(times, expected):
+    recipe, _ = probe(Recipe("float32", Plan(), TURNED), timer(times))
+    assert (recipe.layers, recipe.embed) == (Plan(), expected)
 
 
 def test_weights_first_has_to_beat_row_by_row():
