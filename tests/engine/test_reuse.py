@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.memory import WORTH_A_COPY
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
-from tests.engine.tiny import CONTEXT, LADDERS, ONE_SIZE, memory_of, settle, text
+from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, memory_of, settle, text
 
 SLACK = 16
 KEPT = 4  # snapshots, by default
@@ -262,3 +262,21 @@ def test_so_do_conversations_with_models_of_other_layers(name, ladders, engine_o
         conversations.converse(number)
     cold.check()
     assert conversations.reused > 0.3 * conversations.prompts
+
+
+def test_rings_that_rejected_drafts_were_written_to_are_not_gone_back_in_too_far(engine_of, tiny_model, cold, rng):
+    engine = engine_of(drafts=True)
+    served = engine.serve(tiny_model)
+    often, seldom = LAST, LAST - 1
+    rejected = 0
+    for seed in range(12):
+        prompt = text(rng, 20) + [often] * 14
+        one_letter = Sampling(
+            logit_bias={often: 100.0, seldom: 96.0}, temperature=1.0, seed=seed, max_tokens=60, stop_ids=(seldom,)
+        )
+        done = engine.submit(served, prompt, one_letter).result()
+        rejected += done.drafted_tokens - done.accepted_tokens
+        held = [*prompt, *done.ids[:-1]]
+        back = [*held[: len(held) - SLACK], *text(rng, 3)]
+        cold.expect(back, engine.submit(served, back, greedy(3, logprobs=True)).result(), f"seed {seed}")
+    assert rejected > 12
