@@ -17,7 +17,8 @@ from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.recipes import Recipe
 from training.configs import EOS
 
-_ROUND = 256  # prompts are padded to a multiple of it, so that few programs are compiled
+_CHUNK = 256  # prompts are read so many tokens at a time, so that few programs are compiled
+_LEAST_CAPACITY = 1024
 _RECIPE = Recipe("float32")
 
 
@@ -44,30 +45,39 @@ class Greedy:
 
     def _group(self, prompts: list[list[int]]) -> list[list[int]]:
         padded = prompts + [prompts[0]] * (self._rows - len(prompts))
-        longest = -(-max(map(len, padded)) // _ROUND) * _ROUND
+        lengths = np.asarray([len(prompt) for prompt in padded], np.int32)
+        longest = -(-int(lengths.max()) // _CHUNK) * _CHUNK
         tokens = np.zeros((self._rows, longest), np.int32)
         for row, prompt in enumerate(padded):
             tokens[row, : len(prompt)] = prompt
-        lengths = np.asarray([len(prompt) for prompt in padded], np.int32)
-        cache = allocate(self._config, self._rows, longest + self._most, "float32")
-        last, cache = _read(self._params, self._config, tokens, np.zeros(self._rows, np.int32), lengths, cache)
-        out: list[list[int]] = [[] for _ in padded]
-        ended = np.zeros(self._rows, bool)
+        capacity = max(_LEAST_CAPACITY, 1 << (longest + self._most - 1).bit_length())
+        cache = allocate(self._config, self._rows, capacity, "float32")
+        last = np.zeros(self._rows, np.int32)
+        for start in range(0, longest, _CHUNK):
+            count = np.clip(lengths - start, 0, _CHUNK)
+            chunk = tokens[:, start : start + _CHUNK]
+            drawn, cache = _read(self._params, self._config, chunk, np.minimum(lengths, start), count, cache)
+            last = np.where(count > 0, drawn, last)
+        return self._go_on(last, lengths, cache)[: len(prompts)]
+
+    def _go_on(self, last: np.ndarray, lengths: np.ndarray, cache: KVCache) -> list[list[int]]:
+        """What follows the token drawn ``last``, that token included, a list for each row."""
+        out: list[list[int]] = [[] for _ in last]
+        ended, one = np.zeros(self._rows, bool), np.ones(self._rows, np.int32)
         for count in range(self._most):
-            drawn = np.asarray(last)
-            for alive in np.flatnonzero(~ended).tolist():
-                out[alive].append(int(drawn[alive]))
-            ended |= np.isin(drawn, EOS)
+            for row in np.flatnonzero(~ended).tolist():
+                out[row].append(int(last[row]))
+            ended |= np.isin(last, EOS)
             if ended.all():
                 break
-            ones = np.ones(self._rows, np.int32)
-            last, cache = _read(self._params, self._config, drawn[:, None], lengths + count, ones, cache)
-        return out[: len(prompts)]
+            drawn, cache = _read(self._params, self._config, last[:, None], lengths + np.int32(count), one, cache)
+            last = np.asarray(drawn)
+        return out
 
 
 @partial(jax.jit, static_argnums=1, donate_argnums=5)
 def _read(
     params: Params, config: ModelConfig, tokens: jax.Array, start: jax.Array, count: jax.Array, cache: KVCache
 ) -> tuple[jax.Array, KVCache]:
-    hidden, cache = forward(params, config, _RECIPE, tokens, start, count, cache, keep=count - 1)
+    hidden, cache = forward(params, config, _RECIPE, tokens, start, count, cache, keep=jnp.maximum(count - 1, 0))
     return jnp.argmax(logits(params, config, _RECIPE, hidden[:, 0]), axis=-1).astype(jnp.int32), cache
