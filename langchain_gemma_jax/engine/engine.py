@@ -180,7 +180,7 @@ class Engine:
 
         Raises:
             InputError: an argument is not possible; ``ContextLengthError``: the prompt is too long.
-            BusyError: too many requests wait.
+            BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         runner = self._runner_of(served)
         if served.model.closed:

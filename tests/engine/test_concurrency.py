@@ -319,6 +319,27 @@ def test_a_deadline_ends_a_request_wherever_it_is(small, rng, kind):
     assert_works(engine, served)
 
 
+@pytest.mark.parametrize("kind", ["queued", "generating"])
+def test_a_deadline_ends_a_request_that_nobody_reads(small, rng, kind):
+    engine, served, before = small
+    done = engine.report().requests
+    with slowed(0.02):
+        others = [engine.submit(served, text(rng, 3), greedy(100)) for _ in range(4 if kind == "queued" else 0)]
+        unread = engine.submit(served, text(rng, 3), greedy(100), timeout=0.2)
+        until = time.monotonic() + 1.5
+        while engine.report().requests == done and time.monotonic() < until:
+            time.sleep(0.01)
+        report = engine.report()
+        assert (report.requests - done, report.running, report.waiting) == (1, len(others), 0)
+        others.clear()
+    with pytest.raises(DeadlineError):
+        unread.result()
+    settle(engine)
+    idle_memory_dropped(engine)
+    assert_holds(before)
+    assert_works(engine, served)
+
+
 def test_a_deadline_is_kept_and_the_report_true_while_a_program_is_compiled(small):
     engine, served, _ = small
     compiling, go_on = threading.Event(), threading.Event()

@@ -34,7 +34,7 @@ from tests.engine.faults_support import (
 )
 from tests.engine.tiny import CONTEXT, settle, text
 
-EIGHT = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8))
+EIGHT = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8), draft=0)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -56,6 +56,7 @@ class BrokenError(RuntimeError):
 def test_a_step_that_raises_ends_all_in_flight_with_one_error(engine_of, tiny_model, rng):
     engine = engine_of(ladders=EIGHT)
     served = engine.serve(tiny_model)
+    engine.warmup(served)
     settle(engine)
     before = Holdings.now()
     prompts = [text(rng, 20) for _ in range(9)]

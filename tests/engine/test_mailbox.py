@@ -56,9 +56,11 @@ def test_every_reader_in_a_thread_learns_of_the_end():
         reader.start()
     time.sleep(0.05)
     box.put("end", last=True)
+    began = time.monotonic()
     for reader in readers:
         reader.join(10)
     assert got == ["end"] * 5
+    assert time.monotonic() - began < 5, "woken, each of them"
 
 
 async def test_every_reader_in_event_loops_learns_of_the_end():
