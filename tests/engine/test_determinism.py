@@ -7,7 +7,7 @@ import pytest
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import CancelledRequestError
-from tests.engine.tiny import CONTEXT, text
+from tests.engine.tiny import BATCH, CONTEXT, LADDERS, text
 
 COUNT = 24
 WAYS = {
@@ -17,7 +17,7 @@ WAYS = {
     "penalised": {"repetition_penalty": 1.8, "presence_penalty": 0.5, "frequency_penalty": 0.7},
     "biased": {"logit_bias": {40: 4.0, 41: -100.0}},
 }
-OTHER_CHUNKS = Ladders(chunks=(8,), capacities=(CONTEXT,), rows=(1, 2, 4, 8))
+OTHER_CHUNKS = Ladders(chunks=(8,), capacities=(CONTEXT,), rows=(1, 8))
 LOOPS = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 4))
 
 
@@ -62,8 +62,9 @@ def test_seeds_differ_and_a_seed_is_kept(engine_of, tiny_model, prompt):
     assert first != second
 
 
-def test_a_batch_of_eight_gives_each_what_it_gets_alone(engine_of, tiny_model, prompt, others, expected):
-    engine = engine_of()
+@pytest.mark.parametrize("ladders", [BATCH, pytest.param(LADDERS, marks=pytest.mark.slow)], ids=["one size", "all"])
+def test_a_batch_of_eight_gives_each_what_it_gets_alone(ladders, engine_of, tiny_model, prompt, others, expected):
+    engine = engine_of(ladders=ladders)
     served = engine.serve(tiny_model)
     neighbours = [engine.submit(served, other, sampled(seed=seed)) for seed, other in enumerate(others)]
     one = engine.submit(served, prompt, sampled())
@@ -75,7 +76,7 @@ def test_a_batch_of_eight_gives_each_what_it_gets_alone(engine_of, tiny_model, p
 
 
 def test_every_kind_of_sampling_meets_in_one_batch(engine_of, tiny_model, prompt, expected):
-    engine = engine_of()
+    engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
     going = {way: engine.submit(served, prompt, sampled(way)) for way in WAYS}
     assert {way: generation.result().ids for way, generation in going.items()} == expected
@@ -87,7 +88,7 @@ def test_other_chunks_and_capacities_change_nothing(engine_of, tiny_model, promp
 
 
 def test_a_neighbour_that_is_cancelled_changes_nothing(engine_of, tiny_model, prompt, others, expected):
-    engine = engine_of()
+    engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
     neighbours = [engine.submit(served, other, sampled(seed=1, max_tokens=60)) for other in others[:3]]
     one = engine.submit(served, prompt, sampled())

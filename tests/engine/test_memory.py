@@ -8,7 +8,7 @@ import pytest
 from langchain_gemma_jax.engine import kv, memory
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import DeviceMemoryError
-from tests.engine.tiny import CONFIGS, CONTEXT, ONE_SIZE, memory_of, settle, text
+from tests.engine.tiny import BATCH, CONFIGS, CONTEXT, ONE_SIZE, memory_of, settle, text
 
 
 def greedy(count, **options):
@@ -68,7 +68,7 @@ def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_
 
 
 def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, tiny_model, cold, rng):
-    engine = engine_of()
+    engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
     prefix = text(rng, 70)
     prompts = [[*prefix, 10 + branch, *text(rng, rng.randint(0, 8))] for branch in range(12)]

@@ -23,6 +23,7 @@ CONTEXT = 128
 WINDOW = 8  # so rings have 24 slots
 LADDERS = Ladders(chunks=(4, 16, 32), capacities=(32, 64, CONTEXT), rows=(1, 2, 4, 8))
 ONE_SIZE = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,))  # little to compile
+BATCH = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8))
 FIRST, LAST = 4, 286  # ids that are text: bytes, the space, capital letters
 TIE = 1e-3  # two scores that are no further apart count as equal: rounding decides, and either token is right
 
