@@ -217,18 +217,26 @@ def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
     return jax.sharding.NamedSharding(mesh, by_rows), jax.sharding.NamedSharding(mesh, nothing)
 
 
+def preset() -> dict[str, Any]:
+    """The settings for the kind of device that there is."""
+    return PRESETS["cpu" if jax.default_backend() == "cpu" else "gpu"]
+
+
+def default_workers() -> int:
+    """How many processes should make conversations: none where each core is wanted for training itself."""
+    return 0 if jax.default_backend() == "cpu" else max(1, (os.cpu_count() or 2) - 2)
+
+
 def main() -> None:
     """Train an embedded model, or go on with it."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("model", choices=sorted(HF_CONFIGS))
     parser.add_argument("run", type=Path, help="the run's folder")
-    preset = "cpu" if jax.default_backend() == "cpu" else "gpu"
     for name, kind in get_type_hints(Settings).items():
         if name != "model":
-            default = PRESETS[preset].get(name, getattr(Settings, name, None))
+            default = preset().get(name, getattr(Settings, name, None))
             parser.add_argument("--" + name.replace("_", "-"), type=kind, help=f"here {default}")
-    workers = 0 if preset == "cpu" else max(1, (os.cpu_count() or 2) - 2)
-    parser.add_argument("--workers", type=int, default=workers, help="processes that make conversations")
+    parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
     arguments = vars(parser.parse_args())
@@ -237,7 +245,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**PRESETS[preset] | chosen)
+    settings = Settings(**preset() | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,9 +5,11 @@ import jax
 import numpy as np
 import pytest
 
+import training.__main__
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, export
+from training.__main__ import make
 from training.configs import CONTEXT
 from training.data.stream import LONGER
 from training.train import CHECKPOINT, PRESETS, Settings, load_params, train
@@ -47,6 +49,16 @@ def test_the_loss_falls_and_a_run_that_was_stopped_goes_on_as_if_it_had_not_been
     )
     assert last < first - 0.5
     assert "<polyline" in (whole / "loss.svg").read_text()
+
+
+def test_a_model_is_made_and_its_scores_are_written(run, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.__main__, "examine", lambda *_: "| scores |")
+    folder, out = run("made"), tmp_path / "out"
+    make("tiny", folder, out, settings, each=1, workers=0)
+    first = (folder / CHECKPOINT).stat().st_mtime_ns
+    assert {each.name for each in out.iterdir()} >= {"model.safetensors", "config.json", "loss.svg", "scores.md"}
+    make("tiny", folder, out, settings, each=1, workers=0)  # what is done is not repeated
+    assert (folder / CHECKPOINT).stat().st_mtime_ns == first
 
 
 def test_a_run_that_is_told_to_stop_saves_what_is_done(run, settings):

@@ -1,0 +1,58 @@
+"""Makes both embedded models: trains, exports and examines them.
+
+    python -m training runs models/sprout
+
+Runs that were stopped go on, runs that are done are not repeated. Each model's folder gets its weights, the
+loss as a picture, and its scores as a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.model import Params
+from training import checkpoints, tokenizer
+from training.configs import HF_CONFIGS, model_config
+from training.evaluate import BareModel, evaluate, report
+from training.export import export
+from training.greedy import Greedy
+from training.train import CHECKPOINT, Settings, default_workers, load_params, preset, train
+
+
+def make(name: str, run: Path, folder: Path, settings: Settings, *, each: int, workers: int) -> None:
+    """Train, export and examine one model."""
+    if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
+        train(settings, run, workers=workers)
+    params, _ = load_params(run)
+    export(params, name, run / "tokenizer", folder)
+    shutil.copyfile(run / "loss.svg", folder / "loss.svg")
+    table = examine(params, model_config(name), run / "tokenizer", each)
+    (folder / "scores.md").write_text(table)
+    sys.stdout.write(f"{name}\n{table}")
+
+
+def examine(params: Params, config: ModelConfig, tokenizer_folder: Path, each: int) -> str:
+    """The scores of these weights as a table."""
+    player = BareModel(Greedy(params, config, tokenizer.load(tokenizer_folder)))
+    return report(list(evaluate(player, each)))
+
+
+def main() -> None:
+    """Make both embedded models."""
+    parser = argparse.ArgumentParser(prog="python -m training", description=main.__doc__)
+    parser.add_argument("runs", type=Path, help="where training keeps its checkpoints")
+    parser.add_argument("folder", type=Path, help="where the models go")
+    parser.add_argument("--each", type=int, default=200, help="conversations a skill in the examination")
+    arguments = parser.parse_args()
+    for name in sorted(HF_CONFIGS):
+        settings = Settings(name, **preset())
+        run, folder = arguments.runs / name, arguments.folder / name
+        make(name, run, folder, settings, each=arguments.each, workers=default_workers())
+
+
+if __name__ == "__main__":
+    main()
