@@ -21,6 +21,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -173,8 +174,7 @@ def train(
 
     began = saved = time.monotonic()
     recent: list[dict[str, jax.Array]] = []
-    stream = batches(plan, first, workers)
-    with (run / "log.txt").open("a") as log:
+    with closing(batches(plan, first, workers)) as stream, (run / "log.txt").open("a") as log:
         for number in range(first, settings.steps):
             state, figures = step(state, jax.device_put(next(stream), share))
             recent.append(figures)

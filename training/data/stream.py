@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -48,7 +48,7 @@ class Plan:
         return self.rows // longer, self.length * longer
 
 
-def batches(plan: Plan, first: int = 0, workers: int = 0) -> Iterator[Batch]:
+def batches(plan: Plan, first: int = 0, workers: int = 0) -> Generator[Batch]:
     """The batches from number ``first`` on, made by so many processes (none: by this one)."""
     if workers == 0:
         maker = Maker(plan)
