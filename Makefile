@@ -3,10 +3,10 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench
+.PHONY: help setup demo test lint format parity bench bench-engine
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv (every other target does this itself)
 	@scripts/setup
@@ -31,3 +31,6 @@ parity: setup ## compare with the reference libraries, each in an environment of
 
 bench: setup ## time the forward pass beside the reference libraries
 	$(PY) benchmarks/forward.py $(ARGS)
+
+bench-engine: setup ## time the engine in an agent's conversation, beside transformers and llama.cpp
+	$(PY) benchmarks/engine.py $(ARGS)
