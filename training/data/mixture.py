@@ -50,7 +50,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (small_talk.small_talk, 3),
     (follow_up.same_again, 3),
     (follow_up.something_else, 4),
-    (session.session, 5),
+    (session.session, 14),
     (ask_back.ask_back, 3),
     (echo.echo, 2),
 )

@@ -12,11 +12,12 @@ from training.data.world import World
 
 
 def session(w: World) -> Conversation:
-    """Two to fourteen requests; what is graded comes last."""
-    tools = _tools(w, w.rng.randint(1, 2 + round(4 * w.ease)))
+    """Up to fourteen requests; what is graded comes last."""
+    tools = _tools(w, w.rng.randint(1, 2 + round(w.one((1, 1, 4)) * w.ease)))
     told, what, text = tell(w)
     turns: list[User | Model] = [*told]
-    for _ in range(w.rng.randint(2, 4 + round(10 * w.ease))):
+    most = w.one((3, 3, 5, 14))  # many short ones: a tool that is declared once is practised several times
+    for _ in range(w.rng.randint(2, max(2, round(most * w.ease)))):
         if w.chance(0.2):
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
