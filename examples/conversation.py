@@ -48,7 +48,9 @@ def ask(running: Engine, served: Served, prompt: Sequence[int], system: int, que
     for piece in generation:
         print("".join(c if c.isprintable() else "·" for c in piece.text), end="", flush=True)
     done = generation.result()
-    print(f"\n  {done.prompt_tokens} tokens sent, {done.reused_tokens} of them known, {done.generated_tokens} generated")
+    print(
+        f"\n  {done.prompt_tokens} tokens sent, {done.reused_tokens} of them known, {done.generated_tokens} generated"
+    )
     return done.ids
 
 

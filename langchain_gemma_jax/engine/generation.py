@@ -30,6 +30,7 @@ class Generation:
         self._process = os.getpid()
         self._stop = weakref.finalize(self, request.cancelled.set)
         self._stop.atexit = False
+        self._iterated = False
 
     def cancel(self) -> None:
         """Stop it within one dispatch. Reading on raises ``CancelledRequestError``. May be called twice, and late."""
@@ -41,6 +42,7 @@ class Generation:
         return self._end is not None
 
     def __iter__(self) -> Iterator[Piece]:
+        self._iterated = self._request.streamed = True
         try:
             while (piece := self._settle(self._next())) is not None:
                 yield piece
@@ -48,6 +50,7 @@ class Generation:
             self.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
+        self._iterated = self._request.streamed = True
         try:
             while (piece := self._settle(await self._anext())) is not None:
                 yield piece
@@ -56,12 +59,14 @@ class Generation:
 
     def result(self) -> Completion:
         """Wait for its end."""
+        self._request.streamed = self._iterated  # nobody is to be woken for each token then
         while self._settle(self._next()) is not None:
             pass
         return self._completion()
 
     async def aresult(self) -> Completion:
         """Wait for its end. Cancelling the task that waits here cancels the generation."""
+        self._request.streamed = self._iterated
         try:
             while self._settle(await self._anext()) is not None:
                 pass

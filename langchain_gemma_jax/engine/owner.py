@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.leaving import leave_early
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import Resident, common_prefix
+from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
 from langchain_gemma_jax.engine.runner import Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
@@ -31,7 +32,6 @@ from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
 T = TypeVar("T")
 
 EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
-NO_TOKEN = -1  # picked where the model's scores hold NaN
 WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
 
 

@@ -49,7 +49,8 @@ def accept(request: Request, tokens: Sequence[int], logprobs: Sequence[TokenLogp
     request.text.append(text)
     details = tuple(logprobs[: len(taken)])
     request.logprobs.extend(details)
-    request.mailbox.put(Piece(tuple(taken), text, details))
+    if request.streamed:
+        request.mailbox.put(Piece(tuple(taken), text, details))
     return end
 
 

@@ -34,7 +34,7 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.forward import Params, forward_apart, logits
 from langchain_gemma_jax.models.recipes import Recipe
 
-BROKEN = -1  # in place of a token: the model's scores are not numbers
+NO_TOKEN = -1  # in place of a token, where the model's scores hold NaN
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _pick_rows(
     scores = logits(params, shape.config, shape.recipe, hidden)
     picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
     broken = jnp.isnan(jnp.max(scores, axis=-1))
-    return Picked(jnp.where(broken, BROKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
+    return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
 
 
 def _step(

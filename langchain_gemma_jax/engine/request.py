@@ -115,6 +115,7 @@ class Request:
     marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
     device_knobs: object = None  # what it is sampled with, on the device
     memory_failures: int = 0
+    streamed: bool = True  # its caller wants the pieces, and not the whole alone
     queued: bool = False  # counted among those that wait for their first turn
     context: list[int] = field(init=False)  # prompt and generated
     resident: Resident | None = None  # its KV

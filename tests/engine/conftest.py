@@ -29,8 +29,9 @@ from tests.engine.tiny import CONFIGS, LADDERS, TIE, Cold
 from tests.tiny_gemma import tiny_gemma
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _quick_compiles() -> Iterator[None]:
+    """Here alone: what a model computes is tested with every optimisation."""
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield

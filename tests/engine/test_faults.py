@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine import owner as owner_module
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.guards import GuardWarning
-from langchain_gemma_jax.engine.owner import NO_TOKEN
+from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
 from tests.engine.faults_support import (
     SMALL,

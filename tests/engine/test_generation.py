@@ -190,3 +190,26 @@ def test_cancelling_twice_and_late_is_harmless():
     generation.cancel()
     assert generation.result().text == "AB"
     assert made.cancelled.is_set()
+
+
+def test_a_caller_that_wants_the_whole_is_not_woken_for_pieces():
+    made, generation = ended()
+    assert made.streamed
+    generation.result()
+    assert not made.streamed
+
+
+async def test_the_same_for_one_that_awaits_the_whole():
+    made, generation = ended()
+    await generation
+    assert not made.streamed
+
+
+def test_one_that_streams_gets_every_piece_whoever_waits_for_the_whole():
+    made, generation = ended()
+    pieces = iter(generation)
+    next(pieces)
+    thread = threading.Thread(target=generation.result)
+    thread.start()
+    thread.join()
+    assert made.streamed

@@ -23,6 +23,14 @@ CAPACITY = 256
 SHAPE = r"(?:f32|bf16|u16)\[1,1,272,256\]"
 
 
+@pytest.fixture(autouse=True)
+def _optimised():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 def copies(recipe, rows):
     """The operations of a step's compiled program that give something as large as a cache, but for the writing."""
     programs = Programs(Shape(CONFIG, recipe, CONFIG.vocab_size, CAPACITY), jax.local_devices()[0])

@@ -137,3 +137,12 @@ def test_without_a_lookup_nothing_is_drafted():
     one = request()
     postprocess.draft(one, tokens("ABCABCABC"))
     assert one.draft == ()
+
+
+def test_what_nobody_streams_is_not_delivered_piece_by_piece():
+    made = request()
+    made.streamed = False
+    postprocess.accept(made, [65])
+    with pytest.raises(TimeoutError):
+        made.mailbox.get(0)
+    assert made.text == ["A"]
