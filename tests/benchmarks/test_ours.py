@@ -26,7 +26,7 @@ def test_decoding_gives_what_reading_would(folder):
     engine.read([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])  # another prompt, longer: none of it may be seen later
     engine.forget()
     tokens = [*PROMPT, engine.read(PROMPT), *engine.decode(12)]
-    assert engine._start.tolist() == [len(tokens) - 1], "the last token is not in the cache yet"
+    assert engine._ends.tolist() == [len(tokens) - 1], "the last token is not in the cache yet"
     engine.forget()
     assert engine.read(tokens[:10]) == tokens[10]
     assert engine.read(tokens[:-1]) == tokens[-1]
@@ -44,7 +44,7 @@ def test_compiling_needs_shapes_only(folder, monkeypatch):
     tensors.close()
     monkeypatch.setattr("benchmarks.compile_time.published", lambda name: config)
     seconds = compile_seconds("tiny", "float32", prompt=32, capacity=64)
-    assert set(seconds) == {"prefill", "decode"}
+    assert set(seconds) == {"prefill", "pick", "decode"}
     assert all(value > 0.01 for value in seconds.values())
 
 

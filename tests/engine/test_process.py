@@ -397,13 +397,15 @@ COMPILING = """
     jax.config.update("jax_disable_most_optimizations", False)
     jax.config.update("jax_enable_compilation_cache", False)
     lowered = jax.jit(long).lower(jnp.ones((64, 64)))
+    begun = threading.Event()
     def compile_it():
         say("compiling")
+        begun.set()
         lowered.compile()
         say("compiled")
     threading.Thread(target=lambda: engine()._owner.call(compile_it), daemon=True).start()
-    while engine()._owner.queued: time.sleep(0.01)
-    time.sleep(1)
+    begun.wait()
+    time.sleep(0.5)
 """
 RETURN = "say('leaving')"
 EXIT = "say('leaving'); sys.exit(3)"
