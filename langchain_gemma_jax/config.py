@@ -1,7 +1,10 @@
 """Every environment variable that the package reads, read here and nowhere else.
 
-GEMMA_JAX_CACHE_DIR    where to keep what can always be made again; an absolute folder
-XDG_CACHE_HOME         the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
+GEMMA_JAX_CACHE_DIR        where to keep what can always be made again; an absolute folder
+GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, or "on" or "off"
+XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
+JAX_COMPILATION_CACHE_DIR  JAX's own: where it is set, JAX's cache is left as it is
+TF_CPP_MIN_LOG_LEVEL       JAX's own: which messages of its compiled half are shown
 
 Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``HF_HOME`` and
 ``HF_HUB_OFFLINE``, JAX reads ``JAX_PLATFORMS`` and ``XLA_FLAGS``.
@@ -32,3 +35,34 @@ def cache_dir() -> Path:
     if not shared.is_absolute():  # unset or, as the XDG specification asks, not to be used
         shared = Path.home() / ".cache"
     return shared / "langchain-gemma-jax"
+
+
+def compile_cache_root() -> Path | None:
+    """The folder for compiled programs, which may not exist yet; None if they are not to be kept.
+
+    Raises:
+        InputError: ``GEMMA_JAX_COMPILE_CACHE`` or ``GEMMA_JAX_CACHE_DIR`` says nothing that can be done.
+    """
+    own = os.environ.get("GEMMA_JAX_COMPILE_CACHE", "")
+    if own.lower() in {"off", "0"}:
+        return None
+    if own.lower() in {"", "on", "1"}:
+        return cache_dir() / "xla"
+    folder = Path(own).expanduser()
+    if not folder.is_absolute():
+        raise InputError(
+            'GEMMA_JAX_COMPILE_CACHE: expected "on", "off" or an absolute folder such as /var/cache/gemma-jax/xla, '
+            f"found {own!r}."
+        )
+    return folder
+
+
+def jax_cache_is_set() -> bool:
+    """Whether the user gave JAX a cache of their own, or an empty name for none at all."""
+    return os.environ.get("JAX_COMPILATION_CACHE_DIR") is not None
+
+
+def native_log_level() -> int:
+    """Which messages of JAX's compiled half are shown: 0 all, 1 warnings and errors, 2 errors, 3 fatal ones alone."""
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
+    return int(level) if level.isdecimal() else 1  # which is what JAX itself sets when it is imported

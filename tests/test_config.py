@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax import InputError, config
-from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.config import cache_dir, compile_cache_root, jax_cache_is_set, native_log_level
 
 
 @pytest.fixture(autouse=True)
 def _nothing_set(monkeypatch):
-    monkeypatch.delenv("GEMMA_JAX_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name in ("GEMMA_JAX_CACHE_DIR", "GEMMA_JAX_COMPILE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_cache_is_in_the_home_folder():
@@ -49,6 +49,50 @@ def test_a_relative_folder_is_refused(monkeypatch):
 
 def test_asking_makes_nothing():
     assert not cache_dir().exists()
+
+
+@pytest.mark.parametrize("value", [None, "", "on", "ON", "1"])
+def test_compiled_programs_are_kept_beside_the_rest(monkeypatch, tmp_path, value):
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path))
+    if value is not None:
+        monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", value)
+    assert compile_cache_root() == tmp_path / "xla"
+
+
+@pytest.mark.parametrize("value", ["off", "Off", "0"])
+def test_compiled_programs_are_not_kept(monkeypatch, value):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", value)
+    assert compile_cache_root() is None
+
+
+def test_compiled_programs_are_kept_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", str(tmp_path))
+    assert compile_cache_root() == tmp_path
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "~/programs")
+    assert compile_cache_root() == Path.home() / "programs"
+
+
+@pytest.mark.parametrize("value", ["no", "relative/folder", "2"])
+def test_a_folder_for_programs_that_cannot_be_meant_is_refused(monkeypatch, value):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", value)
+    with pytest.raises(InputError, match=f'GEMMA_JAX_COMPILE_CACHE: expected "on", "off" or .* found {value!r}'):
+        compile_cache_root()
+
+
+@pytest.mark.parametrize(("value", "expected"), [(None, False), ("", True), ("/theirs", True)])
+def test_whether_jax_has_a_cache_of_the_users_own(monkeypatch, value, expected):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    if value is not None:
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", value)
+    assert jax_cache_is_set() is expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [(None, 1), ("", 1), ("0", 0), ("3", 3), ("nothing", 1), ("-1", 1)])
+def test_the_level_of_messages_from_the_compiled_half(monkeypatch, value, expected):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if value is not None:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", value)
+    assert native_log_level() == expected
 
 
 def test_every_variable_is_explained_where_it_is_read_and_in_the_documentation():

@@ -1,0 +1,119 @@
+"""The name of what compiled this machine's programs: one folder of the cache for each.
+
+Compiled programs are machine code that leans on the library that made them. Loaded by another one, or
+on a processor that lacks an instruction, they crash or compute something else. So whatever could make
+a difference is part of the folder's name, and no entry in it needs to be asked.
+
+JAX is not imported for it, and no library is read: what is installed is known from the folders that
+say so, and from the sizes of the libraries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+CPU_INFO: Final = Path("/proc/cpuinfo")
+
+# What a processor is and can do, on x86 and on ARM. The other lines change from one reading to the next.
+_CPU_FACTS: Final = frozenset(
+    "vendor_id, cpu family, model, model name, flags, "
+    "Features, CPU implementer, CPU architecture, CPU variant, CPU part".split(", ")
+)
+# Whose versions count: JAX, what plugs into it, and the libraries that its programs call on a GPU or a TPU.
+_INFO: Final = re.compile(r"((?:jax|jaxlib|libtpu|jax[-_.].+|nvidia[-_.].+?))-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
+_LIBRARY: Final = re.compile(r"\.(?:so|pyd|dylib|dll)\b")
+
+
+class Installed(NamedTuple):
+    """A package, as the folder says that pip makes beside it."""
+
+    name: str
+    version: str
+    folder: Path
+
+
+def platform_folder() -> str:
+    """For example ``jaxlib-0.9.2-5f0c2d9a1b3e``: another one as soon as anything has changed that could matter."""
+    packages = {package.name: package for package in _installed()}
+    jaxlib = packages.get("jaxlib")
+    version = _imported_version("jaxlib") or (jaxlib.version if jaxlib else "unknown")
+    facts = [sys.implementation.cache_tag or sys.version, sys.platform, platform.machine(), version]
+    facts += (f"{package.name} {package.version}" for package in packages.values())
+    facts += (line for package in packages.values() for line in _recorded_libraries(package))
+    if jaxlib is None or not (jaxlib.folder / "RECORD").exists():
+        facts += _found_libraries()
+    facts += _cpu()
+    digest = hashlib.sha256("\n".join(sorted(facts)).encode(errors="surrogateescape")).hexdigest()
+    return f"jaxlib-{re.sub(r'[^A-Za-z0-9.+]', '_', version)}-{digest[:12]}"
+
+
+def _imported_version(package: str) -> str | None:
+    """What is in memory: another than the installed one if it was upgraded under this process."""
+    version = getattr(sys.modules.get(package), "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def _installed() -> Iterator[Installed]:
+    """Every package that counts, the one that is imported last if it is installed more than once."""
+    for entry in reversed(sys.path):
+        try:
+            with os.scandir(entry or ".") as folder:
+                names = [item.name for item in folder]
+        except OSError:  # a zip file, or nothing
+            continue
+        for name in names:
+            if match := _INFO.fullmatch(name):
+                yield Installed(match[1].lower().replace("-", "_"), match[2], Path(entry, name))
+
+
+def _recorded_libraries(package: Installed) -> Iterator[str]:
+    """The native libraries of a package: their digests as they were installed, and how large they are now."""
+    if package.name.startswith("nvidia"):  # released by their makers, never built here: the version says it all
+        return
+    try:
+        record = (package.folder / "RECORD").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    for line in record.splitlines():
+        path = line.partition(",")[0]
+        if _LIBRARY.search(path):
+            yield f"{line} {_size(package.folder.parent / path)}"
+
+
+def _found_libraries() -> Iterator[str]:
+    """A jaxlib that no pip installed: its libraries as they lie there, by size and by age."""
+    spec = find_spec("jaxlib")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in Path(folder).iterdir():
+            if _LIBRARY.search(path.name):
+                yield f"{path.name} {_size(path)} {path.stat().st_mtime_ns}"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def _cpu() -> Iterator[str]:
+    """What programs for the CPU depend on: what it can do, and over how many cores they divide their loops."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield f"{cores} cores"
+    try:
+        with CPU_INFO.open("rb") as file:
+            first = file.read(16_384).partition(b"\n\n")[0].decode(errors="surrogateescape")  # the first processor
+    except OSError:  # no such file on this system. Another machine could be another processor
+        yield platform.node()
+        return
+    for line in first.splitlines():
+        if line.partition(":")[0].strip() in _CPU_FACTS:
+            yield line
