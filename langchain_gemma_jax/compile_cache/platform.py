@@ -23,10 +23,8 @@ from typing import Final, NamedTuple
 CPU_INFO: Final = Path("/proc/cpuinfo")
 
 # What a processor is and can do, on x86 and on ARM. The other lines change from one reading to the next.
-_CPU_FACTS: Final = frozenset(
-    "vendor_id, cpu family, model, model name, flags, "
-    "Features, CPU implementer, CPU architecture, CPU variant, CPU part".split(", ")
-)
+_X86: Final = frozenset({"vendor_id", "cpu family", "model", "model name", "flags"})
+_ARM: Final = frozenset({"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"})
 # Whose versions count: JAX, what plugs into it, and the libraries that its programs call on a GPU or a TPU.
 _INFO: Final = re.compile(r"((?:jax|jaxlib|libtpu|jax[-_.].+|nvidia[-_.].+?))-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
 _LIBRARY: Final = re.compile(r"\.(?:so|pyd|dylib|dll)\b")
@@ -115,5 +113,5 @@ def _cpu() -> Iterator[str]:
         yield platform.node()
         return
     for line in first.splitlines():
-        if line.partition(":")[0].strip() in _CPU_FACTS:
+        if line.partition(":")[0].strip() in _X86 | _ARM:
             yield line
