@@ -1,0 +1,48 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from langchain_gemma_jax.compile_cache.claims import Hold, try_hold
+from langchain_gemma_jax.compile_cache.folder import Folder
+
+TEMPORARY = ".tmp"
+_ATTEMPTS = 20
+
+
+def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
+    """Write a file under another name, then let it take the place of what had its own.
+
+    Nothing waits for the disk: an entry that a power cut tore is found by its digest.
+
+    Raises:
+        OSError: it was not written. What was there before still is.
+    """
+    temporary, hold = _begin(folder)
+    try:
+        os.fchmod(hold.fd, 0o600)  # whatever the umask is
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                rest = rest[os.write(hold.fd, rest) :]
+        facts = os.fstat(hold.fd)
+        folder.replace(temporary, name)
+        return facts
+    except BaseException:
+        with suppress(OSError):
+            folder.remove(temporary)
+        raise
+    finally:
+        hold.release()
+
+
+def _begin(folder: Folder) -> tuple[str, Hold]:
+    """A new file that is held. A sweep that came between its making and its lock takes it for a dead writer's."""
+    for _ in range(_ATTEMPTS):
+        temporary = f".{os.urandom(8).hex()}{TEMPORARY}"
+        if hold := try_hold(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+            return temporary, hold
+    raise OSError(errno.EAGAIN, "each new file was deleted at once by another process")
