@@ -62,6 +62,11 @@ def jax_cache_is_set() -> bool:
     return os.environ.get("JAX_COMPILATION_CACHE_DIR") is not None
 
 
+def compiler_flags() -> tuple[str, str]:
+    """What the user tells XLA: compiled programs depend on it."""
+    return os.environ.get("XLA_FLAGS", ""), os.environ.get("LIBTPU_INIT_ARGS", "")
+
+
 def native_log_level() -> int:
     """Which messages of JAX's compiled half are shown: 0 all, 1 warnings and errors, 2 errors, 3 fatal ones alone."""
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")

@@ -141,7 +141,7 @@ class Ladders:
             "read": [(chunk, capacity) for capacity in all_ for chunk in self.chunks if chunk <= capacity + STEP_SLACK],
             "pick": [(rows,) for rows in sorted({*self.rows, self.draft + 1})],
             "step": [(rows, capacity) for capacity in all_ for rows in self.rows],
-            "verify": [(capacity,) for capacity in all_ if self.draft],
+            "verify": [(self.draft + 1, capacity) for capacity in all_ if self.draft],
             "empty": [(capacity,) for capacity in all_],
             "resize": [(old, new) for old in all_ for new in all_],  # to the same one: the copy that a fork begins with
             "snapshot": [(capacity,) for capacity in all_ if rings],

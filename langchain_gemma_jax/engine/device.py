@@ -39,12 +39,20 @@ class Device:
             self._metrics.step_bytes_to_device += size
         return jax.device_put(tree, self.device)
 
+    def expect(self, key: ProgramKey) -> None:
+        """A program will be asked for.
+
+        Raises:
+            GuardError: it is not on the ladders, and the guard is there to raise.
+        """
+        if key not in self.bound:
+            self._recompile.trip(f"the program {key} is not on the ladders")
+        self.seen.add(key)
+
     def run(self, key: ProgramKey, program: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
         """Hand a program to the device. What it returns may not be computed yet."""
         if key not in self.seen:
-            if key not in self.bound:
-                self._recompile.trip(f"the program {key} is not on the ladders")
-            self.seen.add(key)
+            self.expect(key)
         began = time.perf_counter()
         try:
             with jax.transfer_guard("disallow"):

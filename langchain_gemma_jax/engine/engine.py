@@ -7,32 +7,39 @@ import os
 import secrets
 import threading
 import time
-from array import array
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from numbers import Real
-from typing import Protocol, TypeAlias, cast
+from functools import partial
+from typing import Protocol, TypeAlias
+
+import jax
 
 from langchain_gemma_jax.engine import metrics as counting
 from langchain_gemma_jax.engine.again import again
+from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.guards import Guard
+from langchain_gemma_jax.engine.libraries import Libraries
+from langchain_gemma_jax.engine.library import Library
 from langchain_gemma_jax.engine.memory import Memory
 from langchain_gemma_jax.engine.metrics import Metrics, Report
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.owner import Owner
-from langchain_gemma_jax.engine.programs import Programs, Shape
+from langchain_gemma_jax.engine.programs import Shape
 from langchain_gemma_jax.engine.request import Request
 from langchain_gemma_jax.engine.runner import Runner
 from langchain_gemma_jax.engine.served import Served, drafts_pay, kv_budget, ladders_for, loop_steps, stop_ids
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.speculate import Lookup
-from langchain_gemma_jax.engine.warmup import warm
-from langchain_gemma_jax.errors import BusyError, ClosedError, ContextLengthError, ForkedError, InputError
+from langchain_gemma_jax.engine.warmup import Warmup, first_answer, needed, warm
+from langchain_gemma_jax.errors import BusyError, ClosedError, ForkedError, InputError
+from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 
 _LoadKey: TypeAlias = tuple[str, str | None, str | None]  # where, dtype, revision
@@ -41,7 +48,14 @@ _LoadKey: TypeAlias = tuple[str, str | None, str | None]  # where, dtype, revisi
 class Loader(Protocol):
     """How a model is loaded: ``load_model``, unless a test says otherwise."""
 
-    def __call__(self, source: str | os.PathLike[str], *, dtype: str | None, revision: str | None) -> Model: ...
+    def __call__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None,
+        revision: str | None,
+        planned: Callable[[Plan], None],
+    ) -> Model: ...
 
 
 class Engine:
@@ -64,6 +78,7 @@ class Engine:
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics)
+        self._libraries = Libraries(self._owner.background)
 
     # Models.
 
@@ -93,8 +108,9 @@ class Engine:
     def _load(self, mine: Future[Served], key: _LoadKey, source: str | os.PathLike[str]) -> Served:
         """Load it, for everybody who waits for that."""
         _, dtype, revision = key
+        expected: list[Library] = []
         try:
-            model = self._loader(source, dtype=dtype, revision=revision)
+            model = self._loader(source, dtype=dtype, revision=revision, planned=partial(self._expect, expected))
             try:
                 served = self.serve(model)
             except BaseException:
@@ -109,6 +125,12 @@ class Engine:
             raise
         mine.set_result(served)
         return served
+
+    def _expect(self, expected: list[Library], plan: Plan) -> None:
+        """A model will be served: have the programs fetched that it will need first, while its weights are read."""
+        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
+        expected.append(self._library(shape, plan.device, plan.name))  # kept until it is served
+        self._libraries.fetch_first(expected[-1])
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``."""
@@ -125,8 +147,8 @@ class Engine:
         if model.closed:
             raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
         self._numbers += 1
-        limit = self.settings.max_context or model.config.max_context
-        served = Served(model, self._numbers, min(limit, model.config.max_context), stop_ids(model))
+        context = min(self.settings.max_context or model.config.max_context, model.config.max_context)
+        served = Served(model, self._numbers, context, stop_ids(model))
         runner = self._runner(served)
         with self._lock:
             self._models[served] = runner
@@ -186,9 +208,9 @@ class Engine:
         if served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
         vocabulary = served.model.config.vocab_size
-        sampling = _checked_sampling(sampling, vocabulary)
-        ids = _checked_prompt(prompt, vocabulary, served.max_context)
-        _check_place(scope, system, len(ids))
+        sampling = checked_sampling(sampling, vocabulary)
+        ids = checked_prompt(prompt, vocabulary, served.max_context)
+        check_place(scope, system, len(ids))
         request = Request(
             model=served,
             prompt=ids,
@@ -199,7 +221,7 @@ class Engine:
             max_context=served.max_context,
             scope=scope,
             system=system,
-            deadline=None if timeout is None else time.monotonic() + _seconds(timeout),
+            deadline=None if timeout is None else time.monotonic() + seconds(timeout),
             marks={system} if system else set(),
         )
         if runner.drafts and sampling.drafts:
@@ -232,12 +254,29 @@ class Engine:
     def _setting(self, name: str) -> object:
         return getattr(self.settings, name)
 
-    def warmup(self, served: Served, *, max_context: int | None = None) -> None:
-        """Compile every program that conversations of up to ``max_context`` tokens can need, all by default."""
+    def warmup(
+        self,
+        model: Served | str | os.PathLike[str],
+        *,
+        max_context: int | None = None,
+        progress: bool | None = None,
+    ) -> Warmup:
+        """Compile every program that conversations of up to ``max_context`` tokens can need, all by default.
+
+            print(engine().warmup("google/gemma-3-1b-it", max_context=8192))
+
+        Several at once, beside the requests that run. What was compiled is kept on the disk, so that
+        the next process finds it. ``progress`` says whether to draw a bar: by default, if standard
+        error is a terminal.
+        """
+        served = model if isinstance(model, Served) else self.load(model)
         runner = self._runner_of(served)
-        limit = served.max_context if max_context is None else min(_tokens(max_context), served.max_context)
-        for one in warm(runner, limit):
-            self._owner.call(one)  # one at a time, so that requests get their turn in between
+        limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
+        keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
+        for key in keys:
+            runner.device.expect(key)
+        opening = first_answer(runner.ladders)
+        return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
 
     def report(self) -> Report:
         """What was done so far, and what it cost."""
@@ -253,6 +292,9 @@ class Engine:
             program_bound=sum(runner.bound for runner in runners),
             compiles=owner.compiles.compiles,
             compile_s=owner.compiles.seconds,
+            cache_hits=self._libraries.tally.hits,
+            cache_misses=self._libraries.tally.misses,
+            cache_saved_s=self._libraries.tally.seconds_saved,
             kv_bytes=view.total,
             kv_budget=max((runner.memory.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
@@ -276,14 +318,21 @@ class Engine:
         """Whether it can take requests."""
         return os.getpid() == self._process and self._owner.thread.is_alive() and not self._owner.closing
 
+    def _shape(self, config: ModelConfig, recipe: Recipe, vocabulary: int, device: jax.Device) -> Shape:
+        """What the programs of a model are traced with."""
+        context = min(self.settings.max_context or config.max_context, config.max_context)
+        steps = loop_steps(self.settings, device.platform)
+        return Shape(config, recipe, min(vocabulary, config.vocab_size), context, steps)
+
+    def _library(self, shape: Shape, device: jax.Device, name: str) -> Library:
+        return self._libraries.of(shape, device, name)
+
     def _runner(self, served: Served) -> Runner:
         """On the owner thread: everything that belongs to a model on its device."""
         model, settings = served.model, self.settings
         where = model.device
         ladders = ladders_for(settings, served.max_context, where.platform)
-        steps = loop_steps(settings, where.platform)
-        vocabulary = min(model.tokenizer.vocab_size, model.config.vocab_size)
-        shape = Shape(model.config, model.recipe, vocabulary, served.max_context, steps)
+        shape = self._shape(model.config, model.recipe, model.tokenizer.vocab_size, where)
         guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
         window = min((layer.window for layer in model.config.layers if layer.window is not None), default=None)
         device = Device(where, self._metrics, guard, ladders.program_keys(window))
@@ -291,7 +340,7 @@ class Engine:
         runners = self._owner.runners
         memory = Memory(
             shape,
-            Programs(shape, where),
+            self._library(shape, where, model.name),
             device,
             ladders,
             policy,
@@ -320,56 +369,3 @@ class Engine:
             )
         if not self.alive:
             raise ClosedError("This engine was closed. engine() starts a new one.")
-
-
-def _checked_sampling(sampling: object, vocabulary: int) -> Sampling:
-    if sampling is None:
-        return Sampling()
-    if not isinstance(sampling, Sampling):
-        raise InputError(f"sampling: expected Sampling(...) or None, found {sampling!r}.")
-    if sampling.logit_bias and (largest := max(sampling.logit_bias)) >= vocabulary:
-        raise InputError(f"logit_bias: expected token ids from 0 to {vocabulary - 1}, found {largest}.")
-    return sampling
-
-
-def _checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
-    """The ids, copied: the caller may do with its own what it likes."""
-    expected = f"prompt: expected a sequence of token ids from 0 to {vocabulary - 1}"
-    if isinstance(prompt, str | bytes | bytearray) or not isinstance(prompt, Iterable) or not isinstance(prompt, Sized):
-        raise InputError(f"{expected}, found {type(prompt).__name__}.")
-    try:
-        length = len(prompt)
-        if length >= context:  # before a list of millions is looked at
-            raise ContextLengthError(length, context - 1)
-        given = list(prompt)
-        ids = array("i", given)
-    except (TypeError, OverflowError) as error:
-        raise InputError(f"{expected}, found {type(prompt).__name__}: {error}.") from error
-    if any(isinstance(token, bool) for token in given):  # which Python takes for 0 and 1
-        raise InputError(f"{expected}, found True or False among them.")
-    if not ids:
-        raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
-    if min(ids) < 0 or max(ids) >= vocabulary:
-        wrong = next(token for token in ids if not 0 <= token < vocabulary)
-        raise InputError(f"{expected}, found {wrong}.")
-    return ids
-
-
-def _check_place(scope: object, system: object, tokens: int) -> None:
-    if isinstance(system, bool) or not isinstance(system, int) or not 0 <= system <= tokens:
-        raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
-    if not isinstance(scope, str):
-        raise InputError(f"scope: expected a string, found {scope!r}.")
-
-
-def _tokens(count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
-    return count
-
-
-def _seconds(timeout: object) -> float:
-    # NumPy registers its numbers as Real, which has no order for a type checker.
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= cast("float", timeout) < 2**31:
-        raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")
-    return float(timeout)

@@ -19,9 +19,10 @@ from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Drop, DropSnapshot, Policy
 from langchain_gemma_jax.engine.kv import RingArrays, SequenceKV
+from langchain_gemma_jax.engine.library import Library
 from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.prefix import PrefixIndex, Resident, Reuse, Rings, Snapshot, token_ids
-from langchain_gemma_jax.engine.programs import Programs, Shape
+from langchain_gemma_jax.engine.programs import Shape
 from langchain_gemma_jax.engine.request import Request
 
 _log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Memory:
     """The conversations of one model."""
 
     shape: Shape
-    programs: Programs
+    library: Library
     device: Device
     ladders: Ladders
     policy: Policy
@@ -95,7 +96,7 @@ class Memory:
         # The first one serves the system prompt; of the others the oldest goes.
         for old in resident.snapshots[1 : 1 + max(0, surplus)]:
             self.index.drop_snapshot(resident, old)
-        arrays = self.run(("snapshot", resident.capacity), self.programs.snapshot, resident.handle)
+        arrays = self.run(("snapshot", resident.capacity), resident.handle)
         self.index.add_snapshot(resident, Snapshot(end, resident.written, size, arrays))
 
     def must_keep_before(self, resident: Resident, tokens: int) -> bool:
@@ -118,7 +119,7 @@ class Memory:
         spare = self._padding[capacity]
         while len(spare) < rows:
             self._make_room(self._bytes(capacity), None)
-            spare.append(self.run(("empty", capacity), self.programs.empty, capacity))
+            spare.append(self.run(("empty", capacity)))
         taken, self._padding[capacity] = spare[:rows], spare[rows:]
         return taken
 
@@ -162,11 +163,11 @@ class Memory:
         """Slots of a local layer's ring in a cache of this capacity."""
         return kv.ring_size(self.shape.config, capacity)
 
-    def run(self, key: ProgramKey, program: object, *args: object) -> SequenceKV:
+    def run(self, key: ProgramKey, *args: object) -> SequenceKV:
         """One of the programs for a conversation as a whole."""
         self.changed = True  # nothing is made or resized without coming here ...
-        call = cast("Callable[..., SequenceKV]", program)
-        return self.device.run(key, call, *args)
+        found: SequenceKV = self.device.run(key, self.library.of(key), *args)
+        return found
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
         """Give up idle conversations, this model's first, until so many bytes fit the budget."""
@@ -237,7 +238,7 @@ class Memory:
             return None  # what others give back may be enough to take it over
         if not self._make_room(self._bytes(capacity), scope):
             return None
-        handle = self.run(("empty", capacity), self.programs.empty, capacity)
+        handle = self.run(("empty", capacity))
         return self._add(scope, capacity, handle, token_ids(()))
 
     def _add(self, scope: str, capacity: int, handle: SequenceKV, ids: array[int]) -> Resident:
@@ -282,14 +283,14 @@ class Memory:
         resident.capacity, resident.nbytes = capacity, self._bytes(capacity)
 
     def _copy(self, resident: Resident, capacity: int) -> SequenceKV:
-        return self.run(("resize", resident.capacity, capacity), self.programs.resize, resident.handle, capacity)
+        return self.run(("resize", resident.capacity, capacity), resident.handle)
 
     def _with_rings(self, handle: SequenceKV, capacity: int, snapshot: Snapshot | None) -> SequenceKV:
         """A sequence that is given away, with the rings of a snapshot; as it is without one."""
         if snapshot is None:
             return handle
         arrays = cast("RingArrays", snapshot.handle)
-        return self.run(("restore", arrays[0].keys.shape[2], capacity), self.programs.restore, handle, arrays)
+        return self.run(("restore", arrays[0].keys.shape[2], capacity), handle, arrays)
 
     def _bytes(self, capacity: int) -> int:
         shape = self.shape

@@ -50,6 +50,9 @@ class Report:
     program_bound: int
     compiles: int
     compile_s: float
+    cache_hits: int
+    cache_misses: int
+    cache_saved_s: float
     dispatches: int
     steps: int
     bytes_to_device: int
@@ -89,6 +92,10 @@ class Report:
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
             ("programs", f"{self.programs} of at most {self.program_bound}"),
             ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
+            (
+                "compile cache",
+                f"{self.cache_hits} hits, {self.cache_misses} misses, {self.cache_saved_s:.1f} s saved",
+            ),
             ("copied", f"{_size(self.bytes_to_device)} to the device, {_size(self.bytes_to_host)} back"),
             ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
             ("KV", f"{_size(self.kv_bytes)} of {_size(self.kv_budget)}"),
@@ -115,9 +122,9 @@ def _size(count: int) -> str:
 
 
 class CompileCounter:
-    """Counts what XLA compiles in one thread, by JAX's own events.
+    """Counts what XLA compiles in some threads, by JAX's own events.
 
-    JAX reports a compile also when the persistent cache served it; those are taken off again.
+    JAX reports a compile also when its persistent cache served it; those are taken off again.
     """
 
     COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -125,30 +132,37 @@ class CompileCounter:
 
     def __init__(self) -> None:
         self.compiles, self.seconds = 0, 0.0
-        self._thread: int | None = None
+        self._threads: set[int] = set()
+        self._lock = threading.Lock()
 
     def watch_this_thread(self) -> None:
-        """Count from now on, what this thread compiles."""
+        """Count from now on, what this thread compiles, too."""
         from jax import monitoring
 
-        self._thread = threading.get_ident()
-        monitoring.register_event_duration_secs_listener(self._duration)
-        monitoring.register_event_listener(self._event)
+        with self._lock:
+            if not self._threads:
+                monitoring.register_event_duration_secs_listener(self._duration)
+                monitoring.register_event_listener(self._event)
+            self._threads.add(threading.get_ident())
 
-    def stop(self) -> None:
-        """Count no more."""
+    def leave_this_thread(self) -> None:
+        """Count no more what it compiles."""
         from jax import monitoring
 
-        if self._thread is not None:
-            self._thread = None
-            monitoring.unregister_event_duration_listener(self._duration)
-            monitoring.unregister_event_listener(self._event)
+        with self._lock:
+            if threading.get_ident() in self._threads:
+                self._threads.remove(threading.get_ident())
+                if not self._threads:
+                    monitoring.unregister_event_duration_listener(self._duration)
+                    monitoring.unregister_event_listener(self._event)
 
     def _duration(self, event: str, duration_secs: float, **_: str | int) -> None:
-        if event == self.COMPILED and threading.get_ident() == self._thread:
-            self.compiles += 1
-            self.seconds += duration_secs
+        if event == self.COMPILED and threading.get_ident() in self._threads:
+            with self._lock:
+                self.compiles += 1
+                self.seconds += duration_secs
 
     def _event(self, event: str, **_: str | int) -> None:
-        if event == self.SERVED and threading.get_ident() == self._thread:
-            self.compiles -= 1
+        if event == self.SERVED and threading.get_ident() in self._threads:
+            with self._lock:
+                self.compiles -= 1

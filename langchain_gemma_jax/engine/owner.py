@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from langchain_gemma_jax.engine import postprocess
 from langchain_gemma_jax.engine.again import clear_frames
+from langchain_gemma_jax.engine.background import Background, workers
 from langchain_gemma_jax.engine.endings import Endings, no_number, too_large
 from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.inbox import closed
@@ -41,6 +42,9 @@ class Owner(Endings):
     def __init__(self, rows: int, metrics: Metrics) -> None:
         super().__init__(rows, metrics)
         self.compiles = CompileCounter()
+        self.background = Background(
+            workers(), begin=self.compiles.watch_this_thread, end=self.compiles.leave_this_thread
+        )
         self._process = os.getpid()
         self.thread = threading.Thread(target=self._live, name="gemma-jax-engine", daemon=True)
         self.thread.start()
@@ -76,11 +80,14 @@ class Owner(Endings):
         return self._inbox.call(function).result()
 
     def close(self, timeout: float | None = None) -> bool:
-        """End the thread after the dispatch that runs. Requests get ``ClosedError``. Gives whether it has ended."""
+        """End the threads after what they are doing. Requests get ``ClosedError``. Gives whether they have ended."""
+        began = time.monotonic()
         self._inbox.close()
+        self.background.close(0)
         if threading.current_thread() is not self.thread:
             self.thread.join(timeout)
-        return not self.thread.is_alive()
+        left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+        return self.background.close(left) and not self.thread.is_alive()
 
     def _end_with_process(self) -> None:
         if os.getpid() != self._process:
@@ -91,6 +98,7 @@ class Owner(Endings):
             ended = False
         if not ended and not leave_early():
             self.thread.join()
+            self.background.close()
 
     # The loop.
 
@@ -114,8 +122,10 @@ class Owner(Endings):
                 raise
         finally:
             self._end_all(error)
-            self.compiles.stop()
-            atexit.unregister(self._end_with_process)
+            self.compiles.leave_this_thread()
+            self.background.close(0)
+            if not self.background.busy:  # else the process may end while one of them is inside XLA
+                atexit.unregister(self._end_with_process)
 
     def _turn(self) -> None:
         """One turn: schedule, run, postprocess."""

@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from langchain_gemma_jax.engine import kv
+from langchain_gemma_jax.engine.buckets import ProgramKey
 from langchain_gemma_jax.engine.knobs import Knobs
 from langchain_gemma_jax.engine.kv import SequenceKV
 from langchain_gemma_jax.engine.sampling import Picked, pick
@@ -34,6 +35,9 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.forward import Params, forward_apart, logits
 from langchain_gemma_jax.models.recipes import Recipe
 
+Jitted: TypeAlias = jax.stages.Wrapped
+
+MAX_STOPS = 16  # stop ids that a loop on the device looks for; the host looks for all of them
 NO_TOKEN = -1  # in place of a token, where the model's scores hold NaN
 
 
@@ -57,27 +61,46 @@ class RowKnobs:
 
 
 class Programs:
-    """The jitted programs of one model on one device. Dropping it drops what was compiled."""
+    """The jitted programs of one model on one device."""
 
     def __init__(self, shape: Shape, device: jax.Device) -> None:
-        home = jax.sharding.SingleDeviceSharding(device)
-        config, context, dtype = shape.config, shape.max_context, shape.recipe.dtype
+        self.shape, self.device = shape, device
+        config = shape.config
         self.read = _jit(_read, shape, donate="sequence")
         self.pick = _jit(_pick_rows, shape)
         self.step = _jit(_step, shape, donate="sequences")
         self.advance = _jit(_advance, shape, donate="sequences")
         self.loop = _jit(_loop, shape, donate="sequences")
         self.verify = _jit(_verify, shape, donate="sequence")
-        # What takes no array has to be told where its result goes: elsewhere is another signature to every program.
-        self.empty = jax.jit(
-            lambda capacity: kv.empty(config, capacity, context, dtype), static_argnums=0, out_shardings=home
-        )
-        self.resize = jax.jit(partial(kv.resize, config), static_argnames="capacity")
         self.snapshot = jax.jit(partial(kv.snapshot, config))
         self.restore = jax.jit(partial(kv.restore, config), donate_argnames="sequence")
 
+    def of(self, key: ProgramKey) -> Jitted:
+        """The program of a key from the ladders."""
+        kind = str(key[0])
+        if kind == "empty":
+            return self.empty(int(key[1]))
+        if kind == "resize":
+            return self.resize(int(key[2]))
+        if kind == "step":
+            rows = int(key[1])
+            kind = "loop" if self.shape.loop_steps > 1 else "step" if rows == 1 else "advance"
+        program: Jitted = getattr(self, kind)
+        return program
 
-def _jit(body: Callable[..., Any], shape: Shape, donate: str | None = None) -> Callable[..., Any]:
+    def empty(self, capacity: int) -> Jitted:
+        """Makes a sequence without tokens."""
+        config, context, dtype = self.shape.config, self.shape.max_context, self.shape.recipe.dtype
+        # What takes no array has to be told where its result goes.
+        home = jax.sharding.SingleDeviceSharding(self.device)
+        return jax.jit(partial(kv.empty, config, capacity, context, dtype), out_shardings=home)
+
+    def resize(self, capacity: int) -> Jitted:
+        """Copies a sequence into one of this capacity."""
+        return jax.jit(partial(kv.resize, self.shape.config, capacity=capacity))
+
+
+def _jit(body: Callable[..., Any], shape: Shape, donate: str | None = None) -> Jitted:
     program = partial(body, shape)
     program.__name__ = body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
     return jax.jit(program, donate_argnames=donate)

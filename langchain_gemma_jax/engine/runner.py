@@ -7,9 +7,9 @@ of the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -21,16 +21,12 @@ from langchain_gemma_jax.engine.kv import SequenceKV
 from langchain_gemma_jax.engine.memory import Memory
 from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.prefix import Resident
-from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.programs import MAX_STOPS, RowKnobs, Shape
 from langchain_gemma_jax.engine.request import Request
 from langchain_gemma_jax.engine.sampling import Picked
 from langchain_gemma_jax.models.forward import Params
 
-Result = TypeVar("Result")
 Rows: TypeAlias = tuple[SequenceKV, ...]
-
-MAX_STOPS = 16  # stop ids that a loop on the device looks for; the host looks for all of them
-
 
 @dataclass(eq=False)
 class InFlight:
@@ -70,7 +66,7 @@ class Runner:
     ) -> None:
         self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
-        self._programs: Programs = memory.programs
+        self.library = memory.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self._dispatch_tokens = dispatch_tokens(device.device.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
@@ -132,7 +128,6 @@ class Runner:
         tokens[0, : chunk.tokens] = ids
         hidden, ends, resident.handle = self.run(
             ("read", chunk.size, resident.capacity),
-            self._programs.read,
             self.params,
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
@@ -180,7 +175,7 @@ class Runner:
         count = np.array([1 + len(draft)], np.int32)
         arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
         hidden, ends, resident.handle = self.run(
-            ("verify", resident.capacity), self._programs.verify, self.params, *arrays, resident.handle
+            ("verify", self.ladders.draft + 1, resident.capacity), self.params, *arrays, resident.handle
         )
         rows = self.ladders.draft + 1
         picked = self._pick(hidden, ends, (resident.handle,) * rows, (self.knobs_of(request),) * rows)
@@ -221,19 +216,6 @@ class Runner:
         """The next step starts from what the host knows."""
         self._last = None
 
-    def warm_step(self, sequences: Rows, capacity: int) -> object:
-        """The program of a step, on conversations of nobody's."""
-        rows = len(sequences)
-        zeros = self.device.put(np.zeros(rows, np.int32))
-        key, idle = ("step", rows, capacity), (self.idle_row,) * rows
-        if self.loop_steps == 1 and rows == 1:
-            return self.run(key, self._programs.step, self.params, zeros, zeros, sequences, idle)
-        if self.loop_steps == 1:
-            return self.run(key, self._programs.advance, self.params, zeros, zeros, sequences)
-        limits = self.device.put(np.ones(rows, np.int32))
-        stops = self.device.put(np.full((rows, MAX_STOPS), -1, np.int32))
-        return self.run(key, self._programs.loop, self.params, zeros, zeros, limits, stops, sequences, idle)
-
     def _run_step(
         self,
         requests: tuple[Request, ...],
@@ -249,10 +231,10 @@ class Runner:
         key = ("step", len(sequences), capacity)
         if len(sequences) == 1:
             picked, ends, sequences = self.run(
-                key, self._programs.step, self.params, tokens, ends, sequences, row_knobs
+                key, self.params, tokens, ends, sequences, row_knobs
             )
         else:
-            hidden, ends, sequences = self.run(key, self._programs.advance, self.params, tokens, ends, sequences)
+            hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
             picked = self._pick(hidden, ends, sequences, row_knobs)
         for request, resident in zip(requests, residents, strict=True):
             request.issued += 1
@@ -281,7 +263,6 @@ class Runner:
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
-            self._programs.loop,
             self.params,
             tokens,
             ends,
@@ -296,7 +277,7 @@ class Runner:
         self, hidden: jax.Array, ends: jax.Array, sequences: Sequence[object], rows: Sequence[RowKnobs]
     ) -> Picked:
         ids = tuple(cast("SequenceKV", sequence).ids for sequence in sequences)
-        picked: Picked = self.run(("pick", len(rows)), self._programs.pick, self.params, hidden, ends, ids, tuple(rows))
+        picked: Picked = self.run(("pick", len(rows)), self.params, hidden, ends, ids, tuple(rows))
         return picked
 
     def _newest(
@@ -316,8 +297,8 @@ class Runner:
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
         self._metrics.prefilled_tokens += max(0, min(tokens, len(request.prompt) - held))
 
-    def run(self, key: ProgramKey, program: Callable[..., Result], *args: object) -> Result:
-        return self.device.run(key, program, *args)
+    def run(self, key: ProgramKey, *args: object) -> Any:
+        return self.device.run(key, self.library.of(key), *args)
 
 
 def dispatch_tokens(platform: str) -> int:

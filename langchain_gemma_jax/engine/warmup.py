@@ -1,28 +1,101 @@
-"""Runs every program once, so that none has to be compiled while somebody waits."""
+"""Makes every program that conversations can need, several at once, so that nobody waits for one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-import jax
-import numpy as np
+from langchain_gemma_jax.engine.background import Background
+from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
+from langchain_gemma_jax.engine.library import Library, Made
+from langchain_gemma_jax.models.progress import is_wanted
 
-from langchain_gemma_jax.engine.buckets import ProgramKey
-from langchain_gemma_jax.engine.kv import SequenceKV, physical
-from langchain_gemma_jax.engine.memory import free
-from langchain_gemma_jax.engine.runner import Runner
+_ORDER = {"empty": 0, "read": 1, "pick": 2, "step": 3, "verify": 4, "snapshot": 5, "restore": 6, "resize": 7}
 
 
-def warm(runner: Runner, max_context: int) -> Iterator[Callable[[], None]]:
-    """What the owner thread has to run, one after the other: what a conversation needs first comes first."""
-    ladders = runner.ladders
+@dataclass(frozen=True)
+class Warmup:
+    """What a warm-up did, and what it is worth."""
+
+    programs: int
+    compiled: int  # of them; the others were there, or on the disk
+    seconds: float  # by the clock
+    work_seconds: float  # of all threads together
+    cold_start_s: float  # that a first answer takes to trace and compile, one program after the other
+    warm_start_s: float | None  # to fetch the same from the disk; None: there is no cache
+
+    def __str__(self) -> str:
+        text = f"{self.programs} programs, {self.compiled} of them compiled, in {self.seconds:.1f} s"
+        if self.warm_start_s is None:
+            return f"{text}. There is no cache on the disk: the next process compiles them again."
+        return (
+            f"{text}. What a first answer needs takes a new process {self.warm_start_s:.1f} s to fetch, and took "
+            f"{self.cold_start_s:.1f} s to compile."
+        )
+
+
+def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, drafts: bool) -> list[ProgramKey]:
+    """The programs for conversations of up to so many tokens, in the order in which an agent needs them.
+
+    A conversation alone comes before several together, and a short one before it has grown.
+    """
     last = ladders.capacity(max_context)
-    known = sorted(key for key in runner.device.bound if all(size <= last for size in _capacities(key)))
-    order = {"empty": 0, "read": 1, "pick": 2, "step": 3, "verify": 4, "resize": 5, "snapshot": 6, "restore": 7}
-    for key in sorted(known, key=lambda key: (max(_capacities(key), default=0), order[str(key[0])], key[1:])):
-        if key[0] != "verify" or runner.drafts:
-            yield partial(_run, runner, key)
+    drafted = ladders.draft + 1
+
+    def rows(key: ProgramKey) -> int:
+        if key[0] == "pick" and key[1] == drafted and drafts:
+            return 1  # for the tokens of a draft
+        return int(key[1]) if key[0] in {"pick", "step"} else 1
+
+    def order(key: ProgramKey) -> tuple[object, ...]:
+        return rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
+
+    known = (key for key in keys if all(size <= last for size in _capacities(key)))
+    return sorted((key for key in known if drafts or not _for_drafts(key, ladders)), key=order)
+
+
+def first_answer(ladders: Ladders) -> list[ProgramKey]:
+    """What a short prompt needs until its second token."""
+    capacity = ladders.capacities[0]
+    return [("empty", capacity), ("read", ladders.chunks[0], capacity), ("pick", 1), ("step", 1, capacity)]
+
+
+def warm(
+    library: Library,
+    background: Background,
+    keys: list[ProgramKey],
+    opening: list[ProgramKey],
+    *,
+    name: str,
+    progress: bool | None,
+) -> Warmup:
+    """Make them all. Should one fail, the others are made, and then its error is raised."""
+    began = time.perf_counter()
+    waiting: list[Future[Made]] = []
+    try:
+        waiting = [background.submit(lambda key=key: library.make(key)) for key in keys]  # type: ignore[misc]
+        with _bar(name, len(keys), progress=progress) as advance:
+            for _ in as_completed(waiting):
+                advance()
+        made = dict(zip(keys, [future.result() for future in waiting], strict=True))
+    finally:
+        for future in waiting:
+            future.cancel()  # whoever waited was interrupted: what has not begun need not
+    seconds = time.perf_counter() - began
+    first = [made[key] for key in opening if key in made]
+    fetched = [library.time_to_fetch(key) for key in opening if key in made]
+    return Warmup(
+        programs=len(made),
+        compiled=sum(not one.loaded for one in made.values()),
+        seconds=seconds,
+        work_seconds=sum(one.seconds for one in made.values()),
+        cold_start_s=sum(one.cost for one in first),
+        warm_start_s=None if any(took is None for took in fetched) else sum(took for took in fetched if took is not None),
+    )
 
 
 def _capacities(key: ProgramKey) -> tuple[int, ...]:
@@ -31,48 +104,16 @@ def _capacities(key: ProgramKey) -> tuple[int, ...]:
     return () if key[0] == "pick" else sizes if key[0] == "resize" else sizes[-1:]
 
 
-def _run(runner: Runner, key: ProgramKey) -> None:
-    """One program, on a conversation of nobody's."""
-    kind, *rest = key
-    sizes = tuple(int(size) for size in rest)
-    programs, params, run, put = runner.memory.programs, runner.params, runner.run, runner.device.put
-    zero, one = (put(np.array([value], np.int32)) for value in (0, 1))
+def _for_drafts(key: ProgramKey, ladders: Ladders) -> bool:
+    return key[0] == "verify" or (key[0] == "pick" and key[1] == ladders.draft + 1 and key[1] not in ladders.rows)
 
-    def empty(capacity: int) -> SequenceKV:
-        made: SequenceKV = run(("empty", capacity), programs.empty, capacity)
-        return made
 
-    if kind in {"read", "verify"}:
-        size = sizes[0] if kind == "read" else runner.ladders.draft + 1
-        tokens = put(np.zeros((1, size), np.int32))
-        sequence = empty(sizes[-1])
-        if kind == "read":
-            found = run(key, programs.read, params, tokens, zero, one, sequence)
-        else:
-            found = run(key, programs.verify, params, tokens, zero, one, sequence)
-    elif kind == "pick":
-        (rows,) = sizes
-        hidden = put(np.zeros((rows, runner.memory.shape.config.width), np.float32))
-        ids = put(np.zeros(physical(runner.memory.shape.max_context), np.int32))
-        found = run(
-            key, programs.pick, params, hidden, put(np.ones(rows, np.int32)), (ids,) * rows, (runner.idle_row,) * rows
-        )
-    elif kind == "step":
-        rows, capacity = sizes
-        found = runner.warm_step(tuple(empty(capacity) for _ in range(rows)), capacity)
-    elif kind == "empty":
-        found = empty(*sizes)
-    elif kind == "resize":
-        sequence = empty(sizes[0])
-        found = (run(key, programs.resize, sequence, sizes[1]), sequence)
-    elif kind == "snapshot":
-        sequence = empty(*sizes)
-        found = (run(key, programs.snapshot, sequence), sequence)
-    else:
-        ring, capacity = sizes
-        small = next(c for c in runner.ladders.capacities if runner.memory.ring_size(c) == ring)
-        source = empty(small)
-        rings = run(("snapshot", small), programs.snapshot, source)
-        found = (run(key, programs.restore, empty(capacity), rings), source, rings)
-    jax.block_until_ready(found)
-    free(found)
+@contextmanager
+def _bar(name: str, total: int, *, progress: bool | None) -> Iterator[Callable[[], None]]:
+    if not is_wanted(progress=progress):
+        yield lambda: None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    with tqdm(desc=f"Compiling {name}", total=total, unit="program", file=sys.stderr) as bar:
+        yield bar.update

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -14,13 +15,25 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
-from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
 
 GENERATION_DEFAULTS = "generation_config.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model before its weights are read."""
+
+    name: str
+    config: ModelConfig
+    recipe: Recipe
+    tokenizer: Tokenizer
+    device: jax.Device
 
 
 def load(
@@ -32,6 +45,7 @@ def load(
     recipe: Recipe | None = None,
     device: jax.Device | None = None,
     progress: bool | None = None,
+    planned: Callable[[Plan], None] | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
 
@@ -49,6 +63,7 @@ def load(
             on this machine.
         device: where the weights go. By default the first one of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
+        planned: called as soon as it is known what the model will be, before its weights are read.
 
     Raises:
         InputError: an argument is not possible.
@@ -67,6 +82,8 @@ def load(
         generation_defaults = _generation_defaults(folder)
         recipe = recipe or choose_recipe(dtype)
         device = device or jax.local_devices()[0]
+        if planned is not None:
+            planned(Plan(name, config, recipe, tokenizer, device))
         with loading_bar(name, total_bytes(abstract(config, dtype)), progress=progress) as advance:
             params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
     return Model(config, params, tokenizer, recipe, name, generation_defaults)

@@ -6,7 +6,6 @@ is told to spend little on making them fast.
 
 from __future__ import annotations
 
-import copy
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -17,8 +16,10 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine import engine as engine_module
+from langchain_gemma_jax.engine import libraries
+from langchain_gemma_jax.engine.buckets import ProgramKey
 from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.library import Library, Made, Tally
 from langchain_gemma_jax.engine.programs import Programs, Shape
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract
@@ -87,26 +88,40 @@ def tiny_model(model_of) -> Model:
     return model_of("local and global")
 
 
-@pytest.fixture(scope="session")
-def _compiled() -> Callable[[Shape, jax.Device], Programs]:
-    known: dict[tuple[Shape, jax.Device], Programs] = {}
+class SharedLibrary(Library):
+    """One that has no store, and most of its programs from another one: all but those that make steps in a loop."""
 
-    def programs(shape: Shape, device: jax.Device) -> Programs:
+    def __init__(self, programs: Programs, common: Library) -> None:
+        super().__init__(programs, None, Tally())
+        self._common = common
+
+    def of(self, key: ProgramKey) -> Callable[..., object]:
+        return super().of(key) if key[0] == "step" else self._common.of(key)
+
+    def make(self, key: ProgramKey) -> Made:
+        return super().make(key) if key[0] == "step" else self._common.make(key)
+
+
+@pytest.fixture(scope="session")
+def _compiled() -> Callable[..., Library]:
+    known: dict[tuple[Shape, jax.Device], Library] = {}
+
+    def library_of(programs: Programs, *_: object) -> Library:
+        shape, device = programs.shape, programs.device
         plain = replace(shape, loop_steps=1)
         if (plain, device) not in known:
-            known[plain, device] = Programs(plain, device)
-        if (shape, device) not in known:  # only one of the programs knows of loops
-            known[shape, device] = copy.copy(known[plain, device])
-            known[shape, device].loop = Programs(shape, device).loop
+            known[plain, device] = Library(Programs(plain, device), None, Tally())
+        if (shape, device) not in known:
+            known[shape, device] = SharedLibrary(programs, known[plain, device])
         return known[shape, device]
 
-    return programs
+    return library_of
 
 
 @pytest.fixture
 def engine_of(monkeypatch, _compiled, strict_transfers) -> Iterator[Callable[..., Engine]]:
     """``engine_of(loop_steps=4)``: a fresh engine with these settings, closed at the end; programs are shared."""
-    monkeypatch.setattr(engine_module, "Programs", _compiled)
+    monkeypatch.setattr(libraries, "library_of", _compiled)
     made: list[Engine] = []
 
     def engine_of(**settings: object) -> Engine:

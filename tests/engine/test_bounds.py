@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 from jax import monitoring
 
-from langchain_gemma_jax.engine import engine as engine_module
+from langchain_gemma_jax.engine import libraries
 from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.library import Library, Tally
 from langchain_gemma_jax.engine.metrics import CompileCounter
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.programs import Programs
@@ -80,7 +81,10 @@ def run(engine, served, asked):
 def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
     engine_of, tiny_model, rng, compiles, monkeypatch
 ):
-    monkeypatch.setattr(engine_module, "Programs", Programs)  # new ones, so that each compile is seen
+    def fresh(programs: Programs, tally: Tally, *_: object) -> Library:
+        return Library(programs, None, tally)
+
+    monkeypatch.setattr(libraries, "library_of", fresh)  # so that each compile is seen
     engine = engine_of(ladders=SMALL, drafts=True)
     served = engine.serve(tiny_model)
     asked = requests(rng, 500)
@@ -117,6 +121,6 @@ def test_a_program_that_is_on_no_ladder_is_refused_before_it_is_compiled(engine_
     runner = engine._models[engine.serve(tiny_model)]
     memory = runner.memory
     with pytest.raises(GuardError, match=r"\('empty', 48\) is not on the ladders"):
-        engine._owner.call(lambda: memory.run(("empty", 48), memory.programs.empty, 48))
+        engine._owner.call(lambda: memory.run(("empty", 48)))
     assert engine.report().guard_trips == {"recompile": 1}
     assert not compiles

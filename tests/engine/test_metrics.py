@@ -58,6 +58,9 @@ def test_the_table_has_everything_that_happened():
             guard_trips={"recompile": 4},
             compiles=5,
             compile_s=1.25,
+            cache_hits=6,
+            cache_misses=8,
+            cache_saved_s=9.75,
         )
     )
     assert "7 done, 2 of them failed, 1 run, 3 wait" in text
@@ -88,10 +91,10 @@ def test_compiles_are_counted_in_the_thread_that_is_watched_until_it_stops():
         again(ones)
         assert counter.compiles == 2
     finally:
-        counter.stop()
+        counter.leave_this_thread()
     jax.jit(lambda x: x * 2.25)(ones)
     assert counter.compiles == 2
-    counter.stop()
+    counter.leave_this_thread()
 
 
 def test_what_the_persistent_cache_serves_is_not_counted():
@@ -103,4 +106,4 @@ def test_what_the_persistent_cache_serves_is_not_counted():
         jax.monitoring.record_event(CompileCounter.SERVED)
         assert counter.compiles == 0
     finally:
-        counter.stop()
+        counter.leave_this_thread()

@@ -23,7 +23,7 @@ def bench(engine_of, tiny_model):
 
 class Bench:
     def __init__(self, runner):
-        self.programs, self.params, self.device = runner.memory.programs, runner.params, runner.device.device
+        self.programs, self.params, self.device = runner.library.programs, runner.params, runner.device.device
         self.idle = runner.idle_row
 
     def put(self, *numbers):
@@ -33,7 +33,7 @@ class Bench:
         return RowKnobs(jax.device_put(knobs(prompt_length=0, **options), self.device), self.idle.allowed)
 
     def empty(self):
-        return self.programs.empty(CAPACITY)
+        return self.programs.empty(CAPACITY)()
 
     def read(self, ids, sequence, start=0, size=32, padding=0):
         tokens = np.full((1, size), padding, np.int32)
@@ -58,7 +58,7 @@ def test_a_sequence_is_given_away_where_that_is_said_and_kept_where_not(bench, r
     assert gone(sequence) == {True}
     programs.pick(bench.params, hidden, ends, (read.ids,), (row,))
     rings = programs.snapshot(read)
-    copy = programs.resize(read, CAPACITY)
+    copy = programs.resize(CAPACITY)(read)
     assert gone((read, rings, copy, hidden, ends)) == {False}
     restored = programs.restore(copy, rings)
     assert gone(rings) == gone(read) == {False}

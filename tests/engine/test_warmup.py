@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.warmup import warm
+from langchain_gemma_jax.engine.warmup import first_answer, needed
 from tests.engine.faults_support import Holdings, assert_holds, assert_works, greedy, in_threads
 from tests.engine.tiny import CONTEXT, settle, text
 
@@ -45,23 +47,71 @@ def test_only_what_a_shorter_context_needs_is_compiled(engine_of, tiny_model):
     assert ("step", 4, 32) in runner.device.seen
 
 
-def test_requests_get_their_turn_during_a_warm_up(engine_of, tiny_model):
+def test_requests_get_their_turn_during_a_warm_up(engine_of, tiny_model, monkeypatch):
     engine = engine_of(ladders=LADDERS)
     served = engine.serve(tiny_model)
     (runner,) = engine._models.values()
-    parts = list(warm(runner, CONTEXT))
-    assert len(parts) == LADDERS.programs(window=8).total
-    generation = engine.submit(served, [10, 11], greedy(5))
-    for part in parts:
-        engine._owner.call(part)
-    assert len(generation.result().ids) == 5
+    began, go_on = threading.Event(), threading.Event()
+    make = type(runner.library).make
+
+    def slow(library, key):
+        if threading.current_thread().name == "gemma-jax-background":
+            began.set()
+            assert go_on.wait(60)
+        return make(library, key)
+
+    monkeypatch.setattr(type(runner.library), "make", slow)
+    warming = threading.Thread(target=engine.warmup, args=(served,))
+    warming.start()
+    assert began.wait(60)
+    assert len(engine.submit(served, [10, 11], greedy(5)).result().ids) == 5
+    go_on.set()
+    warming.join(60)
+    assert not warming.is_alive()
 
 
-def test_verification_is_warmed_where_it_is_used(engine_of, tiny_model):
-    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=3)
+def test_an_agent_s_first_needs_come_first():
+    ladders = LADDERS.for_context(CONTEXT)
+    order = needed(ladders.program_keys(8), ladders, CONTEXT, drafts=False)
+    assert sorted(order) == sorted(ladders.program_keys(8))
+    alone = [key for key in order if key not in {("pick", 4), ("step", 4, 32), ("step", 4, CONTEXT)}]
+    assert order[: len(alone)] == alone  # several conversations at once come after one alone
+    first = first_answer(ladders)
+    assert set(order[:5]) >= set(first)
+    assert order.index(("step", 1, 32)) < order.index(("read", 16, CONTEXT))
+
+
+def test_what_drafts_need_is_warmed_where_they_are_used():
+    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=3).for_context(CONTEXT)
     for drafts in (False, True):
-        engine = engine_of(ladders=ladders, drafts=drafts)
-        engine.serve(tiny_model)
-        (runner,) = engine._models.values()
-        keys = [part.args[1][0] for part in warm(runner, CONTEXT)]
-        assert ("verify" in keys) == drafts
+        keys = needed(ladders.program_keys(8), ladders, CONTEXT, drafts=drafts)
+        assert (("verify", 4, CONTEXT) in keys) == (("pick", 4) in keys) == drafts
+    both = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 4), draft=3).for_context(CONTEXT)
+    assert ("pick", 4) in needed(both.program_keys(8), both, CONTEXT, drafts=False)
+
+
+def test_a_model_can_be_warmed_by_its_name_and_says_what_that_cost(engine_of, tiny_folder):
+    engine = engine_of(ladders=Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=0))
+    found = engine.warmup(tiny_folder)
+    assert found.programs == engine.report().programs
+    assert found.warm_start_s is None
+    assert found.cold_start_s <= found.work_seconds
+    assert "There is no cache on the disk" in str(found)
+
+
+def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monkeypatch):
+    engine = engine_of(ladders=LADDERS)
+    served = engine.serve(tiny_model)
+    (runner,) = engine._models.values()
+    make, made = type(runner.library).make, []
+
+    def fail(library, key):
+        if key == ("pick", 1):
+            raise RuntimeError("no room for this one")
+        made.append(key)
+        return make(library, key)
+
+    monkeypatch.setattr(type(runner.library), "make", fail)
+    with pytest.raises(RuntimeError, match="no room for this one"):
+        engine.warmup(served)
+    assert len(made) == LADDERS.programs(window=8).total - 1

@@ -1,0 +1,88 @@
+"""Work that nobody waits for yet: programs are fetched and compiled here while the engine goes on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+_Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
+
+
+def workers() -> int:
+    """How many are worth having."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(2, min(processors, 8))
+
+
+class Background:
+    """A few threads, as long as there is something to do.
+
+    XLA lets go of Python's lock while it compiles and loads, so that several at once are faster.
+    """
+
+    def __init__(self, workers: int, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        self._workers, self._begin, self._end = workers, begin, end  # the last two are called in each thread
+        self._tasks: deque[_Task] = deque()
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        """Have it done. After ``close`` it is cancelled at once."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._closed:
+                future.cancel()
+                return future
+            self._tasks.append((work, future))
+            if len(self._threads) < self._workers:
+                thread = threading.Thread(target=self._live, name="gemma-jax-background", daemon=True)
+                self._threads.add(thread)
+                thread.start()
+        return future
+
+    @property
+    def busy(self) -> bool:
+        """Whether one of the threads is doing something."""
+        with self._lock:
+            return bool(self._threads)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Begin nothing more. Gives whether all that had begun is over within ``timeout`` seconds."""
+        with self._lock:
+            self._closed = True
+            dropped, self._tasks = list(self._tasks), deque()
+            threads = list(self._threads)
+        for _, future in dropped:
+            future.cancel()
+        until = None if timeout is None else time.monotonic() + timeout
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(None if until is None else max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
+
+    def _live(self) -> None:
+        self._begin()
+        try:
+            while (task := self._next()) is not None:
+                work, future = task
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(work())
+                    except BaseException as error:  # noqa: BLE001  it is for whoever asks for the result
+                        future.set_exception(error)
+                del task, work, future
+        finally:
+            self._end()
+
+    def _next(self) -> _Task | None:
+        with self._lock:
+            if self._tasks:
+                return self._tasks.popleft()
+            self._threads.discard(threading.current_thread())  # whoever comes later starts another
+            return None

@@ -1,0 +1,51 @@
+"""The compiled programs of an engine's models: one library for all models of one shape on one device."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+
+import jax
+
+from langchain_gemma_jax.engine.background import Background
+from langchain_gemma_jax.engine.library import Library, Tally
+from langchain_gemma_jax.engine.programs import Programs, Shape
+
+
+class Libraries:
+    """Makes them, and has them fetch what will be needed first."""
+
+    def __init__(self, background: Background) -> None:
+        self.tally = Tally()
+        self._background = background
+        self._lock = threading.Lock()
+        # With the last model of a shape its programs go.
+        self._known: weakref.WeakValueDictionary[tuple[Shape, jax.Device], Library] = weakref.WeakValueDictionary()
+
+    def of(self, shape: Shape, device: jax.Device, name: str) -> Library:
+        """That of a model; ``name`` is the model's, for people."""
+        with self._lock:
+            library = self._known.get((shape, device))
+            if library is None:
+                library = library_of(Programs(shape, device), self.tally, name, self._later)
+                self._known[shape, device] = library
+        return library
+
+    def fetch_first(self, library: Library) -> None:
+        """Fetch what an earlier process needed first, while this one does something else."""
+        for key in library.opening():
+            self._background.submit(partial(library.make, key))
+
+    def _later(self, work: Callable[[], None]) -> None:
+        self._background.submit(work)
+
+
+def library_of(
+    programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], None]], None]
+) -> Library:
+    """A library, with the store of its device."""
+    from langchain_gemma_jax.compile_cache.install import store_for
+
+    return Library(programs, store_for(programs.device), tally, name=name, later=later)

@@ -1,0 +1,201 @@
+"""A model's programs, compiled: each is made once a process, and fetched from the disk if it was ever made before.
+
+    library = Library(programs, store, tally)
+    library(("read", 16, 512), params, tokens, start, count, sequence)
+
+A program that is on the disk is loaded as it is: it is neither traced nor lowered nor compiled. One
+that is not is compiled and put there; while one process does so, others that need it wait for it.
+Any thread may come here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.compile_cache.store import Entry, Store
+from langchain_gemma_jax.engine import program_names
+from langchain_gemma_jax.engine.buckets import ProgramKey
+from langchain_gemma_jax.engine.opening import Opening
+from langchain_gemma_jax.engine.programs import Programs
+from langchain_gemma_jax.engine.signatures import Signatures, lower
+
+_log = logging.getLogger(__name__)
+
+PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
+
+
+@dataclass
+class Tally:
+    """What programs were fetched and made, and how long that took, by all threads together."""
+
+    hits: int = 0
+    misses: int = 0
+    seconds_saved: float = 0.0  # what those that were found had taken to make, less what fetching took
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def hit(self, saved: float) -> None:
+        with self.lock:
+            self.hits += 1
+            self.seconds_saved += saved
+
+    def miss(self) -> None:
+        with self.lock:
+            self.misses += 1
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program that is ready, and what that took."""
+
+    call: Callable[..., Any]
+    seconds: float
+    loaded: bool  # from the disk; else it was compiled
+    cost: float  # the seconds that compiling it took, then or now
+
+
+class Library:
+    """The compiled programs of one model on one device."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        store: Store | None,
+        tally: Tally,
+        *,
+        name: str = "",
+        later: Callable[[Callable[[], None]], None] = lambda work: work(),
+        patience: float = PATIENCE,
+    ) -> None:
+        self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
+        self._signatures = Signatures(programs.shape, programs.device)
+        self._name, self._later = name, later
+        self._family = "" if store is None else program_names.family(programs.shape, programs.device)
+        self._opening = None if store is None else Opening(store, self._family)
+        self._lock = threading.Lock()
+        self._made: dict[ProgramKey, Future[Made]] = {}
+        self._calls: dict[ProgramKey, Callable[..., Any]] = {}
+
+    def of(self, key: ProgramKey) -> Callable[..., Any]:
+        """A program to call. The first call fetches or makes it, unless it is there."""
+        return self._calls.get(key) or partial(self._first_call, key)
+
+    def opening(self) -> list[ProgramKey]:
+        """What an earlier process needed first."""
+        return [] if self._opening is None else self._opening.recall()
+
+    def make(self, key: ProgramKey) -> Made:
+        """Fetch or make a program, unless it is there. Two threads never make the same one."""
+        mine: Future[Made] = Future()
+        with self._lock:
+            future = self._made.setdefault(key, mine)
+        if future is not mine:
+            return future.result()
+        try:
+            made = self._find(key)
+        except BaseException as error:
+            with self._lock:
+                del self._made[key]
+            mine.set_exception(error)
+            raise
+        mine.set_result(made)
+        return made
+
+    def time_to_fetch(self, key: ProgramKey) -> float | None:
+        """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""
+        made = self._fetch(program_names.name(self._family, key), key, count=False)
+        return None if made is None else made.seconds
+
+    def _first_call(self, key: ProgramKey, *args: Any) -> Any:
+        call = self._calls[key] = self.make(key).call
+        if self._opening is not None and self._opening.add(key):
+            self._later(self._opening.remember)
+        return call(*args)
+
+    def _find(self, key: ProgramKey) -> Made:
+        if self._store is None:
+            return self._compile(key)
+        name = program_names.name(self._family, key)
+        if (made := self._fetch(name, key)) is not None:
+            return made
+        with self._store.claim(name, self._patience):  # whoever else is making it is waited for
+            if (made := self._fetch(name, key)) is not None:
+                return made
+            self._tally.miss()
+            made = self._compile(key)
+            self._keep(name, key, made)
+        return made
+
+    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
+        """From the disk. None: it is not there, or of no use."""
+        store = self._store
+        if store is None or (entry := store.get(name)) is None:
+            return None
+        began = time.perf_counter()
+        try:
+            call = _load(entry, self._signatures, key, self.programs.device)
+        except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
+            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, error)
+            store.discard(name)
+            return None
+        took = time.perf_counter() - began
+        if count:
+            self._tally.hit(entry.seconds - took)
+        return Made(call, took, loaded=True, cost=entry.seconds)
+
+    def _compile(self, key: ProgramKey) -> Made:
+        began = time.perf_counter()
+        with nullcontext() if self._store is None else _not_twice():
+            compiled = lower(self.programs, self._signatures, key).compile()
+        took = time.perf_counter() - began
+        return Made(compiled, took, loaded=False, cost=took)
+
+    def _keep(self, name: str, key: ProgramKey, made: Made) -> None:
+        if self._store is None:
+            return
+        try:
+            payload = _dump(made.call)
+        except Exception as error:  # noqa: BLE001  not every platform can; then JAX's own cache has it
+            _log.warning("compiled programs cannot be kept on this platform: %s", error)
+            return
+        self._store.put(name, payload, label=program_names.label(self._name, key), seconds=made.seconds)
+
+
+def _not_twice() -> AbstractContextManager[None]:
+    """What is compiled is kept here, so JAX's own cache need not keep it too."""
+    from langchain_gemma_jax.compile_cache.jax_side import aside
+
+    return aside()
+
+
+def _dump(compiled: Any) -> bytes:
+    """A compiled program as bytes."""
+    from jax.experimental import serialize_executable
+
+    payload: bytes
+    payload, _, _ = serialize_executable.serialize(compiled)
+    return payload
+
+
+def _load(entry: Entry, signatures: Signatures, key: ProgramKey, device: jax.Device) -> Callable[..., Any]:
+    """A compiled program of these bytes, which were verified: native code, that nobody else may have written."""
+    from jax.experimental import serialize_executable
+
+    arguments = jax.tree.structure((signatures.arguments(key), {}))
+    result = jax.tree.structure(signatures.result(key))
+    from langchain_gemma_jax.compile_cache.jax_side import quiet_loading
+
+    with quiet_loading():
+        loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            entry.payload, arguments, result, backend=device.client, execution_devices=[device]
+        )
+    return loaded
