@@ -82,6 +82,7 @@ class Store:
         self.folder, self.root, self.cap = folder, root, cap
         self._counts = Counts()
         self._writes = True  # until one fails
+        self._swept: list[str] = []  # the damaged entries that sweeps found
         self.reopen()
         _stores.add(self)
 
@@ -185,13 +186,17 @@ class Store:
         return entries(folder) if folder else []
 
     def verify(self) -> list[str]:
-        """Read everything. Entries that are damaged are deleted; these are their file names."""
+        """Read everything. Entries that are damaged are deleted; these are their file names.
+
+        Those that the sweep deleted when this store was first used are among them.
+        """
         folder = self._use()
-        damaged = verify(folder, self.cap) if folder else []
-        if folder:
-            for file in damaged:
-                self._reject(folder, file)
-        return damaged
+        if folder is None:
+            return []
+        damaged = verify(folder, self.cap)
+        for file in damaged:
+            self._reject(folder, file)
+        return [*self._swept, *damaged]
 
     def clear(self) -> int:
         """Delete everything but what other processes are at. Gives the number of entries."""
@@ -230,7 +235,8 @@ class Store:
         except OSError as error:
             self._stop_writing(error)
         else:
-            self._count(Counts(rejected=swept.rejected, evicted=swept.evicted))
+            self._count(Counts(rejected=len(swept.rejected), evicted=swept.evicted))
+            self._swept += swept.rejected
 
     def _reject(self, folder: Folder, file: str) -> None:
         self._count(Counts(rejected=1))

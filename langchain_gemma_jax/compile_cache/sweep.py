@@ -30,7 +30,8 @@ Listed: TypeAlias = tuple[str, int, int, int]
 class Swept(NamedTuple):
     """What a sweep deleted."""
 
-    rejected: int = 0
+    rejected: tuple[str, ...] = ()
+    """File names of entries that were damaged, or not ours."""
     evicted: int = 0
 
 
@@ -60,7 +61,7 @@ def _sweep(folder: Folder, cap: int, written: dict[str, Listed]) -> Swept:
     known = listed | written
     good: dict[str, Listed] = {}
     last_used: dict[str, int] = {}
-    rejected = 0
+    rejected = []
     for name in folder.names():
         try:
             facts = folder.stat(name)
@@ -73,11 +74,11 @@ def _sweep(folder: Folder, cap: int, written: dict[str, Listed]) -> Swept:
             continue
         except DamagedError:
             folder.remove(name)
-            rejected += 1
+            rejected.append(name)
     evicted = _keep_cap(folder, cap, good, last_used, frozenset(written))
     if good != listed:
         _write_manifest(folder, good)
-    return Swept(rejected, evicted)
+    return Swept(tuple(rejected), evicted)
 
 
 def prove(folder: Folder, name: str, largest: int) -> str:

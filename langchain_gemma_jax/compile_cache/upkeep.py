@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from typing import NamedTuple
 
 from langchain_gemma_jax.compile_cache.entry import HEAD, DamagedError, peek
@@ -61,10 +62,11 @@ def clear(folder: Folder) -> int:
     count = 0
     for file in folder.names():
         try:
-            remove_rest(folder, file, folder.stat(file))
+            facts = folder.stat(file)
+            remove_rest(folder, file, facts)
         except FileNotFoundError:
             continue
-        count += file.endswith(ENTRY)
+        count += file.endswith(ENTRY) and not stat.S_ISDIR(facts.st_mode)
     return count
 
 

@@ -43,6 +43,13 @@ def _begin(folder: Folder) -> tuple[str, Hold]:
     """A new file that is held. A sweep that came between its making and its lock takes it for a dead writer's."""
     for _ in range(_ATTEMPTS):
         temporary = f".{os.urandom(8).hex()}{TEMPORARY}"
-        if hold := try_hold(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+        hold = None
+        try:
+            hold = try_hold(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        finally:
+            if hold is None:
+                with suppress(OSError):
+                    folder.remove(temporary)
+        if hold:
             return temporary, hold
     raise OSError(errno.EAGAIN, "each new file was deleted at once by another process")
