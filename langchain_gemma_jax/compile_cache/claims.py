@@ -57,6 +57,8 @@ def try_hold(folder: Folder, name: str, flags: int) -> Hold | None:
     """
     fd = folder.open(name, flags)
     try:
+        if flags & os.O_CREAT:
+            os.fchmod(fd, 0o600)  # whatever the umask took
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(fd), folder.stat(name)):  # who held it before may have deleted it
             return Hold(fd)

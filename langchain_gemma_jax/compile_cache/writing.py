@@ -23,7 +23,6 @@ def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
     """
     temporary, hold = _begin(folder)
     try:
-        os.fchmod(hold.fd, 0o600)  # whatever the umask is
         for part in parts:
             rest = memoryview(part)
             while rest:
