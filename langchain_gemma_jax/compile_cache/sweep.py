@@ -21,7 +21,8 @@ from langchain_gemma_jax.compile_cache.writing import TEMPORARY, write_whole
 MANIFEST = "manifest"
 ENTRY, CLAIM = ".entry", ".claim"
 _SWEEPING = f"sweep{CLAIM}"
-_LONGEST_MANIFEST = 2**26
+_LARGEST_MANIFEST = 2**26
+_DAY = 86_400 * 10**9
 
 Listed: TypeAlias = tuple[str, int, int, int]
 """Digest, size, time of the last change in nanoseconds, inode."""
@@ -120,10 +121,11 @@ def _keep_cap(
     excess = sum(size for _, size, _, _ in good.values()) - cap
     if excess <= 0:
         return 0
-    now = time.time_ns()
+    # A clock that was wrong must not keep an entry for ever: one that will be used tomorrow goes first.
+    tomorrow = time.time_ns() + _DAY
+    used = {name: when if when < tomorrow else 0 for name, when in last_used.items()}
     evicted = 0
-    # A time in the future, of a clock that went wrong, must not keep an entry for ever.
-    for name in sorted(good.keys() - spared, key=lambda name: (min(last_used[name], now), name)):
+    for name in sorted(good.keys() - spared, key=lambda name: (used[name], name)):
         if excess <= 0:
             break
         folder.remove(name)
@@ -135,7 +137,7 @@ def _keep_cap(
 def read_manifest(folder: Folder) -> dict[str, Listed]:
     """The entries that were found good, by file name. None at all if the list is damaged: then all are hashed."""
     try:
-        entry = unseal(folder.read(MANIFEST, _LONGEST_MANIFEST), MANIFEST)
+        entry = unseal(folder.read(MANIFEST, _LARGEST_MANIFEST), MANIFEST)
         rows = json.loads(entry.payload).items()
         return {name: (digest, size, mtime, inode) for name, (digest, size, mtime, inode) in rows}
     except (FileNotFoundError, DamagedError, ValueError, TypeError, AttributeError):
