@@ -6,8 +6,8 @@
     for piece in engine().submit(served, prompt_ids, Sampling(max_tokens=64)):
         print(piece.text, end="")
 
-Importing the package is cheap: it checks that JAX is a sound release and imports nothing heavy, not
-even JAX. Names that need more are imported when they are first used.
+Importing the package is cheap: it checks that JAX is a sound release, sees to it that what JAX compiles
+is kept, and imports nothing heavy, not even JAX. Names that need more are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax._jax_check import refuse_faulty_jax
+from langchain_gemma_jax.compile_cache import install as _compile_cache
 from langchain_gemma_jax.errors import (
     BusyError,
     CancelledRequestError,
@@ -131,6 +132,7 @@ _LAZY = {
 }
 
 refuse_faulty_jax()
+_compile_cache.install()
 
 
 def __getattr__(name: str) -> object:

@@ -95,7 +95,7 @@ def test_importing_loads_nothing_but_the_standard_library_and_touches_nothing(tm
         result = subprocess.run(
             [sys.executable, "-B", *flags, "-c", dedent(script)],
             cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "HOME": "/nonexistent"},
+            env=os.environ | {"PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "GEMMA_JAX_COMPILE_CACHE": "on"},
             capture_output=True,
             text=True,
             timeout=60,
