@@ -209,6 +209,7 @@ def test_a_folder_that_the_user_named_before_the_first_compile(pointed):
     pointed.compile_anew()
     assert len(list(pointed.theirs.glob("*-cache"))) == 1
     assert not pointed.ours.exists()
+    assert type(jax_cache._cache).__module__.startswith("jax.")
 
 
 def test_jax_can_compare_what_is_kept_with_a_new_compile(pointed, setting):
