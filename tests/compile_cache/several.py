@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from langchain_gemma_jax.compile_cache.store import Store
@@ -226,7 +227,7 @@ def killed_writers(folder: Path, kills: int) -> dict[str, object]:
     right = {(name, version): payload_of(name, version) for name in "abc" for version in range(3)}
     torn = found = wrong = 0
 
-    def write() -> None:
+    def write(turn: int) -> None:
         store = Store(folder)
         while True:
             for (name, _), payload in random.Random(turn).sample(list(right.items()), k=len(right)):
@@ -235,7 +236,7 @@ def killed_writers(folder: Path, kills: int) -> dict[str, object]:
                     store.get(name)
 
     for turn in range(kills):
-        pid = child(write)
+        pid = child(partial(write, turn))
         time.sleep(chance.uniform(0, 0.01))
         os.kill(pid, signal.SIGKILL)
         status(pid)
