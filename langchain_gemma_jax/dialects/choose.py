@@ -1,0 +1,63 @@
+"""Which format a model speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from langchain_gemma_jax.dialects.dialect import Dialect
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+
+NAMES = (Gemma.name, FunctionGemma.name, Gemma4.name)
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What the choice depends on.
+
+    ``generation`` is the configuration's, and so is whether there is a ``per_layer_input``; ``control_tokens`` are the
+    tokenizer's.
+    """
+
+    generation: str
+    control_tokens: Collection[str]
+    per_layer_input: bool = False
+
+
+def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
+    """The format of a model, or the one of this name.
+
+    A model speaks the format whose control tokens its vocabulary has. So a model of any architecture can
+    be trained in any format: the embedded ones are built like Gemma 3 and speak Gemma 4's.
+
+    Raises:
+        InputError: there is no format of this name.
+        UnsupportedModelError: the vocabulary has the control tokens of none.
+    """
+    if name is None:
+        name = _spoken(facts)
+    if name == Gemma.name:
+        return Gemma()
+    if name == FunctionGemma.name:
+        return FunctionGemma()
+    if name == Gemma4.name:
+        # E2B and E4B, which have inputs of their own for each layer, were not trained to begin with an empty thought.
+        return Gemma4(empty_thought=facts.generation == "gemma4" and not facts.per_layer_input)
+    raise InputError(f"dialect: expected one of {', '.join(NAMES)}, found {name!r}.")
+
+
+def _spoken(facts: ModelFacts) -> str:
+    tokens = facts.control_tokens
+    if "<|turn>" in tokens:
+        return Gemma4.name
+    if "<start_function_call>" in tokens:
+        return FunctionGemma.name
+    if "<start_of_turn>" in tokens:
+        return Gemma.name
+    raise UnsupportedModelError(
+        "The model's vocabulary has no control token that begins a turn, neither <start_of_turn> nor <|turn>, so its "
+        "chat format is unknown. Use a checkpoint that was tuned for conversations."
+    )

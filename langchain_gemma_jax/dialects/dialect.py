@@ -1,0 +1,95 @@
+"""What every chat format can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from langchain_gemma_jax.dialects.events import StreamParser
+from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.prompt import Prompt
+from langchain_gemma_jax.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderOptions:
+    """How a conversation is rendered."""
+
+    generation_prompt: bool = True
+    """End where the model is to go on. Without it the prompt is the conversation as it stands."""
+    thinking: bool = False
+    """Let the model think before it answers. Only for formats that can: ``dialect.thinks``."""
+    keep_thoughts: bool = False
+    """Show the model the thoughts of earlier turns that called tools. They are dropped otherwise."""
+    text_after_calls: bool = False
+    """Gemma 4: put the words of a message that also calls tools behind the results, as the published template does.
+    The model writes them before its calls, so that is where they stand by default. Behind the results they would end
+    the turn that the model is to go on with, and most of what it has read would have to be read again."""
+
+
+AS_USUAL = RenderOptions()
+
+
+class Dialect(ABC):
+    """A chat format: conversations to prompts, and what a model writes to events."""
+
+    name: ClassVar[str]
+    thinks: ClassVar[bool] = False
+    stops: ClassVar[tuple[str, ...]]  # control tokens with which a model ends what it writes
+    call_opener: ClassVar[str]  # what a model begins a call with
+    opener_is_control: ClassVar[bool]  # whether that is a control token
+
+    @abstractmethod
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
+    ) -> Prompt:
+        """The prompt for a conversation.
+
+        Raises:
+            InputError: the conversation cannot be rendered: it is empty, or a result answers no call.
+        """
+
+    @abstractmethod
+    def parser(self, *, in_thought: bool = False) -> StreamParser:
+        """A parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
+
+    def check(self, messages: Sequence[Message], options: RenderOptions) -> None:
+        """Refuse what this format cannot render."""
+        if not messages:
+            raise InputError("messages: expected at least one, found none.")
+        if options.thinking and not self.thinks:
+            raise InputError(f"thinking: the format {self.name!r} has none. Leave it out, or use a Gemma 4 model.")
+
+
+def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:
+    """The results that directly follow the assistant's message with this number, with the names of the tools."""
+    calls = messages[index].calls
+    names = {call.id: call.name for call in calls if call.id is not None}
+    found: list[tuple[str, ToolResult]] = []
+    for number in range(index + 1, len(messages)):
+        result = messages[number].result
+        if result is None:
+            break
+        name = names.get(result.id) if result.id is not None else None
+        by_place = calls[len(found)].name if len(found) < len(calls) else "unknown"
+        found.append((name or result.name or by_place, result))
+    return found
+
+
+def refuse_stray_results(messages: Sequence[Message]) -> None:
+    """A result has to follow the message that called the tool, directly or behind other results of it.
+
+    Raises:
+        InputError: one does not.
+    """
+    calling = False
+    for number, message in enumerate(messages):
+        if message.role == "tool" and not calling:
+            raise InputError(
+                f"messages[{number}] is a tool's result, and no message that calls tools is directly before it. "
+                "Keep results together with the message whose calls they answer; histories are often cut in between."
+            )
+        if message.role != "tool":
+            calling = bool(message.calls)

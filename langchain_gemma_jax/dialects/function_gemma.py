@@ -1,0 +1,111 @@
+"""FunctionGemma's format: Gemma 3's turns, a developer's turn that declares tools, and native calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from langchain_gemma_jax.dialects.declarations import declare
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.messages import Message, Tool
+from langchain_gemma_jax.dialects.native_parser import NativeParser
+from langchain_gemma_jax.dialects.notation import Notation
+from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.errors import InputError
+
+TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"
+RESPONSE = "<start_function_response>"
+NOTATION = Notation(
+    declaration=("<start_function_declaration>", "<end_function_declaration>"),
+    call=("<start_function_call>", "<end_function_call>"),
+    response=(RESPONSE, "<end_function_response>"),
+    quote="<escape>",
+    stops=(TURN_END, RESPONSE, "<eos>"),
+    null="None",
+    shows_nullable=False,
+    shows_empty_descriptions=True,
+    hides_keywords=True,
+)
+
+TRIGGER = "You are a model that can do function calling with the following functions"
+"""The words, and no others, that the model was trained to call tools by."""
+
+
+@dataclass(frozen=True)
+class FunctionGemma(Dialect):
+    """FunctionGemma. It was trained for one request and one answer; longer conversations are beyond its training."""
+
+    name: ClassVar[str] = "function_gemma"
+    stops: ClassVar[tuple[str, ...]] = NOTATION.stops
+    call_opener: ClassVar[str] = NOTATION.call[0]
+    opener_is_control: ClassVar[bool] = True
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
+    ) -> Prompt:
+        """See ``Dialect.render``. With tools, ``TRIGGER`` is put before them unless the system prompt has it."""
+        self.check(messages, options)
+        refuse_stray_results(messages)
+        out = Writer()
+        out.control("<bos>")
+        told = "".join(text.strip() for text in messages[0].texts) if messages[0].role == "system" else None
+        if tools and TRIGGER not in (told or ""):
+            told = f"{told}\n{TRIGGER}" if told else TRIGGER
+        if told is not None:
+            out.control(TURN)
+            out.text(f"developer\n{told}")
+            for tool in tools:
+                declare(out, NOTATION, tool)
+            _end_turn(out)
+        system = out.cut() if told is not None else 0
+        is_open = False  # the model's turn: it goes on behind results
+        for index in range(1 if messages[0].role == "system" else 0, len(messages)):
+            if messages[index].role != "tool":
+                is_open = _message(out, messages, index, is_open=is_open)
+        if options.generation_prompt and not is_open:
+            out.control(TURN)
+            out.text("model\n")
+        return Prompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
+
+    def parser(self, *, in_thought: bool = False) -> NativeParser:
+        """See ``Dialect.parser``.
+
+        Raises:
+            InputError: it is to begin in a thought, and this model has none.
+        """
+        if in_thought:
+            raise InputError(f"in_thought: the format {self.name!r} has no thoughts.")
+        return NativeParser(NOTATION)
+
+
+def _message(out: Writer, messages: Sequence[Message], index: int, *, is_open: bool) -> bool:
+    """Write a message, with the results of its calls. Gives whether it leaves the model's turn open."""
+    message = messages[index]
+    by_model = message.role == "assistant"
+    if is_open and not by_model:
+        _end_turn(out)
+    if not (is_open and by_model):
+        out.control(TURN)
+        out.text({"assistant": "model\n", "system": "developer\n"}.get(message.role, "user\n"))
+    start = out.cut()
+    out.text("".join(text.strip() for text in message.texts))
+    for call in message.calls:
+        NOTATION.call_to(out, call.name, call.arguments)
+    if by_model:
+        out.wrote(index, start)
+    if not message.calls:
+        _end_turn(out)
+        return False
+    results = results_behind(messages, index)
+    for name, result in results:
+        NOTATION.response_of(out, name, result.payload)
+    if not results:
+        out.control(RESPONSE)
+    return True
+
+
+def _end_turn(out: Writer) -> None:
+    out.control(TURN_END)
+    out.text("\n")
+    out.mark()

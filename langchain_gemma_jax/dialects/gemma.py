@@ -1,0 +1,147 @@
+"""Gemma 1 to 3: turns of a user and a model, and nothing else.
+
+There is no system role: what it says goes in front of the user's first words, as the published
+template of Gemma 3 has it. There are no tools either. The models can follow instructions, so
+tools are declared in words, called with JSON in a fenced block, and answered in a user's turn. That part is
+this package's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER, FenceParser
+from langchain_gemma_jax.dialects.messages import Json, Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.errors import InputError
+
+TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"
+_BETWEEN = "\n\n"  # messages that share a turn
+
+_HOW_TO_CALL = f"""You can use the tools below. To use one, write its name and its parameters as one line of JSON, in \
+a block like this:
+{OPENER}{{"name": "the tool's name", "parameters": {{"a parameter's name": "its value"}}}}
+{CLOSER}
+To use several at once, write several lines. Then stop: the results come to you in a block like it, and you go on from \
+there. Use tools where they help, and answer in plain words otherwise.
+The tools, one a line:"""
+
+
+@dataclass
+class _Turn:
+    """What one speaker says, and in which messages."""
+
+    role: str
+    texts: list[str] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Gemma(Dialect):
+    """Gemma 1, 2, 3 and 3n."""
+
+    name: ClassVar[str] = "gemma"
+    stops: ClassVar[tuple[str, ...]] = (TURN_END, "<eos>")
+    call_opener: ClassVar[str] = OPENER
+    opener_is_control: ClassVar[bool] = False
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
+    ) -> Prompt:
+        """See ``Dialect.render``. Messages of one speaker that follow each other become one turn."""
+        self.check(messages, options)
+        refuse_stray_results(messages)
+        first = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+        prefix = [text for message in messages[:first] for text in message.texts]
+        if tools:
+            prefix.append("\n".join([_HOW_TO_CALL, *map(_declaration, tools)]))
+        turns = _turns(messages, first)
+        if prefix and (not turns or turns[0].role != "user"):
+            turns.insert(0, _Turn("user"))
+        out, system = Writer(), 0
+        out.control("<bos>")
+        for number, turn in enumerate(turns):
+            out.control(TURN)
+            out.text(f"{turn.role}\n")
+            if number == 0 and prefix:
+                out.text("".join(text + _BETWEEN for text in prefix))
+                system = out.cut()
+            start = out.cut()
+            out.text(_BETWEEN.join(turn.texts))
+            if turn.role == "model" and len(turn.messages) == 1:
+                out.wrote(turn.messages[0], start)
+            out.control(TURN_END)
+            out.text("\n")
+            out.mark()
+        if options.generation_prompt:
+            out.control(TURN)
+            out.text("model\n")
+        return Prompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
+
+    def parser(self, *, in_thought: bool = False) -> FenceParser:
+        """See ``Dialect.parser``.
+
+        Raises:
+            InputError: it is to begin in a thought, and these models have none.
+        """
+        if in_thought:
+            raise InputError(f"in_thought: the format {self.name!r} has no thoughts.")
+        return FenceParser(self.stops)
+
+
+def _turns(messages: Sequence[Message], first: int) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for index in range(first, len(messages)):
+        message = messages[index]
+        if message.role == "tool":
+            continue  # written together
+        _add(turns, "model" if message.role == "assistant" else "user", _said(message), index)
+        if message.calls and (results := results_behind(messages, index)):
+            _add(turns, "user", _block("tool_result", [_result(*each) for each in results]), index)
+    return turns
+
+
+def _add(turns: list[_Turn], role: str, text: str, index: int) -> None:
+    if not turns or turns[-1].role != role:
+        turns.append(_Turn(role))
+    turns[-1].texts.append(text)
+    turns[-1].messages.append(index)
+
+
+def _said(message: Message) -> str:
+    words = "".join(text.strip() for text in message.texts)
+    if not message.calls:
+        return words
+    called = [_json({"name": call.name, "parameters": call.arguments}) for call in message.calls]
+    return "\n".join([*([words] if words else []), _block("tool_call", called)])
+
+
+def _block(kind: str, lines: Sequence[str]) -> str:
+    # JSON on one line has no line ends in it, so nothing in it can close the block.
+    return "\n".join([f"```{kind}", *lines, CLOSER])
+
+
+def _result(name: str, result: ToolResult) -> str:
+    return _json({"name": name, "error" if result.is_error else "result": result.value})
+
+
+def _declaration(tool: Tool) -> str:
+    return _json({"name": tool.name, "description": tool.description, "parameters": tool.parameters or {}})
+
+
+def _json(value: Json) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"Tools, arguments and results are JSON values, and one of these is none: {error}.") from error
+
+
+def _plain(value: object) -> object:
+    """A mapping of another kind than ``dict``, which ``json`` does not know."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")

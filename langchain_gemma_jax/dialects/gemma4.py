@@ -1,0 +1,196 @@
+"""Gemma 4's format: a system role, native tools, and a channel for thoughts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from langchain_gemma_jax.dialects.declarations import declare
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.messages import Message, Tool
+from langchain_gemma_jax.dialects.native_parser import NativeParser
+from langchain_gemma_jax.dialects.notation import Notation
+from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+
+TURN, TURN_END = "<|turn>", "<turn|>"
+CHANNEL, CHANNEL_END = "<|channel>", "<channel|>"
+RESPONSE = "<|tool_response>"
+NOTATION = Notation(
+    declaration=("<|tool>", "<tool|>"),
+    call=("<|tool_call>", "<tool_call|>"),
+    response=(RESPONSE, "<tool_response|>"),
+    quote='<|"|>',
+    thought=(CHANNEL, CHANNEL_END),
+    stops=(TURN_END, RESPONSE, "<eos>"),
+)
+
+
+@dataclass(frozen=True)
+class Gemma4(Dialect):
+    """Gemma 4, and the embedded models.
+
+    ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
+    12B, 26B-A4B and 31B, and not with E2B and E4B.
+    """
+
+    name: ClassVar[str] = "gemma4"
+    thinks: ClassVar[bool] = True
+    stops: ClassVar[tuple[str, ...]] = NOTATION.stops
+    call_opener: ClassVar[str] = NOTATION.call[0]
+    opener_is_control: ClassVar[bool] = True
+
+    empty_thought: bool = False
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
+    ) -> Prompt:
+        """See ``Dialect.render``."""
+        self.check(messages, options)
+        refuse_stray_results(messages)
+        out = Writer()
+        out.control("<bos>")
+        system = _system(out, messages, tools, options)
+        turns = _Turns(out, messages, options)
+        for index in range(1 if messages[0].role == "system" else 0, len(messages)):
+            turns.add(index)
+        in_thought = self._generation_prompt(out, turns, options) if options.generation_prompt else False
+        return Prompt(
+            tuple(out.pieces), system, tuple(out.marks), tuple(out.written), in_thought, self.stops, thought=CHANNEL
+        )
+
+    def parser(self, *, in_thought: bool = False) -> NativeParser:
+        """See ``Dialect.parser``."""
+        return NativeParser(NOTATION, in_thought=in_thought)
+
+    def _generation_prompt(self, out: Writer, turns: _Turns, options: RenderOptions) -> bool:
+        """Begin what the model is to write. Gives whether that is a thought."""
+        if turns.calling:
+            return False
+        if turns.answered:
+            if options.thinking:
+                out.control(CHANNEL)
+                out.text("thought\n")
+            return options.thinking
+        out.control(TURN)
+        out.text("model\n")
+        if self.empty_thought and not options.thinking:
+            out.control(CHANNEL)
+            out.text("thought\n")
+            out.control(CHANNEL_END)
+        return False
+
+
+def _system(out: Writer, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
+    """Write the system turn, if there is to be one. Gives how many pieces there are up to its end."""
+    told = messages[0].role == "system"
+    if not (told or tools or options.thinking):
+        return 0
+    out.control(TURN)
+    out.text("system\n")
+    if options.thinking:
+        out.control("<|think|>")
+        out.text("\n")
+    if told:
+        texts = messages[0].texts
+        # The template puts a space behind each of several parts, and trims a single one.
+        out.text(texts[0].strip() if len(texts) == 1 else "".join(f"{text.strip()} " for text in texts))
+    for tool in tools:
+        declare(out, NOTATION, tool)
+    out.control(TURN_END)
+    out.text("\n")
+    out.mark()
+    return len(out.pieces)
+
+
+class _Turns:
+    """Writes the messages behind the system turn. One turn of the model can be several messages."""
+
+    def __init__(self, out: Writer, messages: Sequence[Message], options: RenderOptions) -> None:
+        self._out = out
+        self._messages = messages
+        self._options = options
+        self._last_user = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
+        self._following = _roles_behind(messages)
+        self._before: str | None = None  # the role of the message before, results aside
+        self.calling = False  # the last message called tools, and there are no results yet
+        self.answered = False  # the last message called tools, and the results are there
+
+    def add(self, index: int) -> None:
+        message = self._messages[index]
+        if message.role == "tool":
+            return  # written together with the calls
+        self.calling = self.answered = False
+        by_model = message.role == "assistant"
+        if not (by_model and self._before == "assistant"):
+            self._out.control(TURN)
+            self._out.text("model\n" if by_model else f"{message.role}\n")
+        if by_model:
+            said_last = self._model(index)
+        else:
+            self._out.text("".join(text.strip() for text in message.texts))
+            said_last = True
+        self._close(index, said_last=said_last)
+        self._before = message.role
+
+    def _model(self, index: int) -> bool:
+        """The model's own message. Gives whether words stand at its end."""
+        out, message = self._out, self._messages[index]
+        said = "".join(_without_thoughts(text) for text in message.texts)
+        shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
+        start = out.cut()
+        if shows_thoughts and message.thinking:
+            out.control(CHANNEL)
+            out.text(f"thought\n{message.thinking}\n")
+            out.control(CHANNEL_END)
+        words_last = self._options.text_after_calls or not message.calls
+        if not words_last:
+            out.text(said)
+        for call in message.calls:
+            NOTATION.call_to(out, call.name, call.arguments)
+        results = []
+        if message.calls:
+            self._wrote(index, start, thoughts=shows_thoughts)
+            results = results_behind(self._messages, index)
+            for name, result in results:
+                NOTATION.response_of(out, name, result.payload)
+            start = out.cut()
+        if words_last:
+            out.text(said)
+            self._wrote(index, start, thoughts=shows_thoughts)
+        self.calling, self.answered = bool(message.calls) and not results, bool(results)
+        return words_last and bool(said.strip())
+
+    def _wrote(self, index: int, start: int, *, thoughts: bool) -> None:
+        # Thoughts that the message has and the format hides: the generated ids would bring them back.
+        if thoughts or not self._messages[index].thinking:
+            self._out.wrote(index, start, thoughts=thoughts)
+
+    def _close(self, index: int, *, said_last: bool) -> None:
+        """End the turn, unless the model goes on with it."""
+        following = self._following[index]
+        by_model = self._messages[index].role == "assistant"
+        if self.calling:
+            self._out.control(RESPONSE)
+        elif by_model and following == "assistant":
+            return
+        elif not self.answered or said_last or following is not None:
+            self._out.control(TURN_END)
+            self._out.text("\n")
+            self._out.mark()
+
+
+def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
+    """For each message the role of the next one, results aside."""
+    found: list[str | None] = []
+    role: str | None = None
+    for message in reversed(messages):
+        found.append(role)
+        role = role if message.role == "tool" else message.role
+    return found[::-1]
+
+
+def _without_thoughts(text: str) -> str:
+    """What is left of an answer that was stored with its thoughts in it."""
+    parts = text.split(CHANNEL_END)
+    return "".join(part.partition(CHANNEL)[0] for part in parts).strip()

@@ -1,0 +1,179 @@
+"""A rendered conversation: pieces of text and control tokens, and where its parts begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+
+
+class Encoder(Protocol):
+    """As much of a tokenizer as encoding a prompt needs."""
+
+    def control_id(self, name: str) -> int | None: ...
+
+    def encode_text(self, text: str) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A control token by its string, or text in which nothing is one, whoever wrote it."""
+
+    text: str
+    is_control: bool = False
+
+
+@dataclass(frozen=True)
+class Written:
+    """``pieces[start:end]`` are what the model wrote as the message with this number, without the end of its turn."""
+
+    message: int
+    start: int
+    end: int
+    thoughts: bool = False  # whether thoughts in it are still shown to the model
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A prompt's tokens. ``system`` and ``marks`` are those of the prompt, counted in tokens."""
+
+    ids: tuple[int, ...]
+    system: int
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model reads. ``prompt.text`` is its official format, byte for byte."""
+
+    pieces: tuple[Piece, ...]
+    system: int = 0  # so many pieces, from the first, are the system prompt with its tools
+    marks: tuple[int, ...] = ()  # behind so many pieces a turn is complete
+    written: tuple[Written, ...] = ()
+    in_thought: bool = False  # it ends inside a thought, so the model goes on thinking: tell the parser
+    stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
+    thought: str | None = None  # the control token with which it begins a thought
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+    def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> Encoded:
+        """The tokens.
+
+        Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
+        Nothing but a piece that is a control token becomes one.
+
+        Args:
+            tokenizer: the model's.
+            generated: the ids that the model generated, by the number of the message that they became. They take the
+                place of what the message is rendered as, because text that is encoded anew can have other ids. An end
+                of turn at their end may be there or not. They are left out where the format no longer shows
+                the thoughts that are in them.
+
+        Raises:
+            UnsupportedModelError: the vocabulary lacks a control token of this format.
+        """
+        runs, counts, at = _Runs(tokenizer), {0: 0}, 0
+        for start, end, ids in self._replacements(tokenizer, generated or {}):
+            self._add(runs, counts, at, start)
+            runs.ids(ids)
+            at = end
+        self._add(runs, counts, at, len(self.pieces))
+        counts[len(self.pieces)] = len(runs.done())
+        return Encoded(tuple(runs.done()), counts[self.system], tuple(counts[mark] for mark in self.marks))
+
+    def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
+        """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
+        for number in range(start, end):
+            if number == self.system or number in self.marks:
+                counts[number] = len(runs.done())
+            piece = self.pieces[number]
+            if piece.is_control:
+                runs.control(piece.text)
+            else:
+                runs.text(piece.text)
+
+    def _replacements(
+        self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]]
+    ) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Which pieces are replaced, from one up to another, and by what."""
+        stops = {tokenizer.control_id(name) for name in self.stops}
+        thought = tokenizer.control_id(self.thought) if self.thought else None
+        done: set[int] = set()
+        for written in self.written:
+            ids = generated.get(written.message)
+            if ids is None or (not written.thoughts and thought in ids):
+                continue
+            if written.message in done:  # it is rendered in two places, and the first one got all the ids
+                ids = ()
+            done.add(written.message)
+            yield written.start, written.end, ids[:-1] if ids and ids[-1] in stops else ids
+
+
+class _Runs:
+    """Collects ids, joining text that stands together."""
+
+    def __init__(self, tokenizer: Encoder) -> None:
+        self._tokenizer = tokenizer
+        self._ids: list[int] = []
+        self._run: list[str] = []
+
+    def text(self, text: str) -> None:
+        self._run.append(text)
+
+    def control(self, name: str) -> None:
+        token_id = self._tokenizer.control_id(name)
+        if token_id is None:
+            raise UnsupportedModelError(
+                f"This format needs the control token {name!r}, and the model's vocabulary does not have it. Name the "
+                "format that the model was trained in, or leave the choice to the checkpoint."
+            )
+        self.ids([token_id])
+
+    def ids(self, ids: Sequence[int]) -> None:
+        self.done().extend(ids)
+
+    def done(self) -> list[int]:
+        """All the ids so far. What comes behind is encoded apart."""
+        if self._run:
+            self._ids += self._tokenizer.encode_text("".join(self._run))
+            self._run.clear()
+        return self._ids
+
+
+class Writer:
+    """Writes the pieces of a prompt one after the other."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.marks: list[int] = []
+        self.written: list[Written] = []
+        self._cut = 0
+
+    def control(self, *names: str) -> None:
+        self.pieces += [Piece(name, is_control=True) for name in names]
+
+    def text(self, text: str) -> None:
+        if not text:
+            return
+        last = self.pieces[-1] if len(self.pieces) > self._cut else None
+        if last is not None and not last.is_control:
+            self.pieces[-1] = Piece(last.text + text)
+        else:
+            self.pieces.append(Piece(text))
+
+    def cut(self) -> int:
+        """How many pieces there are. What is written from here on joins none of them."""
+        self._cut = len(self.pieces)
+        return self._cut
+
+    def mark(self) -> None:
+        """A turn is complete."""
+        self.marks.append(self.cut())
+
+    def wrote(self, message: int, start: int, *, thoughts: bool = False) -> None:
+        """From the piece with the number ``start`` up to here, the model wrote this message."""
+        self.written.append(Written(message, start, self.cut(), thoughts))
