@@ -37,7 +37,7 @@ class Background:
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
-                future.cancel()
+                _drop(future)
                 return future
             self._tasks.append((work, future))
             if len(self._threads) < self._workers:
@@ -59,7 +59,7 @@ class Background:
             dropped, self._tasks = list(self._tasks), deque()
             threads = list(self._threads)
         for _, future in dropped:
-            future.cancel()
+            _drop(future)
         until = None if timeout is None else time.monotonic() + timeout
         for thread in threads:
             if thread is not threading.current_thread():
@@ -86,3 +86,9 @@ class Background:
                 return self._tasks.popleft()
             self._threads.discard(threading.current_thread())  # whoever comes later starts another
             return None
+
+
+def _drop(future: Future[Any]) -> None:
+    """Whoever waits for it, or for several, hears that it will not be done: the second call tells them."""
+    future.cancel()
+    future.set_running_or_notify_cancel()

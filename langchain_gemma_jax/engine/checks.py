@@ -12,6 +12,7 @@ from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 
 def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
+    """How to sample; by default as ``Sampling()`` says."""
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
@@ -45,6 +46,7 @@ def checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
 
 
 def check_place(scope: object, system: object, tokens: int) -> None:
+    """Whose conversation it is, and how much of it is a system prompt."""
     if isinstance(system, bool) or not isinstance(system, int) or not 0 <= system <= tokens:
         raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
     if not isinstance(scope, str):
@@ -52,12 +54,14 @@ def check_place(scope: object, system: object, tokens: int) -> None:
 
 
 def tokens(count: object) -> int:
+    """A number of tokens."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
     return count
 
 
 def seconds(timeout: object) -> float:
+    """A time limit."""
     # NumPy registers its numbers as Real, which has no order for a type checker.
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= cast("float", timeout) < 2**31:
         raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")

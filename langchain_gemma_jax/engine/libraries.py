@@ -42,9 +42,7 @@ class Libraries:
         self._background.submit(work)
 
 
-def library_of(
-    programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], None]], None]
-) -> Library:
+def library_of(programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], None]], None]) -> Library:
     """A library, with the store of its device."""
     from langchain_gemma_jax.compile_cache.install import store_for
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import jax
-import jaxlib
+import jaxlib.version
 
 from langchain_gemma_jax.config import compiler_flags
 from langchain_gemma_jax.engine.buckets import ProgramKey
@@ -45,7 +45,7 @@ def family(shape: Shape, device: jax.Device) -> str:
     client = device.client
     facts = [
         jax.__version__,
-        jaxlib.__version__,
+        jaxlib.version.__version__,
         platform.python_version(),
         source_digest(),
         client.platform,

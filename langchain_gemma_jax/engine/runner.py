@@ -28,6 +28,7 @@ from langchain_gemma_jax.models.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
 
+
 @dataclass(eq=False)
 class InFlight:
     """A dispatch whose tokens the host has not seen."""
@@ -230,9 +231,7 @@ class Runner:
             tokens, ends = self._newest(requests, residents, len(sequences))
         key = ("step", len(sequences), capacity)
         if len(sequences) == 1:
-            picked, ends, sequences = self.run(
-                key, self.params, tokens, ends, sequences, row_knobs
-            )
+            picked, ends, sequences = self.run(key, self.params, tokens, ends, sequences, row_knobs)
         else:
             hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
             picked = self._pick(hidden, ends, sequences, row_knobs)

@@ -21,8 +21,6 @@ from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.kv_cache import LayerKV
 
-Spec = jax.ShapeDtypeStruct
-
 
 class Signatures:
     """Those of one model's programs on one device."""
@@ -79,10 +77,10 @@ class Signatures:
             case "read" | "verify":
                 return 0, 0, self.sequence(sizes[-1])
             case "pick":
-                return _PICKED
+                return self._picked()
             case "step":
                 rows, capacity = sizes
-                first = _PICKED if rows == 1 or self._shape.loop_steps > 1 else 0
+                first = self._picked() if rows == 1 or self._shape.loop_steps > 1 else 0
                 return first, 0, (self.sequence(capacity),) * rows
         raise ValueError(f"expected a program's key, found {key!r}")
 
@@ -97,13 +95,16 @@ class Signatures:
             None if spec is None else self._spec(spec.shape, spec.dtype)
             for spec in kv_cache.abstract_cache(config, 1, slots, dtype)
         )
-        return tuple(None if spec is None else _layer(spec) for spec in specs)
+        return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
 
     def _rings(self, size: int | None) -> RingArrays:
         """The local layers' rings, of this many slots: a capacity of as many slots has them."""
         config = self._shape.config
         cache = self._cache(size or self._shape.max_context)
         return tuple(layer for index in kv.local_layers(config) if (layer := cache[index]) is not None)
+
+    def _picked(self) -> Picked:
+        return Picked(*(self._ints(),) * 4)
 
     def _row(self) -> RowKnobs:
         plain = knobs(seed=0, prompt_length=0)
@@ -112,18 +113,11 @@ class Signatures:
             jax.tree.map(lambda array: self._spec(array.shape, array.dtype), plain), self._spec((words,), "uint32")
         )
 
-    def _ints(self, *shape: int) -> Spec:
+    def _ints(self, *shape: int) -> Any:
         return self._spec(shape, "int32")
 
-    def _spec(self, shape: tuple[int, ...], dtype: Any) -> Spec:
-        return Spec(shape, jnp.dtype(dtype), sharding=self._home)
-
-
-_PICKED = Picked(0, 0, 0, 0)  # type: ignore[arg-type]  a structure
-
-
-def _layer(spec: Spec) -> LayerKV:
-    return LayerKV(spec, spec)  # type: ignore[arg-type]  shapes in place of arrays
+    def _spec(self, shape: tuple[int, ...], dtype: Any) -> Any:  # a shape in place of an array
+        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=self._home)
 
 
 def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:

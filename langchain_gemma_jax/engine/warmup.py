@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, as_completed
+from concurrent.futures import CancelledError, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.background import Background
 from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
 from langchain_gemma_jax.engine.library import Library, Made
+from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.progress import is_wanted
 
 _ORDER = {"empty": 0, "read": 1, "pick": 2, "step": 3, "verify": 4, "snapshot": 5, "restore": 6, "resize": 7}
@@ -73,7 +74,11 @@ def warm(
     name: str,
     progress: bool | None,
 ) -> Warmup:
-    """Make them all. Should one fail, the others are made, and then its error is raised."""
+    """Make them all. Should one fail, the others are made, and then its error is raised.
+
+    Raises:
+        ClosedError: the engine was closed meanwhile.
+    """
     began = time.perf_counter()
     waiting: list[Future[Made]] = []
     try:
@@ -82,19 +87,22 @@ def warm(
             for _ in as_completed(waiting):
                 advance()
         made = dict(zip(keys, [future.result() for future in waiting], strict=True))
+    except CancelledError:
+        raise ClosedError("The engine was closed before all programs were there.") from None
     finally:
         for future in waiting:
             future.cancel()  # whoever waited was interrupted: what has not begun need not
     seconds = time.perf_counter() - began
     first = [made[key] for key in opening if key in made]
     fetched = [library.time_to_fetch(key) for key in opening if key in made]
+    took = [one for one in fetched if one is not None]
     return Warmup(
         programs=len(made),
         compiled=sum(not one.loaded for one in made.values()),
         seconds=seconds,
         work_seconds=sum(one.seconds for one in made.values()),
         cold_start_s=sum(one.cost for one in first),
-        warm_start_s=None if any(took is None for took in fetched) else sum(took for took in fetched if took is not None),
+        warm_start_s=sum(took) if len(took) == len(fetched) else None,
     )
 
 

@@ -71,15 +71,16 @@ def test_threads_end_when_nothing_is_left_and_come_again(background, log):
 
 
 def test_closing_lets_what_runs_end_and_begins_nothing_more(background):
-    go, began = threading.Event(), threading.Event()
+    go, began = threading.Event(), threading.Semaphore(0)
 
     def work():
-        began.set()
+        began.release()
         return go.wait(10)
 
     running = [background.submit(work) for _ in range(2)]
     waiting = background.submit(lambda: None)
-    assert began.wait(10)
+    assert began.acquire(timeout=10)
+    assert began.acquire(timeout=10)
     assert not background.close(0.01)
     assert waiting.cancelled()
     assert background.submit(lambda: None).cancelled()

@@ -226,7 +226,6 @@ def test_what_is_not_served_is_refused(small, served, tiny_model):
     for wrong in (served, tiny_model):
         for call in (
             lambda wrong=wrong: engine.submit(wrong, [10]),
-            lambda wrong=wrong: engine.warmup(wrong),
             lambda wrong=wrong: engine.unload(wrong),
         ):
             with pytest.raises(InputError, match=r"is not served by this engine\. Use what its load\(\) or serve\(\)"):

@@ -8,6 +8,7 @@ import pytest
 
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.warmup import first_answer, needed
+from langchain_gemma_jax.errors import ClosedError
 from tests.engine.faults_support import Holdings, assert_holds, assert_works, greedy, in_threads
 from tests.engine.tiny import CONTEXT, settle, text
 
@@ -115,3 +116,18 @@ def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monke
     with pytest.raises(RuntimeError, match="no room for this one"):
         engine.warmup(served)
     assert len(made) == LADDERS.programs(window=8).total - 1
+
+
+def test_an_engine_that_is_closed_meanwhile_says_so(engine_of, tiny_model, monkeypatch):
+    engine = engine_of(ladders=LADDERS)
+    served = engine.serve(tiny_model)
+    (runner,) = engine._models.values()
+    make = type(runner.library).make
+
+    def slow(library, key):
+        engine.close(0)
+        return make(library, key)
+
+    monkeypatch.setattr(type(runner.library), "make", slow)
+    with pytest.raises(ClosedError, match="closed before all programs were there"):
+        engine.warmup(served)

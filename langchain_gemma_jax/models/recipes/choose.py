@@ -10,7 +10,7 @@ import jax
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.recipes.store import recall, remember
+from langchain_gemma_jax.models.recipes.store import alone, recall, remember
 
 _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}
@@ -21,7 +21,8 @@ def choose_recipe(dtype: str) -> Recipe:
 
     The first call on a machine measures (under a second) and remembers the result in the package's
     cache folder; deleting the file measures again. A measurement that ran out of time is used as far
-    as it came, and the next process measures again. To decide yourself, pass a ``Recipe``:
+    as it came, by the processes of the next hour too: with another recipe they would compile every program
+    anew. Processes that start together measure once. To decide yourself, pass a ``Recipe``:
 
         load_model("google/gemma-3-1b-it", recipe=Recipe("bfloat16", layers=Plan(one_row=Form.PAD_ROWS)))
     """
@@ -36,10 +37,11 @@ def _choose(backend: str, dtype: str) -> Recipe:
     default = default_recipe(dtype, backend)
     if backend != "cpu":  # no cliffs between these forms are known on GPU and TPU
         return default
-    if (known := recall(dtype)) is not None:
-        pairs, in_loop = default.attention_pairs, default.write_in_loop
-        return dataclasses.replace(known, attention_pairs=pairs, write_in_loop=in_loop)
-    measured, complete = probe(default)
-    if complete:
-        remember(measured)
-    return measured
+    if (known := recall(dtype)) is None:
+        with alone(dtype):
+            if (known := recall(dtype)) is None:  # whoever was waited for may have measured
+                measured, complete = probe(default)
+                remember(measured, complete=complete)
+                return measured
+    pairs, in_loop = default.attention_pairs, default.write_in_loop
+    return dataclasses.replace(known, attention_pairs=pairs, write_in_loop=in_loop)

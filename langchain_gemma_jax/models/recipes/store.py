@@ -7,12 +7,15 @@ anew. A folder that cannot be written costs a probe a process and nothing else.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +23,9 @@ import jax
 
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
+
+SOON = 3600.0  # seconds that an incomplete measurement is good for
+PATIENCE = 10.0  # seconds that a measurement by another process is waited for
 
 
 def recipe_file(dtype: str) -> Path:
@@ -32,16 +38,24 @@ def recipe_file(dtype: str) -> Path:
 
 def recall(dtype: str) -> Recipe | None:
     """The remembered recipe, or None."""
+    path = recipe_file(dtype)
     try:
-        return _from_json(json.loads(recipe_file(dtype).read_bytes()), dtype)
+        found = json.loads(path.read_bytes())
+        if found["complete"] is not True and not 0 <= time.time() - path.stat().st_mtime < SOON:
+            return None
+        return _from_json(found, dtype)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remember(recipe: Recipe) -> None:
-    """Keep a recipe for the processes that come after. Failing to is not an error."""
+def remember(recipe: Recipe, *, complete: bool = True) -> None:
+    """Keep a recipe for the processes that come after; for some time only, if there was no time to measure all.
+
+    Failing to is not an error.
+    """
     path = recipe_file(recipe.dtype)
-    text = json.dumps({"dtype": recipe.dtype, "layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)})
+    plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
+    text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans})
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # A reader sees the old file or the whole new one, whoever else writes at the same time.
@@ -53,6 +67,34 @@ def remember(recipe: Recipe) -> None:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def alone(dtype: str) -> Iterator[None]:
+    """Of the processes that come here at once, one is inside; the others wait, but never long."""
+    descriptor = None
+    with contextlib.suppress(OSError):
+        path = recipe_file(dtype).with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        until = time.monotonic() + PATIENCE
+        while descriptor is not None and not _locked(descriptor) and time.monotonic() < until:
+            time.sleep(0.01)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)  # which gives the lock back, as the end of the process would
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: better twice than never
+        return True
+    return True
 
 
 def _to_json(plan: Plan) -> dict[str, object]:

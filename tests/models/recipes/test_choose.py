@@ -2,12 +2,15 @@
 
 import dataclasses
 import importlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, choose_recipe
+from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, choose_recipe, store
 from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
-from langchain_gemma_jax.models.recipes.store import recall, remember
+from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
 choose = importlib.import_module("langchain_gemma_jax.models.recipes.choose")
 MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
@@ -38,15 +41,43 @@ def test_a_process_measures_once(probes):
     assert probes == ["float32"]
 
 
-def test_only_a_complete_measurement_is_remembered(probes, monkeypatch):
-    choose_recipe("float32")
-    assert recall("float32") is None
-    monkeypatch.setattr(choose, "_chosen", {})  # the next process
-    choose_recipe("float32")
-    assert recall("float32").layers == MEASURED.layers
-    monkeypatch.setattr(choose, "_chosen", {})
-    assert choose_recipe("float32").source == "disk"
+def test_an_incomplete_measurement_is_good_for_some_time(probes, monkeypatch):
+    def next_process():
+        monkeypatch.setattr(choose, "_chosen", {})
+        return choose_recipe("float32")
+
+    assert next_process() == next_process() == MEASURED
+    assert probes == ["float32"]
+    for seconds in (-3601, 60):  # long ago, or by a clock that was wrong
+        when = time.time() + seconds
+        os.utime(recipe_file("float32"), (when, when))
+        assert recall("float32") is None
+    next_process()  # the second measurement is a complete one
+    os.utime(recipe_file("float32"), (0, 0))
+    assert next_process().source == "disk"
     assert probes == ["float32", "float32"]
+
+
+def test_processes_that_start_together_measure_once(monkeypatch, probes):
+    """As threads here: locks of two open files are apart, whoever opened them."""
+
+    def measure(default):
+        time.sleep(0.2)
+        probes.append(default.dtype)
+        return MEASURED, True
+
+    monkeypatch.setattr(choose, "probe", measure)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: choose._choose("cpu", "float32"), range(4)))
+    assert probes == ["float32"]
+    assert found == [MEASURED] * 4
+
+
+def test_nobody_waits_for_long(monkeypatch, probes):
+    monkeypatch.setattr(store, "PATIENCE", 0.05)
+    with store.alone("float32"):
+        assert choose_recipe("float32") == MEASURED
+    assert probes == ["float32"]
 
 
 def test_the_remembered_recipe_comes_before_measuring(probes):
