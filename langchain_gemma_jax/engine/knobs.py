@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 MAX_BIASES = 512
 SMALLEST = float(np.finfo(np.float32).tiny)
@@ -36,7 +36,8 @@ class Ints(NamedTuple):
     biases: jax.Array  # how many of ``bias_ids`` are used
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class Knobs:
     """Arrays of one request; with a leading axis ``[row]``, of a batch."""
 

@@ -10,18 +10,19 @@ before them (``prefix.Rings``); else the rings are restored from a snapshot.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.kv_cache import STEP_SLACK, KVCache, LayerKV
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class SequenceKV:
     """One conversation on the device."""
 

@@ -6,9 +6,10 @@ the best token of a greedy row takes little more than one look at its scores.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
-from flax import struct
 from jax import lax
 
 from langchain_gemma_jax.engine.edits import legal_scores
@@ -19,7 +20,8 @@ from langchain_gemma_jax.engine.knobs import Knobs
 TOP_LOGPROBS = 20
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class Picked:
     """One token a row. The last three are zeros where a row asks for no logprobs."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
@@ -21,7 +21,8 @@ from langchain_gemma_jax.models.rope import rotate
 FEW_NUMBERS = 70_000
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class Seen:
     """The keys and values that one layer's queries look at."""
 

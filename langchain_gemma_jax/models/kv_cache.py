@@ -12,18 +12,19 @@ that the window needs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
 
 STEP_SLACK = 16
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class LayerKV:
     """One layer's keys and values."""
 
