@@ -42,8 +42,8 @@ def install() -> None:
         sys.meta_path.insert(0, _WhenJaxIsImported())
 
 
-def move(root: Path | None) -> None:
-    """Keep compiled programs in another folder from now on, or nowhere.
+def move(root: Path | None, cap: int | None = None) -> None:
+    """Keep compiled programs in another folder from now on, or nowhere; at most ``cap`` bytes of them.
 
     Where the user has told JAX something else, only the engine's own programs move.
 
@@ -52,7 +52,7 @@ def move(root: Path | None) -> None:
     """
     if root is not None and not root.is_absolute():
         raise InputError(f"cache_dir: expected an absolute folder, or None to keep nothing, found {str(root)!r}.")
-    _cache.move(root)
+    _cache.move(root, cap)
 
 
 def store_for(device: jax.Device) -> Store | None:
@@ -78,6 +78,7 @@ class _Cache:
         self._lock = threading.Lock()  # nothing is imported under it: who imports JAX waits for it in the end
         self._root: Path | None = None
         self._root_is_known = False
+        self._cap: int | None = None  # where nothing was said, as JAX's setting says, or the default
         self._platform: str | None = None
         self._stores: dict[tuple[Path, int], Store] = {}
         self._told: set[str] = set()  # every folder that JAX was ever told
@@ -107,15 +108,16 @@ class _Cache:
         from langchain_gemma_jax.compile_cache.jax_side import setting
         from langchain_gemma_jax.compile_cache.store import DEFAULT_CAP, Store
 
-        folder, cap = self.folder(), setting("jax_compilation_cache_max_size")
+        folder = self.folder()
+        cap = setting("jax_compilation_cache_max_size") if self._cap is None else self._cap
         if folder is None or not setting("jax_enable_compilation_cache") or cap == 0:
             return None
         kind = re.sub(r"[^a-z0-9]+", "-", device.device_kind.lower()).strip("-") or "device"
         key = folder / kind, (DEFAULT_CAP if cap < 0 else cap)  # -1: the user has not said how much
         return self._stores.get(key) or self._stores.setdefault(key, Store(*key, root=folder.parent))
 
-    def move(self, root: Path | None) -> None:
-        self._root, self._root_is_known = _plain(root), True
+    def move(self, root: Path | None, cap: int | None) -> None:
+        self._root, self._root_is_known, self._cap = _plain(root), True, cap
         if sys.modules.get("jax") is not None:
             self.point_jax(again=True)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from pathlib import Path
 
+from langchain_gemma_jax.compile_cache import install as compile_cache
+from langchain_gemma_jax.config import compile_cache_root
 from langchain_gemma_jax.engine.engine import Engine
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.errors import ClosedError, ForkedError
@@ -54,8 +57,20 @@ def configure(**changes: object) -> Settings:
         new = _settings.replace(**changes)
         if new != _settings and _engine is not None and _engine.alive:
             _engine.reconfigure(new)
+        if (new.cache_dir, new.cache_bytes) != (_settings.cache_dir, _settings.cache_bytes):
+            _move_cache(new)
         _settings = new
         return _settings
+
+
+def _move_cache(settings: Settings) -> None:
+    if settings.cache_dir == "off":
+        place = None
+    elif settings.cache_dir is None:
+        place = compile_cache_root()
+    else:
+        place = Path(settings.cache_dir).expanduser()
+    compile_cache.move(place, settings.cache_bytes)
 
 
 def _end_with_process() -> None:

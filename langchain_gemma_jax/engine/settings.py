@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from langchain_gemma_jax.engine.buckets import Ladders
@@ -38,11 +40,23 @@ class Settings:
     """Tokens made in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else 8."""
     drafts: bool | None = None
     """Whether text that repeats itself is drafted. None: where checking several tokens costs about as much as one."""
+    cache_dir: str | os.PathLike[str] | None = None
+    """Where compiled programs are kept: an absolute folder, or "off". None: as ``GEMMA_JAX_COMPILE_CACHE`` says, or a
+    folder of the user's. JAX's own setting is left alone where the user made one."""
+    cache_bytes: int | None = None
+    """Bytes that they may take together; the least recently used ones go first. None: 4 GiB."""
     guards: str = "warn"
     """What happens when a program is compiled that the ladders do not account for: "off", "warn" or "raise"."""
 
     def __post_init__(self) -> None:
-        whole = {"max_context": 2, "kv_bytes": 1, "max_snapshots": 0, "max_waiting": 1, "loop_steps": 1}
+        whole = {
+            "max_context": 2,
+            "kv_bytes": 1,
+            "max_snapshots": 0,
+            "max_waiting": 1,
+            "loop_steps": 1,
+            "cache_bytes": 0,
+        }
         for name, least in whole.items():
             value = getattr(self, name)
             if value is None and name not in {"max_snapshots", "max_waiting"}:
@@ -54,6 +68,9 @@ class Settings:
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
         if self.drafts is not None and not isinstance(self.drafts, bool):
             raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
+        place = self.cache_dir
+        if place is not None and place != "off" and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
+            raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')
         if self.guards not in GUARD_MODES:
             raise InputError(f"guards: expected one of {', '.join(GUARD_MODES)}, found {self.guards!r}.")
         if self.ladders is not None and not isinstance(self.ladders, Ladders):
@@ -69,6 +86,10 @@ class Settings:
         if unknown := sorted(set(changes) - set(known)):
             raise InputError(f"configure: no setting is called {', '.join(unknown)}. There are: {', '.join(known)}.")
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def _is_absolute(place: str | os.PathLike[str]) -> bool:
+    return Path(place).expanduser().is_absolute()
 
 
 def _is_number(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ WRONG = {
     "loop_steps": NUMBERS[:-1],
     "scope_share": [-1, 0, 1.01, 2**63, 10**400, float("inf"), float("nan"), True, "1", None],
     "drafts": [0, 1, "yes", 2**63],
+    "cache_dir": ["relative/folder", "", ".", "on", 3, True, b"/bytes"],
+    "cache_bytes": [value for value in NUMBERS[:-1] if value is True or value != 0],
     "guards": ["on", "", None, True, 1, ["off"]],
     "ladders": [(16, 32), {}, 1, "x"],
 }
@@ -30,6 +33,8 @@ RIGHT = {
     "loop_steps": [None, 1, 64],
     "scope_share": [0.001, 0.5, 1, 1.0],
     "drafts": [None, True, False],
+    "cache_dir": [None, "off", "/somewhere", Path("/somewhere"), "~/here"],
+    "cache_bytes": [None, 0, 1, 2**40],
     "guards": ["off", "warn", "raise"],
     "ladders": [None, Ladders()],
 }

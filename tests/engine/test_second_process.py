@@ -1,0 +1,73 @@
+"""What one process compiles the next one finds: by JAX's own events, not by our counters alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.engine.fresh_process import answer, start
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("private") / "programs"
+
+
+@pytest.fixture(scope="module")
+def first(tiny_folder, cache):
+    """A process that compiles everything, and what it said."""
+    return answer(start(tiny_folder, cache, "warmup"))
+
+
+def test_after_a_warm_up_a_second_process_compiles_nothing(tiny_folder, cache, first):
+    assert first["misses"] == first["programs"] == first["compiles"]
+    assert first["compiled"] >= first["compiles"]
+    second = answer(start(tiny_folder, cache))
+    assert (second["compiled"], second["lowered"], second["compiles"]) == (0, 0, 0)
+    assert second["answers"] == first["answers"]
+    assert len(second["answers"]) == 10
+    assert second["hits"] == second["programs"] > 4
+    assert second["misses"] == 0
+    assert second["saved"] > 0
+
+
+def test_another_model_of_the_same_shape_has_the_same_programs(tmp_path, cache, first):
+    from tests.tiny_gemma import tiny_gemma
+
+    for name, content in tiny_gemma(seed=7).items():
+        (tmp_path / name).write_bytes(content)
+    other = answer(start(tmp_path, cache))
+    assert (other["compiled"], other["misses"]) == (0, 0)
+    assert other["answers"] != first["answers"]
+
+
+def test_what_changes_a_program_changes_its_name(tiny_folder, cache, first):
+    other = answer(start(tiny_folder, cache, "turns=1", JAX_DEFAULT_MATMUL_PRECISION="highest"))
+    assert other["hits"] == 0
+    assert other["compiled"] == other["misses"] == other["programs"]
+
+
+def test_processes_that_start_together_compile_each_program_once(tiny_folder, tmp_path, first):
+    tmp_path.chmod(0o700)
+    processes = [start(tiny_folder, tmp_path / "programs", "turns=2") for _ in range(3)]
+    found = [answer(process) for process in processes]
+    assert [one["answers"] for one in found] == [first["answers"][:2]] * 3
+    assert sum(one["misses"] for one in found) == found[0]["programs"] == found[1]["programs"]
+    assert sum(one["compiles"] for one in found) == found[0]["programs"]
+
+
+def test_a_process_for_each_request_is_no_compile_for_each_request(tiny_folder, cache, first):
+    for _ in range(3):
+        began = time.monotonic()
+        assert answer(start(tiny_folder, cache, "turns=1"), timeout=10)["compiled"] == 0
+        assert time.monotonic() - began < 10
+
+
+def test_without_a_cache_every_process_compiles(tiny_folder, first):
+    found = answer(start(tiny_folder, "off", "turns=1"))
+    assert found["answers"] == first["answers"][:1]
+    assert found["compiles"] == found["programs"] > 0
+    assert (found["hits"], found["misses"]) == (0, 0)
