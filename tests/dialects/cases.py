@@ -1,0 +1,33 @@
+"""The conversations of the goldens as the package's own values."""
+
+from __future__ import annotations
+
+from langchain_gemma_jax.dialects import Message, Prompt, RenderOptions, Text, Thinking, Tool, ToolCall, ToolResult
+from langchain_gemma_jax.dialects.dialect import Dialect
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from tests.goldens_dialects.corpus import Case, Said
+
+DIALECTS: dict[str, Dialect] = {
+    "gemma2": Gemma(),
+    "gemma3": Gemma(),
+    "function_gemma": FunctionGemma(),
+    "gemma4": Gemma4(),
+    "gemma4_large": Gemma4(empty_thought=True),
+}
+
+
+def render(name: str, case: Case) -> Prompt:
+    """The conversation in a format."""
+    return DIALECTS[name].render(
+        [message(each) for each in case.messages], [Tool.of(each) for each in case.tools], RenderOptions(**case.options)
+    )
+
+
+def message(data: Said) -> Message:
+    if data["role"] == "tool":
+        return Message("tool", result=ToolResult(data["value"], data["id"], data["name"], data["error"]))
+    thinking = (Thinking(data["thinking"]),) if data.get("thinking") else ()
+    calls = tuple(ToolCall(**call) for call in data.get("calls", ()))
+    return Message(data["role"], (*thinking, *map(Text, data["texts"])), calls)
