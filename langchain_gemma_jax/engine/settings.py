@@ -68,8 +68,8 @@ class Settings:
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
         if self.drafts is not None and not isinstance(self.drafts, bool):
             raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
-        place = self.cache_dir
-        if place is not None and place != "off" and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
+        place: object = self.cache_dir
+        if place not in (None, "off") and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
             raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')
         if self.guards not in GUARD_MODES:
             raise InputError(f"guards: expected one of {', '.join(GUARD_MODES)}, found {self.guards!r}.")

@@ -22,13 +22,10 @@ def start(folder: Path, cache: Path | str, *arguments: str, **environment: str) 
     """Such a process, started. ``cache`` is where compiled programs are kept."""
     # All of them multiply in the same way, whatever they would measure, and compile without much ado.
     measured = folder if isinstance(cache, str) else cache.parent
-    environment = {
-        "GEMMA_JAX_CACHE_DIR": str(measured / "measured"),
-        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-    } | environment
+    defaults = {"GEMMA_JAX_CACHE_DIR": str(measured / "measured"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     return subprocess.Popen(
         [sys.executable, "-W", "error::UserWarning", str(Path(__file__)), str(folder), *arguments],
-        env=os.environ | {CACHE: str(cache), "PYTHONPATH": str(ROOT)} | environment,
+        env=os.environ | {CACHE: str(cache), "PYTHONPATH": str(ROOT)} | defaults | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,0 +1,124 @@
+"""The command: what it prints, what it returns, and what it leaves on the disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import langchain_gemma_jax
+from langchain_gemma_jax.cli import main
+from langchain_gemma_jax.compile_cache.store import Store
+from tests.tiny_gemma import tiny_gemma
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """Where programs are kept in this test."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", str(tmp_path / "programs"))
+    return tmp_path / "programs"
+
+
+@pytest.fixture
+def filled(root):
+    """Two folders of programs: of one device, and of a release that is gone."""
+    stores = [Store(root / "jaxlib-9.9.9-abc" / kind, root=root) for kind in ("cpu", "nvidia-h200")]
+    stores[0].put("a", b"1" * 2**20, label="gemma-3-1b-it step 1 512", seconds=2.5)
+    stores[0].put("b", b"2" * 10, label="gemma-3-1b-it read 16 512", seconds=1.0)
+    stores[1].put("c", b"3" * 10, label="gemma-3-1b-it pick 1", seconds=1.0)
+    return stores
+
+
+def files(root):
+    return sorted(path.name for path in root.rglob("*.entry"))
+
+
+def test_ls_lists_what_is_kept(filled, root, capsys):
+    assert main(["cache", "ls"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{filled[0].folder}: 2 programs, 1.0 MiB" in shown
+    assert f"{filled[1].folder}: 1 programs" in shown
+    assert "2.5 s to compile  gemma-3-1b-it step 1 512" in shown
+    assert shown.endswith("1.0 MiB together\n")
+    assert len(files(root)) == 3
+
+
+def test_verify_finds_a_single_bit_and_deletes_the_program(filled, root, capsys):
+    assert main(["cache", "verify"]) == 0
+    assert capsys.readouterr().out.count("are as they were written") == 2
+    victim = next(iter(sorted(filled[0].folder.glob("*.entry"))))
+    content = bytearray(victim.read_bytes())
+    content[-1] ^= 1
+    victim.write_bytes(content)
+    assert main(["cache", "verify"]) == 1
+    shown = capsys.readouterr().out
+    assert f"damaged, deleted: {victim}" in shown
+    assert f"{filled[0].folder}: 1 programs are as they were written" in shown
+    assert victim.name not in files(root)
+    assert main(["cache", "verify"]) == 0
+
+
+def test_clear_deletes_all(filled, root, capsys):
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "3 programs deleted\n"
+    assert files(root) == []
+    assert main(["cache", "ls"]) == 0
+
+
+@pytest.mark.parametrize("action", ["ls", "verify", "clear"])
+def test_nothing_there_is_nothing_wrong(action, root, capsys):
+    assert main(["cache", action]) == 0
+    assert not root.exists()
+
+
+def test_it_says_when_the_cache_is_off(monkeypatch, capsys):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "off")
+    assert main(["cache", "ls"]) == 0
+    assert "are not kept" in capsys.readouterr().out
+
+
+def test_errors_are_one_line_and_a_status(monkeypatch, capsys):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "not/absolute")
+    assert main(["cache", "ls"]) == 2
+    assert capsys.readouterr().err.startswith("gemma-jax: GEMMA_JAX_COMPILE_CACHE: expected")
+    with pytest.raises(SystemExit):
+        main([])
+    with pytest.raises(SystemExit):
+        main(["cache"])
+
+
+def test_a_look_at_the_cache_needs_no_jax(root):
+    script = (
+        "import sys; from langchain_gemma_jax.cli import main; main(['cache', 'ls']); sys.exit('jax' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
+
+
+@pytest.mark.timeout(180)
+def test_warmup_fills_the_cache_for_the_next_process(root, tmp_path, monkeypatch):
+    model = tmp_path / "tiny"
+    model.mkdir()
+    for name, content in tiny_gemma().items():
+        (model / name).write_bytes(content)
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    command = [sys.executable, "-m", "langchain_gemma_jax.cli", "warmup", str(model), "--max-context", "16"]
+    found = [
+        subprocess.run(command, cwd=ROOT, check=True, timeout=150, capture_output=True, text=True) for _ in range(2)
+    ]
+    assert [one.stderr for one in found] == ["", ""]
+    assert " 0 of them compiled" not in found[0].stdout
+    assert " 0 of them compiled" in found[1].stdout
+    assert "s to compile." in found[1].stdout
+    assert len(files(root)) > 10
+
+
+def test_the_command_is_installed_by_its_name():
+    import tomllib
+
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"gemma-jax": f"{langchain_gemma_jax.__name__}.cli:main"}
