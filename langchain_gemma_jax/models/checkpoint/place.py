@@ -22,7 +22,8 @@ from langchain_gemma_jax.models.model import Params, assemble
 _DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ITEM_BYTES}
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _CHUNK_BYTES = 8 << 20  # converted at a time; mapped pages are given back after each
-_TRANSPOSED_ROWS = 16  # measured: 5 times faster than all rows at once, which misses the cache on every element
+_TURNED_ROWS = 64  # turned at a time, in a room that stays in the cache: measured, 2 to 6 times as fast as without
+_PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
 
 
 def place(
@@ -114,7 +115,7 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
                 source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
             )
         try:
-            _copy(block, target, source.release, rows=_TRANSPOSED_ROWS if spec.transposed else None)
+            _copy(block, target, source.release, turned=spec.transposed)
         except FloatingPointError:
             raise TensorMismatchError(
                 source.location,
@@ -148,27 +149,41 @@ def _aligned_empty(spec: ArraySpec) -> Array:
     return room[start : start + spec.nbytes].view(_DTYPES[spec.dtype]).reshape(spec.stored_shape)
 
 
-def _copy(block: Array, target: Array, release: Callable[[], None], rows: int | None) -> None:
+def _copy(block: Array, target: Array, release: Callable[[], None], *, turned: bool) -> None:
     """Copy and convert, rounding to nearest even; NaN and infinities stay what they are.
 
     In slices along the first axis, so that neither a temporary nor the mapped pages of the source grow large.
+    ``turned`` says that in ``target`` columns, not rows, lie end to end.
     """
     if block.ndim == 3:
         for one, room in zip(block, target, strict=True):
-            _copy(one, room, release, rows)
+            _copy(one, room, release, turned=turned)
         return
     if block.ndim < 2:
         _convert(block, target)
         return
     row_bytes = max(1, block.shape[1] * block.dtype.itemsize)
-    step = rows or max(1, _CHUNK_BYTES // row_bytes)
+    step = _TURNED_ROWS if turned else max(1, _CHUNK_BYTES // row_bytes)
+    room = _room_to_turn(target) if turned else None
     since_release = 0
     for start in range(0, block.shape[0], step):
-        _convert(block[start : start + step], target[start : start + step])
+        rows, out = block[start : start + step], target[start : start + step]
+        if room is None:
+            _convert(rows, out)
+        else:
+            _convert(rows, room[: len(rows)])
+            out[...] = room[: len(rows)]
         since_release += step * row_bytes
         if since_release >= _CHUNK_BYTES:
             release()
             since_release = 0
+
+
+def _room_to_turn(target: Array) -> Array:
+    """For some rows as they are stored, converted: what is left to do is to turn them."""
+    columns = target.shape[1]
+    room = np.empty((_TURNED_ROWS, columns + _PADDING // target.itemsize), target.dtype)
+    return room[:, :columns]
 
 
 def _convert(block: Array, target: Array) -> None:
