@@ -29,10 +29,7 @@ class Hold:
         _holds.discard(self)
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_UN)  # also for the copies that a child may just be made with
-            finally:
-                os.close(fd)
+            os.close(fd)
 
 
 _holds: set[Hold] = set()

@@ -189,7 +189,7 @@ def _check_folder(path: Path, facts: os.stat_result) -> None:
 
 def _unsafe(path: Path, found: str, expected: str, *, remedy: str = "") -> UnsafeFolderError:
     ways = [remedy] if remedy else []
-    ways.append("set GEMMA_JAX_CACHE_DIR to a folder of your own")
+    ways.append("set GEMMA_JAX_COMPILE_CACHE to a folder of your own, or to off")
     return UnsafeFolderError(
         f"Compiled programs are not kept: {path} {found}. Others could have their code run by you. The folder of the "
         f"cache is used when {expected}: {', or '.join(ways)}."

@@ -32,7 +32,7 @@ from langchain_gemma_jax.errors import InputError
 __all__ = ["DEFAULT_CAP", "CompileCacheWarning", "Counts", "Entry", "Store", "Stored"]
 
 DEFAULT_CAP: Final = 4 * 2**30
-_REMEDY: Final = "GEMMA_JAX_CACHE_DIR can name another folder."
+_REMEDY: Final = "GEMMA_JAX_COMPILE_CACHE can name another folder, or be off."
 
 
 class Counts(NamedTuple):

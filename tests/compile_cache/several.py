@@ -217,6 +217,20 @@ def forked_amid_threads(folder: Path, times: int) -> dict[str, object]:
     return {"statuses": statuses, "rejected": store.counts.rejected}
 
 
+def forked_while_locked(folder: Path) -> dict[str, object]:
+    """A process forks while a thread of it opens a folder, and another one counts."""
+    store = Store(folder)
+    store._opening.acquire()
+    store._counting.acquire()
+
+    def work() -> None:
+        signal.alarm(5)  # a deadlock ends it
+        assert store.put("a", b"code", label="", seconds=1)
+        assert store.get("a").payload == b"code"
+
+    return {"status": status(child(work))}
+
+
 def payload_of(name: str, version: int) -> bytes:
     return b"%s %d " % (name.encode(), version) + random.Random(f"{name} {version}").randbytes(1_000_000)
 

@@ -244,3 +244,7 @@ def test_a_forked_child_does_not_give_back_what_its_parent_holds(tmp_path):
 def test_a_process_may_fork_while_its_threads_are_at_it(tmp_path):
     result = tell(several.forked_amid_threads, tmp_path / "xla", 20)
     assert result == {"statuses": [0] * 20, "rejected": 0}
+
+
+def test_a_forked_child_needs_no_thread_that_it_does_not_have(tmp_path):
+    assert tell(several.forked_while_locked, tmp_path / "xla") == {"status": 0}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from langchain_gemma_jax.compile_cache.entry import DamagedError
 from langchain_gemma_jax.compile_cache.folder import _without_system_link, blemish, open_folder
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.errors import InputError
@@ -164,7 +165,8 @@ def test_hostile_shapes_are_refused(cache, said, shape):
     root = HOSTILE[shape](cache) or cache
     message = refused(root, said)
     assert "are not kept" in message
-    assert "GEMMA_JAX_CACHE_DIR" in message
+    assert ("is a symbolic link" in message) == ("linked" in shape or "dangling" in shape)
+    assert "GEMMA_JAX_COMPILE_CACHE" in message
     assert str(root.parent.parent) in message
     kept = [path for path in cache.parent.parent.rglob("*.entry") if path.stat().st_ino == inode]
     assert [path.read_bytes() for path in kept][:1] == [before]
@@ -318,6 +320,23 @@ def test_files_that_others_may_write_to_are_not_ours(tmp_path, bits, expected):
     path.chmod(bits)
     assert (blemish(path.stat()) or "").startswith(expected or "")
     assert (blemish(path.stat()) is None) == (expected is None)
+
+
+@pytest.mark.parametrize("trap", ["link", "pipe", "foreign", "folder"])
+def test_what_is_swapped_after_the_first_look_is_neither_followed_nor_waited_for(root, monkeypatch, trap):
+    folder = open_folder(root, root)
+    for name in ["good", "file"]:
+        (root / name).write_bytes(b"code")
+    good = folder.stat("good")
+    if trap == "foreign":
+        (root / "file").chmod(0o666)
+    else:
+        (root / "file").unlink()
+        traps = {"link": lambda path: path.symlink_to("good"), "pipe": os.mkfifo, "folder": Path.mkdir}
+        traps[trap](root / "file")
+    monkeypatch.setattr(folder, "stat", lambda _: good)  # it was good when it was looked at
+    with pytest.raises(OSError if trap == "link" else DamagedError):
+        folder.read("file", 100)
 
 
 def test_links_pipes_folders_and_the_files_of_others_are_not_ours(tmp_path, monkeypatch):

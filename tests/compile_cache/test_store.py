@@ -314,11 +314,11 @@ def test_clear_leaves_what_others_are_at(root):
     put(store)
     put(store, "b")
     (root / "0.claim").write_bytes(b"")
-    (root / "folder").mkdir()
+    (root / "folder.entry").mkdir()
     with store.claim("c", patience=0):
         assert store.clear() == 2
-        assert sorted(path.suffix for path in root.iterdir()) == ["", ".claim"]
-    assert [path.name for path in root.iterdir()] == ["folder"]
+        assert sorted(path.suffix for path in root.iterdir()) == [".claim", ".entry"]
+    assert [path.name for path in root.iterdir()] == ["folder.entry"]
     assert store.get("a") is None
     assert put(store)
     assert store.get("a").payload == PAYLOAD
@@ -351,6 +351,22 @@ def test_threads_share_a_store(root):
         sys.setswitchinterval(interval)
     assert wrong == []
     assert store.counts == Counts(hits=80, written=80, seconds_saved=80)
+
+
+def test_counts_of_threads_add_up(store, monkeypatch):
+    real = Counts.plus
+
+    def slow(counts, more):
+        time.sleep(0.001)
+        return real(counts, more)
+
+    monkeypatch.setattr(Counts, "plus", slow)
+    threads = [threading.Thread(target=lambda: [store.get("a") for _ in range(5)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.counts.misses == 40
 
 
 def test_the_folder_is_opened_once(root, monkeypatch):

@@ -25,9 +25,9 @@ PAYLOADS = {"a": b"program a" * 100, "b": b"program b" * 100, "old": b"older" * 
 DEAD = ".0.tmp"
 
 
-def use(root):
+def use(root, processes):
     """What processes do with a cache, one after the other. Whatever is got is right."""
-    for _ in range(2):
+    for _ in range(processes):
         store = Store(root, root=root.parent)
         for name in ["old", "a", "b"]:
             with store.claim(name, patience=0.01):
@@ -63,7 +63,7 @@ def failing_at_each_call(folder, faults, said, errors, *, lasting, anew):
         if not anew:
             put_old(folder)
         with faults.failing(errors[first % len(errors)], first, sys.maxsize if lasting else first):
-            use(folder)
+            use(folder, processes=2)
         assert len(said) <= 1, "one warning a process, not one a fault"
         said.clear()
         if not faults.failed:
@@ -75,7 +75,7 @@ def failing_at_each_call(folder, faults, said, errors, *, lasting, anew):
         if warning._said.locked():
             warning._said.release()
         # The disk works again: the next process finds what is right, and writes what is missing.
-        use(folder)
+        use(folder, processes=1)
         assert said == []
         assert {path.name for path in folder.iterdir() if path.suffix != ".entry"} == {"manifest"}, "and nothing else"
         after = Store(folder, root=folder.parent)

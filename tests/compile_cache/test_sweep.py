@@ -9,7 +9,7 @@ import time
 import pytest
 
 from langchain_gemma_jax.compile_cache.claims import give_back, take, try_hold
-from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal
+from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
 from langchain_gemma_jax.compile_cache.folder import open_folder
 from langchain_gemma_jax.compile_cache.sweep import MANIFEST, Swept, read_manifest, sweep
 from tests.compile_cache.faults import watch
@@ -205,6 +205,11 @@ def damaged(text):
     return write
 
 
+def of_another_name(path):
+    payload = unseal(path.read_bytes()).payload
+    path.write_bytes(seal("another", payload) + payload)
+
+
 def sealed_otherwise(payload):
     return damaged(seal(MANIFEST, payload) + payload)
 
@@ -218,7 +223,7 @@ def sealed_otherwise(payload):
         lambda path: flip(path) and None,
         lambda path: flip(path, 20) and None,
         lambda path: os.truncate(path, 50),
-        lambda path: path.write_bytes(seal("another", b"{}") + b"{}"),
+        of_another_name,
         sealed_otherwise(b"[1]"),
         sealed_otherwise(b'{"a": 1}'),
         sealed_otherwise(b'{"a": [1, 2]}'),
