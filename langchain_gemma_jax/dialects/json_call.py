@@ -10,10 +10,13 @@ from typing import cast
 from langchain_gemma_jax.dialects.events import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid
 from langchain_gemma_jax.dialects.messages import MAX_DEPTH, Json
 
-_STRUCTURE = re.compile(r'["{}\[\],:]')
-_IN_STRING = re.compile(r'["\\]')
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}  # raw line ends in strings are common, and no JSON
 PARAMETERS = ("parameters", "arguments", "args")  # what models call them
+
+_STRUCTURE = re.compile(r'["{}\[\],]')
+_DEEPER = re.compile(r'["{}\[\]]')  # inside values, commas tell nothing
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\[^\x00-\x1f])*+')  # up to its end, or to a backslash that has nothing behind it
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}  # line ends in strings are common, and no JSON
 
 
 class JsonCallReader:
@@ -24,7 +27,7 @@ class JsonCallReader:
         self._raw: list[str] = []
         self._depth = 0
         self._in_string = False
-        self._escaped = False
+        self._escaped = False  # the text before ended with a backslash
         self._token: list[str] | None = None  # a string that is a key or a value of the object itself
         self._key: str | None = None  # whose value is being read; None: a key comes next
         self._name: str | None = None
@@ -32,64 +35,86 @@ class JsonCallReader:
         self._streaming = False
         self._out: list[Event] = []
 
-    @property
-    def raw(self) -> str:
-        return "".join(self._raw)
-
     def text(self, text: str, at: int) -> tuple[int, list[Event]]:
         """Read a text from a place on: how far, and what it says."""
+        start = at  # of what is not kept yet
         while at < len(text) and not self.over:
-            at = self._string(text, at) if self._in_string else self._structure(text, at)
-        events, self._out = self._out, []
-        return at, events
+            if self._in_string:
+                start, at = self._string(text, start, at)
+            else:
+                start, at = self._structure(text, start, at)
+        self._keep(text[start:at])
+        return at, self._taken()
 
     def end(self) -> list[Event]:
         """Nothing comes any more."""
         if not self.over:
             self._fail("the call ends before its arguments do")
-        events, self._out = self._out, []
-        return events
+        return self._taken()
 
-    def _structure(self, text: str, at: int) -> int:
-        found = _STRUCTURE.search(text, at)
-        self._put(text[at : found.start() if found else len(text)])
+    # Both of these take a place up to which the text is kept, and one up to which it is read, and give new ones.
+
+    def _structure(self, text: str, start: int, at: int) -> tuple[int, int]:
+        found = (_STRUCTURE if self._depth == 1 else _DEEPER).search(text, at)
         if found is None:
-            return len(text)
-        character = found[0]
-        if character in "{[":
-            self._enter(character)
-        elif character in "}]":
-            self._leave(character)
-        else:
-            self._put(character)
+            return start, len(text)
+        character, at = found[0], found.end()
+        if character == '"':
+            self._in_string = True
             if self._depth == 1:
-                if character == '"':
-                    self._token = []
-                elif character == ",":
-                    self._key = None
-            self._in_string = character == '"'
-        return found.end()
-
-    def _string(self, text: str, at: int) -> int:
-        if self._escaped:
-            self._put(text[at])
-            self._escaped = False
-            return at + 1
-        found = _IN_STRING.search(text, at)
-        self._put(text[at : found.end() if found else len(text)].translate(_ESCAPES))
-        if found is None:
-            return len(text)
-        if found[0] == "\\":
-            self._escaped = True
+                self._keep(text[start : at - 1])
+                start, self._token = at - 1, []
+        elif character == ",":
+            self._key = None
+        elif character in "{[":
+            if self._depth == 1 and character == "{" and self._key in PARAMETERS and self._name and not self._begun:
+                self._keep(text[start : at - 1])
+                self._out.append(CallBegin(self._name))
+                start, self._begun, self._streaming = at - 1, True, True
+            self._depth += 1
+            if self._depth > MAX_DEPTH + 1:
+                self._keep(text[start:at])
+                start = at
+                self._fail(f"it is nested more than {MAX_DEPTH} levels deep")
         else:
-            self._in_string = False
-            self._end_of_string()
-        return found.end()
+            self._depth -= 1
+            if self._depth <= 1:
+                self._keep(text[start:at])
+                start, self._streaming = at, False
+            if self._depth == 0:
+                self._check()
+        return start, at
 
-    def _end_of_string(self) -> None:
-        if self._token is None:
-            return
-        written, self._token = '"' + "".join(self._token), None
+    def _string(self, text: str, start: int, at: int) -> tuple[int, int]:
+        if self._escaped:
+            self._escaped = False
+            if _CONTROL.match(text, at):
+                self._fail("it is no JSON: a backslash is before a line end")
+                return start, at
+            at += 1
+        inside = _IN_STRING.match(text, at)
+        end = inside.end() if inside else at
+        if _CONTROL.search(text, at, end):
+            self._keep(text[start:at])
+            self._keep(text[at:end].translate(_ESCAPES))
+            start = end
+        if end == len(text):
+            return start, end
+        if text[end] == "\\":
+            self._escaped = True
+            if end + 1 < len(text):  # there is something behind it, and it was not taken
+                self._keep(text[start : end + 1])
+                return end + 1, end + 1
+            return start, end + 1
+        self._in_string = False
+        if self._token is not None:
+            self._keep(text[start : end + 1])
+            start = end + 1
+            self._end_of_token("".join(self._token))
+            self._token = None
+        return start, end + 1
+
+    def _end_of_token(self, written: str) -> None:
         try:
             value = cast("str", json.loads(written))
         except ValueError as error:
@@ -100,40 +125,19 @@ class JsonCallReader:
         elif self._key == "name":
             self._name = value
 
-    def _enter(self, bracket: str) -> None:
-        if self._depth > MAX_DEPTH:
-            self._fail(f"it is nested more than {MAX_DEPTH} levels deep")
-            return
-        if self._depth == 1 and bracket == "{" and self._key in PARAMETERS and self._name and not self._begun:
-            self._out.append(CallBegin(self._name))
-            self._begun = self._streaming = True
-        self._depth += 1
-        self._put(bracket)
-
-    def _leave(self, bracket: str) -> None:
-        self._put(bracket)
-        self._depth -= 1
-        if self._depth == 1:
-            self._streaming = False
-        elif self._depth == 0:
-            self._check()
-
     def _check(self) -> None:
         """The object is complete: is it a call?"""
         self.over = True
         try:
-            name, arguments = _call(strict_json(self.raw))
+            name, arguments = _call(strict_json("".join(self._raw)))
         except (ValueError, RecursionError) as error:
             self._fail(str(error))
-            return
-        if self._begun and name != self._name:
-            self._fail("it names two tools")
             return
         if not self._begun:
             self._out += [CallBegin(name), ArgumentsDelta(json.dumps(arguments, ensure_ascii=False))]
         self._out.append(CallEnd(arguments))
 
-    def _put(self, text: str) -> None:
+    def _keep(self, text: str) -> None:
         if not text:
             return
         self._raw.append(text)
@@ -144,7 +148,11 @@ class JsonCallReader:
 
     def _fail(self, error: str) -> None:
         self.over = True
-        self._out.append(Invalid(self.raw, error, self._name))
+        self._out.append(Invalid("".join(self._raw), error, self._name))
+
+    def _taken(self) -> list[Event]:
+        events, self._out = self._out, []
+        return events
 
 
 def strict_json(text: str) -> Json:

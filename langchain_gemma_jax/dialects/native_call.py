@@ -14,7 +14,7 @@ from langchain_gemma_jax.dialects.notation import Notation
 
 _KEY_END = re.compile(r"[:,{}\[\]]")
 _WORD_END = re.compile(r"[,}\]]")
-_IN_JSON_STRING = re.compile(r'["\\]')
+_IN_JSON_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # up to its end, or to a backslash at the text's end
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 
@@ -41,6 +41,7 @@ class CallReader:
         self._arguments: dict[str, Json] = {}
         self._name: str | None = None
         self._error: str | None = None
+        self._json: list[str] = []  # of the arguments, not told yet
         self._out: list[Event] = []
 
     def text(self, text: str) -> list[Event]:
@@ -57,14 +58,14 @@ class CallReader:
             self._fail(f"the control token {name} is inside the call")
         elif self._state == self._in_string:
             value = "".join(self._held)
-            self._emit('"')
+            self._json.append('"')
             self._complete(value)
         elif self._state == self._in_quoted_key:
             self._key("".join(self._held))
             self._state = self._at_colon
         elif self._state == self._at_value:
             self._begin_item()
-            self._emit('"')
+            self._json.append('"')
             self._hold(self._in_string)
         elif self._state == self._at_key:
             self._hold(self._in_quoted_key)
@@ -79,9 +80,9 @@ class CallReader:
         if self._error is None and self._state != self._at_end:
             self._fail("the call ends before its arguments do" if self._name else "there is no tool's name")
         if self._error is None:
-            self._out.append(CallEnd(self._arguments))
+            self._tell(CallEnd(self._arguments))
         else:
-            self._out.append(Invalid("".join(self._raw), self._error, self._name))
+            self._tell(Invalid("".join(self._raw), self._error, self._name))
         return self._taken()
 
     def _repair(self) -> None:
@@ -173,13 +174,13 @@ class CallReader:
 
     def _in_string(self, text: str, at: int) -> int:
         self._held.append(text[at:])
-        self._emit(_as_json(text[at:])[1:-1])
+        self._json.append(_as_json(text[at:])[1:-1])
         return len(text)
 
     def _in_json_string(self, text: str, at: int) -> int:
         at, value = self._json_string(text, at)
         if value is not None:
-            self._emit(_as_json(value))
+            self._json.append(_as_json(value))
             self._complete(value)
         return at
 
@@ -220,34 +221,35 @@ class CallReader:
             self._fail("it should begin with call: and a tool's name")
             return
         self._name = name.strip()
-        self._out.append(CallBegin(self._name))
+        self._tell(CallBegin(self._name))
         self._enter(self._arguments)
 
     def _enter(self, container: dict[str, Json] | list[Json]) -> None:
         if self._open:
             self._put(container)
         self._open.append(container)
-        self._emit("{" if isinstance(container, dict) else "[")
+        self._json.append("{" if isinstance(container, dict) else "[")
         self._state = self._at_key if isinstance(container, dict) else self._at_value
 
     def _close(self) -> None:
-        self._emit("}" if isinstance(self._open.pop(), dict) else "]")
+        self._json.append("}" if isinstance(self._open.pop(), dict) else "]")
         self._state = self._behind_value if self._open else self._at_end
 
     def _key(self, key: str) -> None:
-        self._emit(("," if self._open[-1] else "") + _as_json(key) + ":")
+        self._json.append(("," if self._open[-1] else "") + _as_json(key) + ":")
         self._keys.append(key)
 
     def _begin_item(self) -> None:
         inside = self._open[-1]
         if isinstance(inside, list) and inside:
-            self._emit(",")
+            self._json.append(",")
 
     def _word(self) -> None:
         word = "".join(self._held).strip()
+        number = _NUMBER.fullmatch(word)
         if word in self._words:
             value = self._words[word]
-        elif number := _NUMBER.fullmatch(word):
+        elif number:
             try:
                 value = float(word) if number["fraction"] or number["exponent"] else int(word)
             except ValueError:  # Python reads no int of more than 4300 digits
@@ -257,7 +259,7 @@ class CallReader:
                 return
         else:
             value = word
-        self._emit(_as_json(value))
+        self._json.append(word if number else _as_json(value))
         self._complete(value)
 
     def _complete(self, value: Json) -> None:
@@ -273,37 +275,31 @@ class CallReader:
 
     def _json_string(self, text: str, at: int) -> tuple[int, str | None]:
         """Read on in JSON's quotes: how far, and what was in them if they are closed."""
-        while at < len(text):
-            if self._escaped:
-                self._held.append(text[at])
-                self._escaped = False
-                at += 1
-                continue
-            end = _IN_JSON_STRING.search(text, at)
-            self._held.append(text[at : end.start() if end else len(text)])
-            if end is None:
-                return len(text), None
-            at = end.end()
-            if end[0] == "\\":
-                self._held.append("\\")
-                self._escaped = True
-                continue
-            try:
-                value = cast("str", json.loads('"' + "".join(self._held) + '"', strict=False))
-                value.encode()  # fails on half a character
-            except ValueError as error:
-                return self._fail(f"a string in JSON's quotes is malformed: {error}"), None
-            return at, value
-        return at, None
+        inside = _IN_JSON_STRING.match(text, at + self._escaped)
+        end = inside.end() if inside else at
+        self._escaped = end < len(text) and text[end] == "\\"
+        self._held.append(text[at : end + self._escaped])
+        if self._escaped or end == len(text):
+            return len(text), None
+        try:
+            value = cast("str", json.loads('"' + "".join(self._held) + '"', strict=False))
+            value.encode()  # fails on half a character
+        except ValueError as error:
+            return self._fail(f"a string in JSON's quotes is malformed: {error}"), None
+        return end + 1, value
 
     def _hold(self, state: _State) -> None:
         self._held.clear()
         self._escaped = False
         self._state = state
 
-    def _emit(self, text: str) -> None:
-        if text:
-            self._out.append(ArgumentsDelta(text))
+    def _tell(self, event: Event | None = None) -> None:
+        """Tell of the arguments so far, and then of this."""
+        if self._json:
+            self._out.append(ArgumentsDelta("".join(self._json)))
+            self._json.clear()
+        if event is not None:
+            self._out.append(event)
 
     def _fail(self, error: str) -> int:
         """From here on nothing is understood. Gives a place behind any text's end."""
@@ -312,6 +308,7 @@ class CallReader:
         return _EVERYTHING
 
     def _taken(self) -> list[Event]:
+        self._tell()
         events, self._out = self._out, []
         return events
 
@@ -320,9 +317,10 @@ _EVERYTHING = 1 << 62
 
 
 def _behind_space(text: str, at: int) -> int:
+    if not text[at].isspace():
+        return at
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
-def _as_json(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_as_json: Callable[[Json], str] = json.JSONEncoder(ensure_ascii=False).encode

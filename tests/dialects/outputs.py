@@ -1,0 +1,121 @@
+"""What models write, as parsers are fed with it: text, and control tokens by their strings."""
+
+from __future__ import annotations
+
+import random
+
+from langchain_gemma_jax.dialects import Event, Message, Prompt, StreamParser, ToolCall, merged
+from langchain_gemma_jax.dialects.dialect import Dialect
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from tests.goldens_dialects import made_up
+
+Output = list[tuple[str, bool]]
+
+CONTROL: dict[str, list[str]] = {
+    "gemma": ["<end_of_turn>", "<eos>", "<start_of_turn>", "<pad>"],
+    "function_gemma": [
+        *("<start_function_call>", "<end_function_call>", "<escape>", "<escape>", "<end_of_turn>", "<eos>"),
+        *("<start_function_response>", "<start_function_declaration>", "<bos>"),
+    ],
+    "gemma4": [
+        *("<|tool_call>", "<tool_call|>", '<|"|>', '<|"|>', "<turn|>", "<eos>", "<|tool_response>", "<|channel>"),
+        *("<channel|>", "<|turn>", "<|tool>", "<|think|>"),
+    ],
+}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Gemma(), FunctionGemma(), Gemma4())}
+SCRAPS = [
+    *(
+        "call:",
+        "f",
+        "get_it{",
+        "call:f{",
+        "a:",
+        "b:1",
+        ",",
+        "}",
+        "{",
+        "[",
+        "]",
+        ":",
+        "true",
+        "nul",
+        "-12.5e3",
+        "1e999",
+        "007",
+    ),
+    *(
+        "thought\n",
+        "thought",
+        "\n",
+        " ",
+        '"',
+        "\\",
+        '\\"',
+        "é",
+        "空",
+        "👩‍🚀",
+        "x" * 20,
+        '{"name": "f", "parameters": {',
+    ),
+    *(
+        '"name"',
+        '"parameters"',
+        "```tool_call\n",
+        "```",
+        "`",
+        "\n```",
+        "\n\n",
+        "NaN",
+        "\\u00e9",
+        "\\ud83d",
+        "null",
+        '"a"',
+    ),
+]
+
+
+def fed(parser: StreamParser, output: Output) -> list[Event]:
+    """The merged events of an output."""
+    events: list[Event] = []
+    for text, is_control in output:
+        events += parser.feed(text, is_control)
+    return merged([*events, *parser.finish()])
+
+
+def written(prompt: Prompt, message: int) -> Output:
+    """What the model wrote as this message."""
+    (place,) = [each for each in prompt.written if each.message == message]
+    return [(piece.text, piece.is_control) for piece in prompt.pieces[place.start : place.end]]
+
+
+def random_output(name: str, seed: int) -> Output:
+    """Well formed in parts, so that the depths of a parser are reached too."""
+    r = random.Random(f"{name}/{seed}")
+    output: Output = []
+    for _ in range(r.randrange(1, 8)):
+        match r.randrange(4):
+            case 0:
+                output.append((made_up.text(r), False))
+            case 1:
+                output += [_scrap(r, name) for _ in range(r.randrange(8))]
+            case _:
+                call = _call(r, name)
+                if r.random() < 0.4 and call:  # and hurt it
+                    at = r.randrange(len(call))
+                    call[at : at + r.randrange(2)] = [_scrap(r, name)]
+                output += call
+    return output
+
+
+def _scrap(r: random.Random, name: str) -> tuple[str, bool]:
+    is_control = r.random() < 0.3
+    return r.choice(CONTROL[name] if is_control else SCRAPS), is_control
+
+
+def _call(r: random.Random, name: str) -> Output:
+    keys = made_up.KEYS + made_up.ODD_KEYS
+    calls = [ToolCall(r.choice(made_up.TOOLS), made_up.members(r, keys)) for _ in range(r.choice([1, 1, 2]))]
+    said = Message.assistant(made_up.text(r, 2), calls=calls, thinking=made_up.text(r) if name == "gemma4" else "")
+    return written(DIALECTS[name].render([Message.user("Hi"), said]), 1)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from langchain_gemma_jax.dialects import NAMES, ModelFacts, dialect_for
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+from langchain_gemma_jax.models.catalog import published
+from training.tokenizer import CONTROL as EMBEDDED
+
+GEMMA3 = ("<bos>", "<start_of_turn>", "<end_of_turn>")
+GEMMA4 = ("<bos>", "<|turn>", "<turn|>", "<|tool_call>")
+
+
+@pytest.mark.parametrize(
+    ("name", "control", "expected"),
+    [
+        ("gemma-2b", GEMMA3, Gemma()),
+        ("gemma-2-9b", GEMMA3, Gemma()),
+        ("gemma-3-4b", GEMMA3, Gemma()),
+        ("functiongemma-270m", (*GEMMA3, "<start_function_call>"), FunctionGemma()),
+        ("gemma-4-e2b", GEMMA4, Gemma4()),
+        ("gemma-4-e4b", GEMMA4, Gemma4()),
+        ("gemma-4-26b-a4b", GEMMA4, Gemma4(empty_thought=True)),
+        ("gemma-4-31b", GEMMA4, Gemma4(empty_thought=True)),
+        ("gemma-3-270m", EMBEDDED, Gemma4()),
+    ],
+)
+def test_a_model_speaks_what_its_vocabulary_has_the_control_tokens_for(name, control, expected):
+    config = published(name)
+    facts = ModelFacts(config.generation, control, per_layer_input=config.per_layer_input is not None)
+    assert dialect_for(facts) == expected
+
+
+def test_it_can_be_named_instead():
+    facts = ModelFacts("gemma3", GEMMA3)
+    assert [dialect_for(facts, name).name for name in NAMES] == list(NAMES)
+
+
+def test_a_name_that_is_none_is_refused():
+    with pytest.raises(InputError, match="gemma, function_gemma, gemma4, found 'chatml'"):
+        dialect_for(ModelFacts("gemma3", GEMMA3), "chatml")
+
+
+def test_a_vocabulary_without_turns_is_refused():
+    with pytest.raises(UnsupportedModelError, match="tuned for conversations"):
+        dialect_for(ModelFacts("gemma3", ("<bos>", "<eos>")))

@@ -1,0 +1,171 @@
+"""Whatever a model writes: parsers never raise, take it in any pieces, and keep what they promise."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterator
+from itertools import count, islice
+
+import pytest
+
+from langchain_gemma_jax.dialects import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid, TextDelta, ThoughtDelta
+from tests.dialects.outputs import CONTROL, DIALECTS, Output, fed, random_output
+
+MANY, SPLIT = 10_000, 200
+MEGABYTE = 1_000_000
+SECONDS = 2.0
+
+NAMES = pytest.mark.parametrize("name", DIALECTS)
+
+
+def check(events: list[Event]) -> None:
+    """Calls begin and end, and the arguments that were streamed are those that are told in the end."""
+    name: str | None = None
+    streamed = ""
+    for event in events:
+        match event:
+            case CallBegin():
+                assert name is None
+                name, streamed = event.name, ""
+                assert name
+            case ArgumentsDelta(text):
+                assert name is not None
+                streamed += text
+            case CallEnd(arguments):
+                assert name is not None
+                assert repr(json.loads(streamed)) == repr(arguments)
+                name = None
+            case Invalid():
+                assert event.name is None or event.name == name or name is None
+                assert event.error
+                name = None
+            case TextDelta(text) | ThoughtDelta(text):
+                assert name is None
+                assert text
+    assert name is None, "a call has no end"
+
+
+def short_outputs(name: str) -> Iterator[Output]:
+    outputs = (random_output(name, seed) for seed in count())
+    return islice((output for output in outputs if 20 <= sum(len(text) for text, _ in output) <= 120), SPLIT)
+
+
+@NAMES
+def test_nothing_makes_a_parser_raise_or_break_its_word(name):
+    kinds = set()
+    for seed in range(MANY):
+        events = fed(DIALECTS[name].parser(), random_output(name, seed))
+        check(events)
+        kinds |= set(map(type, events))
+    assert kinds >= {TextDelta, CallBegin, ArgumentsDelta, CallEnd, Invalid}
+
+
+@NAMES
+def test_however_an_output_is_split_its_events_are_the_same(name):
+    parser = DIALECTS[name].parser
+    for output in short_outputs(name):
+        whole = fed(parser(), output)
+        letters = [(part, control) for text, control in output for part in ([text] if control else text)]
+        assert fed(parser(), letters) == whole
+        for number, (text, control) in enumerate(output):
+            for at in [] if control else range(1, len(text)):
+                halves: Output = [(text[:at], False), (text[at:], False)]
+                assert fed(parser(), [*output[:number], *halves, *output[number + 1 :]]) == whole
+
+
+def test_a_thought_that_the_prompt_began_can_be_split_anywhere():
+    for output in short_outputs("gemma4"):
+        letters = [(part, control) for text, control in output for part in ([text] if control else text)]
+        parser = DIALECTS["gemma4"].parser
+        assert fed(parser(in_thought=True), letters) == fed(parser(in_thought=True), output)
+
+
+def hostile(name: str) -> dict[str, Output]:
+    """A million characters of what could cost more than its share."""
+    call, end, quote = {
+        "gemma": (("```tool_call\n", False), ("\n```", False), ('"', False)),
+        "function_gemma": (("<start_function_call>", True), ("<end_function_call>", True), ("<escape>", True)),
+        "gemma4": (("<|tool_call>", True), ("<tool_call|>", True), ('<|"|>', True)),
+    }[name]
+    opening = '{"name": "f", "parameters": {' if name == "gemma" else "call:f{"
+    short = "a:1," if name != "gemma" else '"a":1,'
+    shapes = {
+        "brackets": "[" * MEGABYTE,
+        "objects": "{a:" * (MEGABYTE // 3),
+        "pairs": "[]," * (MEGABYTE // 3),
+        "members": short * (MEGABYTE // len(short)),
+        "commas": "," * MEGABYTE,
+        "digits": "a:" + "1" * MEGABYTE,
+        "spaces": " " * MEGABYTE,
+        "quotes": '"' * MEGABYTE,
+        "backslashes": 'a:"' + "\\" * MEGABYTE,
+        "words": "word " * (MEGABYTE // 5),
+        "list": "a:[" + "1," * (MEGABYTE // 2),
+        "ticks": "`" * MEGABYTE,
+        "lines": "\n" * MEGABYTE,
+        "blocks": "\n```tool_call\n```" * (MEGABYTE // 17),
+        "almost blocks": "\n```tool_cal" * (MEGABYTE // 12),
+        "almost ends": "\n``" * (MEGABYTE // 3),
+    }
+    outputs: dict[str, Output] = {}
+    for title, text in shapes.items():
+        outputs[title] = [(text, False)]
+        outputs[f"{title} in a call"] = [call, (opening + text, False), end]
+        outputs[f"{title} for a call"] = [call, (text, False), end]
+    outputs["a long string"] = [
+        call,
+        (f"{opening}a:", False),
+        quote,
+        ("x\n" * (MEGABYTE // 2), False),
+        quote,
+        ("}", False),
+        end,
+    ]
+    outputs["calls"] = [call, ("call:f{}", False), end] * (MEGABYTE // 40)
+    outputs["control tokens"] = [(token, True) for token in CONTROL[name] if token not in DIALECTS[name].stops] * 10_000
+    return outputs
+
+
+COSTLY = (
+    "members in a call",
+    "list in a call",
+    "brackets",
+    "quotes in a call",
+    "backslashes in a call",
+    "blocks",
+    "calls",
+)
+
+
+def too_slow(name: str, titles: Collection[str] | None = None) -> dict[str, float]:
+    found = {}
+    for title, output in hostile(name).items():
+        if titles is not None and title not in titles:
+            continue
+        started = time.process_time()
+        check(fed(DIALECTS[name].parser(), output))
+        if (took := time.process_time() - started) > SECONDS:
+            found[title] = took
+    return found
+
+
+@NAMES
+def test_a_megabyte_takes_time_in_proportion(name):
+    assert too_slow(name, COSTLY) == {}
+
+
+@pytest.mark.slow
+@NAMES
+def test_a_megabyte_of_anything_takes_time_in_proportion(name):
+    assert too_slow(name) == {}
+
+
+@pytest.mark.slow
+@NAMES
+def test_a_megabyte_in_single_characters_takes_time_in_proportion(name):
+    for title, output in hostile(name).items():
+        letters = [(part, control) for text, control in output for part in ([text] if control else text)]
+        started = time.process_time()
+        fed(DIALECTS[name].parser(), letters)
+        assert time.process_time() - started < 5 * SECONDS, title
