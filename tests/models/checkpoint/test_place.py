@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -142,11 +143,13 @@ class TestValues:
             np.testing.assert_array_equal(logical, expected(source, path, spec.dtype), strict=True)
         assert len(list(leaves(params))) == len(list(walk(abstract(CONFIG))))
 
-    def test_slices_of_every_size_give_the_same(self, monkeypatch):
-        whole = load(Memory(tensors()), "bfloat16")
+    @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
+    def test_slices_of_every_size_give_the_same(self, monkeypatch, layout):
+        whole = load(Memory(tensors()), "bfloat16", layout)
         monkeypatch.setattr(place_module, "_CHUNK_BYTES", 100)
+        monkeypatch.setattr(place_module, "_TURNED_ROWS", 5)
         source = Memory(tensors())
-        sliced = load(source, "bfloat16")
+        sliced = load(source, "bfloat16", layout)
         for one, other in zip(leaves(whole), leaves(sliced), strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
         assert source.releases > 3 * len(source.tensors)
@@ -329,6 +332,19 @@ class TestNothingStaysBehind:
             array.fill(7)  # what a file that changes, or is unmapped, would do
         for array, want in zip(leaves(params), wanted, strict=True):
             np.testing.assert_array_equal(np.asarray(array), want)
+
+
+@pytest.mark.skipif(DEVICE.platform != "cpu", reason="elsewhere the device has a memory of its own")
+def test_small_arrays_lie_in_one_piece_and_large_ones_by_themselves(monkeypatch):
+    monkeypatch.setattr(place_module, "_LARGE", 48 * 16 * 4)  # the bytes of the embedding
+    params = load(Memory(tensors()))
+    large = {id(array) for array in leaves(params) if array.nbytes >= 48 * 16 * 4}
+    small = [array for array in leaves(params) if id(array) not in large]
+    places = sorted((array.unsafe_buffer_pointer(), array.nbytes) for array in small)
+    assert len(places) > 20
+    assert all(0 <= after - (start + size) < 64 for (start, size), (after, _) in pairwise(places))
+    begin, end = places[0][0], sum(places[-1])
+    assert not any(begin <= array.unsafe_buffer_pointer() < end for array in leaves(params) if id(array) in large)
 
 
 MEASURE = """
