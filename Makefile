@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine
+.PHONY: help setup demo test lint format parity bench bench-engine bench-cold-start
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,3 +34,6 @@ bench: setup ## time the forward pass beside the reference libraries
 
 bench-engine: setup ## time the engine in an agent's conversation, beside transformers and llama.cpp
 	$(PY) benchmarks/engine.py $(ARGS)
+
+bench-cold-start: setup ## time a fresh process to its first token, with what was compiled before and without
+	$(PY) benchmarks/cold_start.py $(ARGS)

@@ -21,8 +21,8 @@ def encode(text: str) -> list[int]:
     return [ids[piece.replace(" ", _SPACE)] for piece in pieces(text)]
 
 
-def write_tokenizer(folder: Path) -> None:
-    """Put the tokenizer beside the weights in ``folder``."""
+def write_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
+    """Put the tokenizer beside the weights in ``folder``; of a smaller one the last names are left out."""
     to_space = {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "}
     content = {
         "version": "1.0",
@@ -33,7 +33,13 @@ def write_tokenizer(folder: Path) -> None:
         ],
         "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE},
         "decoder": {"type": "Sequence", "decoders": [to_space, {"type": "ByteFallback"}, {"type": "Fuse"}]},
-        "model": {"type": "BPE", "vocab": _ids(), "merges": [], "unk_token": "<unk>", "byte_fallback": True},
+        "model": {
+            "type": "BPE",
+            "vocab": {name: number for name, number in _ids().items() if number < size},
+            "merges": [],
+            "unk_token": "<unk>",
+            "byte_fallback": True,
+        },
     }
     (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False))
 

@@ -130,7 +130,7 @@ class Engine:
         """A model will be served: have the programs fetched that it will need first, while its weights are read."""
         shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
         expected.append(self._library(shape, plan.device, plan.name))  # kept until it is served
-        self._libraries.fetch_first(expected[-1])
+        expected[-1].soon(expected[-1].opening())
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``."""

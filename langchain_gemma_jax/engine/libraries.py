@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 
 import jax
 
@@ -15,7 +14,7 @@ from langchain_gemma_jax.engine.programs import Programs, Shape
 
 
 class Libraries:
-    """Makes them, and has them fetch what will be needed first."""
+    """Those of one engine."""
 
     def __init__(self, background: Background) -> None:
         self.tally = Tally()
@@ -29,20 +28,12 @@ class Libraries:
         with self._lock:
             library = self._known.get((shape, device))
             if library is None:
-                library = library_of(Programs(shape, device), self.tally, name, self._later)
+                library = library_of(Programs(shape, device), self.tally, name, self._background.submit)
                 self._known[shape, device] = library
         return library
 
-    def fetch_first(self, library: Library) -> None:
-        """Fetch what an earlier process needed first, while this one does something else."""
-        for key in library.opening():
-            self._background.submit(partial(library.make, key))
 
-    def _later(self, work: Callable[[], None]) -> None:
-        self._background.submit(work)
-
-
-def library_of(programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], None]], None]) -> Library:
+def library_of(programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], object]], object]) -> Library:
     """A library, with the store of its device."""
     from langchain_gemma_jax.compile_cache.install import store_for
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class Library:
         tally: Tally,
         *,
         name: str = "",
-        later: Callable[[Callable[[], None]], None] = lambda work: work(),
+        later: Callable[[Callable[[], object]], object] | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
@@ -81,6 +81,7 @@ class Library:
         self._name, self._later = name, later
         self._family = "" if store is None else program_names.family(programs.shape, programs.device)
         self._opening = None if store is None else Opening(store, self._family)
+        self._soon: set[ProgramKey] = set()
         self._lock = threading.Lock()
         self._made: dict[ProgramKey, Future[Made]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
@@ -92,6 +93,14 @@ class Library:
     def opening(self) -> list[ProgramKey]:
         """What an earlier process needed first."""
         return [] if self._opening is None else self._opening.recall()
+
+    def soon(self, keys: Iterable[ProgramKey]) -> None:
+        """Have programs fetched or made in the background, several at once: they are needed next."""
+        if self._later is not None:
+            for key in keys:
+                if key not in self._calls and key not in self._soon:
+                    self._soon.add(key)
+                    self._later(partial(self.make, key))
 
     def make(self, key: ProgramKey) -> Made:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
@@ -118,7 +127,7 @@ class Library:
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
         call = self._calls[key] = self.make(key).call
         if self._opening is not None and self._opening.add(key):
-            self._later(self._opening.remember)
+            self._later(self._opening.remember) if self._later is not None else self._opening.remember()
         return call(*args)
 
     def _find(self, key: ProgramKey) -> Made:

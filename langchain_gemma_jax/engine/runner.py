@@ -121,7 +121,9 @@ class Runner:
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
         until = min((mark for mark in request.marks if held < mark < total), default=total)
-        chunk = self.ladders.plan_chunks(held, until - held, resident.capacity, self._chunk_cost)[0]
+        chunks = self.ladders.plan_chunks(held, until - held, resident.capacity, self._chunk_cost)
+        chunk = chunks[0]
+        self._need_soon({chunk.size for chunk in chunks}, resident.capacity, request)
         if self.memory.must_keep_before(resident, chunk.tokens):
             self.memory.keep(resident)
         ids = request.context[held : held + chunk.tokens]
@@ -142,6 +144,16 @@ class Runner:
         picked = self._pick(hidden, ends, (resident.handle,), (self.knobs_of(request),))
         request.issued = 1
         return InFlight((request,), picked)
+
+    def _need_soon(self, sizes: set[int], capacity: int, request: Request) -> None:
+        """Where a prompt's programs are not there yet, they are made at once: not one after the other."""
+        keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(sizes)), ("pick", 1)]
+        if request.room > 1:
+            keys.append(("step", 1, capacity))
+        if missing := [key for key in keys if key not in self.device.seen]:
+            for key in missing:
+                self.device.expect(key)
+            self.library.soon(missing)
 
     def step(self, requests: tuple[Request, ...]) -> InFlight:
         """One token for each request, or several where the loop on the device is faster."""

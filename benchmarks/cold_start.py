@@ -1,0 +1,143 @@
+"""Time a fresh process to its first token: with what was compiled before, without, and beside plain JAX.
+
+    make bench-cold-start
+    make bench-cold-start ARGS="--rounds 3 --models sprout-m"
+
+The floor is what every process that uses JAX and LangChain pays: the two imports. Every process starts anew, and all of
+one round run one after the other, so that ratios of a round compare what ran in the same minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.checkpoint import CONFIG, write_checkpoints
+from benchmarks.command import PAGE, positive
+from benchmarks.machine import Others, machine
+from benchmarks.page import Block, replace_block
+from benchmarks.vocabulary import write_tokenizer
+from training.configs import HF_CONFIGS
+
+ROOT = Path(__file__).parents[1]
+BLOCK = Block("cold start figures", "make bench-cold-start")
+MODELS: Mapping[str, Mapping[str, object]] = {**HF_CONFIGS, "gemma-3-270m": CONFIG}
+STAGES = ("import", "weights", "first token", "answer")
+BAR, BAR_MODEL = 1.5, "sprout-m"
+
+Times = dict[str, float]  # by stage, seconds since the process was asked for
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="benchmarks/cold_start.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=positive, default=5, help="5 by default")
+    parser.add_argument("--models", default="sprout-m,gemma-3-270m", help=f"some of {','.join(MODELS)}")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    names = options.models.split(",")
+    if unknown := set(names) - set(MODELS):
+        parser.error(f"--models: expected some of {', '.join(MODELS)}, found {', '.join(sorted(unknown))}")
+    others = Others()
+    found = {name: measure(name, options.dtype, options.rounds) for name in names}
+    text = report(found, options.dtype, options.rounds, others.cores_used())
+    print(text)
+    if options.write_docs:
+        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    return 0
+
+
+def measure(name: str, dtype: str, rounds: int) -> dict[str, list[Times]]:
+    """By kind of process: the times of each round. The first of ours fills the cache."""
+    checkpoint = ROOT / "build" / "cold-start" / name
+    if not (checkpoint / dtype / "tokenizer.json").exists():
+        write_checkpoints(checkpoint, MODELS[name])
+        for folder in checkpoint.iterdir():
+            write_tokenizer(folder, size=int(str(MODELS[name]["vocab_size"])))
+    found: dict[str, list[Times]] = {"floor": [], "cold": [], "warm": [], "plain": []}
+    with tempfile.TemporaryDirectory() as scratch:
+        job = (str(checkpoint / dtype), dtype)
+        run(
+            "ours", *job, cache=Path(scratch, "unmeasured"), measured=Path(scratch)
+        )  # files are in memory, recipes known
+        for number in range(rounds):
+            say(f"{name}: round {number + 1} of {rounds}")
+            found["floor"].append(run("floor", cache=None, measured=Path(scratch)))
+            if number == 0:  # it takes long, and there is no noise that matters
+                found["plain"].append(run("plain", *job, cache=None, measured=Path(scratch)))
+                found["cold"].append(run("ours", *job, cache=Path(scratch, "programs"), measured=Path(scratch)))
+            found["warm"].append(run("ours", *job, cache=Path(scratch, "programs"), measured=Path(scratch)))
+    return found
+
+
+def run(what: str, *arguments: str, cache: Path | None, measured: Path) -> Times:
+    """One process. ``measured`` is where recipes are remembered."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "GEMMA_JAX_"))
+    }
+    began = time.clock_gettime(time.CLOCK_MONOTONIC)
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "cold_process.py", what, *arguments],
+        env=inherited
+        | {
+            "GEMMA_JAX_CACHE_DIR": str(measured / "cache"),
+            "GEMMA_JAX_COMPILE_CACHE": "off" if cache is None else str(cache),
+            "JAX_PLATFORMS": "cpu",
+            "PYTHONPATH": str(ROOT),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return {stage: at - began for stage, at in json.loads(done.stdout).items()}
+
+
+def report(found: Mapping[str, Mapping[str, list[Times]]], dtype: str, rounds: int, others: float | None) -> str:
+    """Tables for the page."""
+    facts = machine()
+    lines = [
+        f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}, {dtype}; medians of {rounds} rounds, "
+        f"others used {0.0 if others is None else others:.2f} cores. Seconds since the process was asked for.",
+        "",
+    ]
+    for name, kinds in found.items():
+        lines += [f"**{name}**", "", "| process | " + " | ".join(STAGES) + " | first token ÷ floor |", "|---" * 6 + "|"]
+        floor = median(times["import"] for times in kinds["floor"])
+        for kind, words in (
+            ("floor", "`import jax, langchain_core`"),
+            ("warm", "ours, compiled before"),
+            ("cold", "ours, first ever"),
+            ("plain", "plain JAX"),
+        ):
+            times = {stage: median(t[stage] for t in kinds[kind]) for stage in kinds[kind][0]}
+            cells = [f"{times[stage]:.2f}" if stage in times else "" for stage in STAGES]
+            ratio = f"{times['first token'] / floor:.2f}" if "first token" in times else ""
+            lines.append(f"| {words} | " + " | ".join(cells) + f" | {ratio} |")
+        ratios = [w["first token"] / f["import"] for w, f in zip(kinds["warm"], kinds["floor"], strict=True)]
+        lines.append("")
+        lines.append(
+            f"Warm, round by round: {', '.join(f'{ratio:.2f}' for ratio in ratios)}."
+            + (f" The bar is {BAR}: {'reached' if median(ratios) <= BAR else 'missed'}." if name == BAR_MODEL else "")
+        )
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def say(text: str) -> None:
+    """Where it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
