@@ -44,8 +44,6 @@ def open_folder(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
 
 
 def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
-    from langchain_gemma_jax.models.checkpoint.orbax import find_orbax, open_orbax
-
     names = _names(path)
     if ADAPTER in names:
         raise UnsupportedModelError(
@@ -53,6 +51,8 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
         )
     if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
         return _open_hf(path)
+    from langchain_gemma_jax.models.checkpoint.orbax import find_orbax, open_orbax
+
     if (orbax := find_orbax(path)) is not None:
         return open_orbax(orbax, _read_config(path) if CONFIG in names else None)
     pickles = [name for name in names if name.lower().endswith(PICKLES)]

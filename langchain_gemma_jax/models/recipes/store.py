@@ -118,8 +118,8 @@ def _plan(value: object) -> Plan:
 
 def _cpu_features() -> str:
     """What the processor can do: the same JAX picks other kernels with other features."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as file:
+        for line in file:  # the first processor's: with many, the file is long and slow
+            if line.startswith(("flags", "Features")):
+                return line.rstrip("\n")
+    return platform.processor()  # which starts a process

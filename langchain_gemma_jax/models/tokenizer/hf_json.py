@@ -13,7 +13,7 @@ from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
-from langchain_gemma_jax.models.tokenizer.pieces import SPACE, byte_level_piece, spaced_piece
+from langchain_gemma_jax.models.tokenizer.pieces import SPACE, byte_level_piece, spaced_pieces
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends, Vocabulary
 
 _SPACED_STEPS = {"Sequence", "Replace", "Metaspace", "ByteFallback", "Fuse"}
@@ -65,7 +65,7 @@ def _added(
 def _pieces(path: Path, library: tokenizers.Tokenizer, words: Mapping[int, tokenizers.AddedToken]) -> dict[int, bytes]:
     names: dict[str, int] = library.get_vocab(with_added_tokens=True)
     if not _is_byte_level(path, library):
-        return {token_id: spaced_piece(name) for name, token_id in names.items()}
+        return dict(zip(names.values(), spaced_pieces(list(names)), strict=True))
     literal = {token_id: word.content.encode() for token_id, word in words.items()}
     return {token_id: byte_level_piece(name) for name, token_id in names.items()} | literal
 
