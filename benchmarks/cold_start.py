@@ -107,8 +107,8 @@ def report(found: Mapping[str, Mapping[str, list[Times]]], dtype: str, rounds: i
     """Tables for the page."""
     facts = machine()
     lines = [
-        f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}, {dtype}; medians of {rounds} rounds, "
-        f"others used {0.0 if others is None else others:.2f} cores. Seconds since the process was asked for.",
+        f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}, {dtype}; medians of {rounds} rounds.",
+        f"Others used {others or 0.0:.2f} cores meanwhile. Seconds since the process was asked for.",
         "",
     ]
     for name, kinds in found.items():

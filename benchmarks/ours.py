@@ -29,7 +29,7 @@ class Ours:
         with tensors:
             self._params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
         self._programs = Programs(Shape(config, recipe, config.vocab_size, CAPACITY), self._device)
-        self._sequence = self._programs.empty(CAPACITY)
+        self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
         self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
         self.facts: Answer = {

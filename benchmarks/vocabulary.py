@@ -23,6 +23,7 @@ def encode(text: str) -> list[int]:
 
 def write_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
     """Put the tokenizer beside the weights in ``folder``; of a smaller one the last names are left out."""
+    names = {name: number for name, number in _ids().items() if number < size}
     to_space = {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "}
     content = {
         "version": "1.0",
@@ -35,7 +36,7 @@ def write_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
         "decoder": {"type": "Sequence", "decoders": [to_space, {"type": "ByteFallback"}, {"type": "Fuse"}]},
         "model": {
             "type": "BPE",
-            "vocab": {name: number for name, number in _ids().items() if number < size},
+            "vocab": names,
             "merges": [],
             "unk_token": "<unk>",
             "byte_fallback": True,
