@@ -5,9 +5,11 @@ GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, 
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
 JAX_COMPILATION_CACHE_DIR  JAX's own: where it is set, JAX's cache is left as it is
 TF_CPP_MIN_LOG_LEVEL       JAX's own: which messages of its compiled half are shown
+XLA_FLAGS                  the compiler's own: with other flags, other programs are kept
+LIBTPU_INIT_ARGS           the same for TPUs
 
 Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``HF_HOME`` and
-``HF_HUB_OFFLINE``, JAX reads ``JAX_PLATFORMS`` and ``XLA_FLAGS``.
+``HF_HUB_OFFLINE``, JAX reads ``JAX_PLATFORMS``.
 """
 
 from __future__ import annotations
