@@ -24,7 +24,6 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from langchain_gemma_jax.engine import kv
 from langchain_gemma_jax.engine.buckets import ProgramKey
@@ -52,7 +51,8 @@ class Shape:
     loop_steps: int = 8
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class RowKnobs:
     """What a row is sampled with: its own parameters, and the tokens that are legal now."""
 
@@ -214,7 +214,8 @@ def _loop(
     return last.out, last.got, last.sequences
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class _LoopState:
     step: jax.Array  # int32
     tokens: jax.Array  # [row] int32
