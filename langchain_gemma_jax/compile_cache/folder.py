@@ -17,9 +17,9 @@ from pathlib import Path
 from langchain_gemma_jax.compile_cache.entry import DamagedError
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-# A reader must not follow a link, hang on a pipe, or leave the file open in a child. And looking at all the files
-# must not make them all look used, where the system can be asked for that.
-_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# A reader must not follow a link or hang on a pipe. And looking at all the files must not make them all look used,
+# where the system can be asked for that.
+_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK
 _READ = os.O_RDONLY | getattr(os, "O_NOATIME", 0)
 
 
@@ -120,7 +120,7 @@ def open_folder(path: Path, root: Path) -> Folder:
         _check_above(above, _seen(above), holds_root=above == root.parent)
     for own in [root, *(root / part for part in _steps(path.relative_to(root)))]:
         _check_own(own, _seen(own))
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     return Folder(path, fd)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from langchain_gemma_jax.compile_cache import folder as folder_module
 from langchain_gemma_jax.compile_cache.entry import DamagedError
 from langchain_gemma_jax.compile_cache.folder import _without_system_link, blemish, open_folder
 from langchain_gemma_jax.compile_cache.store import Store
@@ -251,6 +252,25 @@ def test_what_was_checked_is_what_is_used(cache):
     assert store.get("new") is not None
     assert list(trap.iterdir()) == []
     assert len(list(moved.glob("*.entry"))) == 2
+
+
+def test_a_folder_that_is_swapped_for_a_link_after_the_checks_is_not_opened(cache, monkeypatch):
+    real = folder_module._check_own
+
+    def swapped(path, facts):
+        real(path, facts)
+        if path == below(cache):
+            path.symlink_to(aside(path))
+
+    monkeypatch.setattr(folder_module, "_check_own", swapped)
+    with pytest.raises(NotADirectoryError):
+        open_folder(below(cache), cache)
+
+
+def test_a_daemon_that_closed_all_files_hears_no_complaint(root):
+    folder = open_folder(root, root)
+    os.close(folder.fd)
+    del folder  # what is raised here is a warning, and so an error
 
 
 def test_a_folder_is_made_once_by_whoever_is_first(root, monkeypatch):

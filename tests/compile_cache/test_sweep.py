@@ -186,6 +186,19 @@ def test_only_the_dead_lose_their_claims_and_temporary_files(folder, name):
     assert files(folder) == set()
 
 
+@pytest.mark.parametrize("name", ["0123.claim", ".0123.tmp"])
+def test_what_only_looks_like_a_claim_or_a_temporary_file_is_deleted(folder, name):
+    path = folder.path / name
+    for make in [
+        lambda: path.symlink_to("nowhere"),
+        lambda: os.mkfifo(path),
+        lambda: (path.touch(), path.chmod(0o666)),
+    ]:
+        make()
+        assert sweep(folder, CAP) == Swept()
+        assert files(folder) == set()
+
+
 def test_one_sweeps_at_a_time_and_nobody_waits(folder):
     (folder.path / "unknown").write_bytes(b"")
     hold = take(folder, "sweep.claim", patience=0)
