@@ -27,7 +27,7 @@ os.environ |= {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
 
-VERSIONS_THAT_MATTER = ("jax", "jaxlib", "flax", "numpy", "tensorstore", "tokenizers", "langchain-core")
+VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "langchain-core")
 
 
 def pytest_report_header() -> list[str]:

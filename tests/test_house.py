@@ -33,7 +33,9 @@ ROOMS = [
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "chat_model", "config", "dialects", "dialects.*", "errors",
-    "engine.__init__",
+    "engine.__init__", "compile_cache.__init__",
+    *(f"compile_cache.{name}" for name in ("claims", "entry", "everywhere", "folder", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
     *(f"engine.{name}" for name in ("options", "pool", "postprocess", "prefix", "request", "route", "scheduler")),
     *(f"engine.{name}" for name in ("settings", "speculate", "stop_strings")),

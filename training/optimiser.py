@@ -6,11 +6,12 @@ AdamW's have, so one learning rate serves both.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax  # type: ignore[import-untyped]
+from flax import struct
 
 from langchain_gemma_jax.models.model import Params
 
@@ -20,7 +21,8 @@ _STEPS = 5
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial that drives singular values towards one
 
 
-class MomentumState(NamedTuple):
+@struct.dataclass
+class MomentumState:
     """What Muon remembers."""
 
     momentum: optax.Updates
