@@ -47,6 +47,7 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
     from langchain_gemma_jax.engine.buckets import Ladders
     from langchain_gemma_jax.engine.engine import Engine
     from langchain_gemma_jax.engine.generation import Generation
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.request import Completion, FinishReason, Piece
     from langchain_gemma_jax.engine.served import Served
     from langchain_gemma_jax.engine.settings import Settings
+    from langchain_gemma_jax.engine.warmup import Warmup
     from langchain_gemma_jax.models.config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
@@ -70,6 +72,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointNotFoundError",
     "ClosedError",
+    "CompileCacheWarning",
     "Completion",
     "ConfigError",
     "ContextLengthError",
@@ -104,6 +107,7 @@ __all__ = [
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
+    "Warmup",
     "__version__",
     "configure",
     "engine",
@@ -113,6 +117,7 @@ __all__ = [
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
+    "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.request", "Completion"),
     "Engine": ("engine.engine", "Engine"),
     "FinishReason": ("engine.request", "FinishReason"),
@@ -126,6 +131,7 @@ _LAZY = {
     "Sampling": ("engine.options", "Sampling"),
     "Served": ("engine.served", "Served"),
     "Settings": ("engine.settings", "Settings"),
+    "Warmup": ("engine.warmup", "Warmup"),
     "configure": ("engine.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
     "load_model": ("models.load", "load"),

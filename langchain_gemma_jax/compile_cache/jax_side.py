@@ -28,6 +28,7 @@ IsOurs: TypeAlias = Callable[[str | None], bool]
 OurStore: TypeAlias = Callable[[], Store | None]
 MakeCache: TypeAlias = Callable[[str], tuple[CacheInterface, str] | None]
 
+_HIT: Final = "/jax/compilation_cache/cache_hits"
 _FATAL: Final = 3
 _NATIVE_LEVELS: Final = {"DEBUG": 0, "INFO": 0, "WARNING": 1, "ERROR": 2, "CRITICAL": _FATAL}
 
@@ -107,6 +108,23 @@ def aside() -> Iterator[None]:
         yield
     finally:
         _this_thread.aside -= 1
+
+
+@contextmanager
+def hits_of_this_thread() -> Iterator[list[str]]:
+    """What this thread compiles meanwhile and gets from a cache of JAX's, whoever set that up: one item for each."""
+    found: list[str] = []
+    here = threading.get_ident()
+
+    def listen(event: str, **_: str | int) -> None:
+        if event == _HIT and threading.get_ident() == here:
+            found.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
 
 
 @contextmanager

@@ -86,8 +86,20 @@ class Endings:
             self._fail_for_memory(error, requests)
         elif any(array.is_deleted() for array in jax.tree.leaves(runner.params)):
             self._fail_for_weights(runner)
+        elif runner.library.distrust():
+            self._begin_again(runner)
         else:
             self.fail_all(error, requests)
+
+    def _begin_again(self, runner: Runner) -> None:
+        """The model's programs are made anew. Its requests start again, behind the tokens that they have."""
+        concerned = {r for r in self.scheduler.running if self.runners[r.model] is runner}
+        self.flights = deque(flight for flight in self.flights if not concerned & set(flight.requests))
+        for request in sorted(concerned, key=lambda r: -r.number):
+            request.device_knobs = None
+            self.start_again(request)
+        runner.forget_feed()
+        runner.memory.clear()
 
     def _fail_for_weights(self, runner: Runner) -> None:
         """Somebody closed a model that is served. Others are not concerned."""

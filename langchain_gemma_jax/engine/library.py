@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -60,6 +59,7 @@ class Made:
     call: Callable[..., Any]
     seconds: float
     loaded: bool  # from the disk; else it was compiled
+    whole: bool  # it can be kept: see ``_compile``
     cost: float  # the seconds that compiling it took, then or now
 
 
@@ -119,6 +119,24 @@ class Library:
         mine.set_result(made)
         return made
 
+    def distrust(self) -> bool:
+        """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
+
+        Gives whether there was anything: if not, it was not the disk's fault.
+        """
+        with self._lock:
+            made = {key: future.result() for key, future in self._made.items() if future.done()}
+            loaded = [key for key, one in made.items() if one.loaded]
+            for key in loaded:
+                del self._made[key]
+                self._calls.pop(key, None)
+        for key in loaded:
+            if self._store is not None:
+                self._store.discard(program_names.name(self._family, key))
+        if loaded:
+            _log.warning("a program failed: %d that came from the disk are compiled anew", len(loaded))
+        return bool(loaded)
+
     def time_to_fetch(self, key: ProgramKey) -> float | None:
         """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""
         made = self._fetch(program_names.name(self._family, key), key, count=False)
@@ -159,17 +177,26 @@ class Library:
         took = time.perf_counter() - began
         if count:
             self._tally.hit(entry.seconds - took)
-        return Made(call, took, loaded=True, cost=entry.seconds)
+        return Made(call, took, loaded=True, whole=False, cost=entry.seconds)
 
     def _compile(self, key: ProgramKey) -> Made:
+        """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
+
+        On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
+        """
         began = time.perf_counter()
-        with nullcontext() if self._store is None else _not_twice():
-            compiled = lower(self.programs, self._signatures, key).compile()
+        if self._store is None:
+            compiled, whole = lower(self.programs, self._signatures, key).compile(), False
+        else:
+            from langchain_gemma_jax.compile_cache.jax_side import aside, hits_of_this_thread
+
+            with aside(), hits_of_this_thread() as hits:
+                compiled, whole = lower(self.programs, self._signatures, key).compile(), not hits
         took = time.perf_counter() - began
-        return Made(compiled, took, loaded=False, cost=took)
+        return Made(compiled, took, loaded=False, whole=whole, cost=took)
 
     def _keep(self, name: str, key: ProgramKey, made: Made) -> None:
-        if self._store is None:
+        if self._store is None or not made.whole:
             return
         try:
             payload = _dump(made.call)
@@ -177,13 +204,6 @@ class Library:
             _log.warning("compiled programs cannot be kept on this platform: %s", error)
             return
         self._store.put(name, payload, label=program_names.label(self._name, key), seconds=made.seconds)
-
-
-def _not_twice() -> AbstractContextManager[None]:
-    """What is compiled is kept here, so JAX's own cache need not keep it too."""
-    from langchain_gemma_jax.compile_cache.jax_side import aside
-
-    return aside()
 
 
 def _dump(compiled: Any) -> bytes:

@@ -269,3 +269,84 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
         found.append((np.asarray(hidden), np.asarray(ends)))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     assert found[0][1].tolist() == found[1][1].tolist() == [3]
+
+
+# What loads and does not work.
+
+
+def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path, store):
+    """It would be serialised without its code: it loads, and fails when it runs."""
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_enable_compilation_cache")}
+    least = jax.config.jax_persistent_cache_min_compile_time_secs
+    try:
+        jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        compilation_cache.reset_cache()
+        for whole in (True, False):
+            jax.clear_caches()
+            library = library_of()
+            assert library.make(COPY).whole == whole
+            store.clear()
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", least)
+        compilation_cache.reset_cache()
+        jax.clear_caches()
+
+
+def test_only_what_came_from_the_disk_is_distrusted(library_of, store):
+    made = library_of()
+    made.make(EMPTY)
+    assert not made.distrust()
+    assert len(store.entries()) == 1
+    found = library_of()
+    found.make(EMPTY)
+    found.make(COPY)
+    assert found.distrust()
+    assert [entry.label for entry in store.entries()] == [" resize 32 64"]
+    assert not found.make(EMPTY).loaded
+    assert library_of().make(EMPTY).loaded
+
+
+@pytest.mark.timeout(120)
+def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, tiny_model, library_of, monkeypatch):
+    from langchain_gemma_jax.engine import libraries
+    from langchain_gemma_jax.engine.buckets import Ladders
+    from tests.engine.faults_support import greedy
+
+    def with_store(programs, tally, name, later):
+        return library_of(tally=tally, later=later)
+
+    monkeypatch.setattr(libraries, "library_of", with_store)
+    ladders = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1, 4), draft=0)
+
+    def ask(engine, served):
+        going = [engine.submit(served, [2, 10 + index, 11], greedy(12)) for index in range(3)]
+        return [generation.result() for generation in going]
+
+    first = engine_of(ladders=ladders)
+    expected = ask(first, first.serve(tiny_model))
+    broken = engine_of(ladders=ladders)
+    served = broken.serve(tiny_model)
+    load, calls = library_module._load, []
+
+    def load_broken(entry, signatures, key, device):
+        call = load(entry, signatures, key, device)
+
+        def fail_after_some(*args):
+            calls.append(key)
+            if len(calls) > 5:
+                raise jax.errors.JaxRuntimeError("NOT_FOUND: Function fusion not found (type id: 1)")
+            return call(*args)
+
+        return fail_after_some if key[0] in {"step", "pick"} else call
+
+    monkeypatch.setattr(library_module, "_load", load_broken)
+    found = ask(broken, served)
+    assert [one.ids for one in found] == [one.ids for one in expected]
+    assert broken.report().failed == 0
+    assert broken.report().compiles > 0
+    assert len(calls) > 5
