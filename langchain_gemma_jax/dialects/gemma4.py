@@ -56,7 +56,13 @@ class Gemma4(Dialect):
             turns.add(index)
         in_thought = self._generation_prompt(out, turns, options) if options.generation_prompt else False
         return Prompt(
-            tuple(out.pieces), system, tuple(out.marks), tuple(out.written), in_thought, self.stops, thought=CHANNEL
+            tuple(out.pieces),
+            system,
+            tuple(out.marks),
+            tuple(out.written),
+            in_thought,
+            self.stops,
+            thought=NOTATION.thought,
         )
 
     def parser(self, *, in_thought: bool = False) -> NativeParser:
@@ -138,11 +144,14 @@ class _Turns:
         out, message = self._out, self._messages[index]
         said = "".join(_without_thoughts(text) for text in message.texts)
         shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
-        start = out.cut()
+        start, in_thought = out.cut(), None
         if shows_thoughts and message.thinking:
             out.control(CHANNEL)
-            out.text(f"thought\n{message.thinking}\n")
+            out.text("thought\n")
+            in_thought = out.cut()
+            out.text(f"{message.thinking}\n")
             out.control(CHANNEL_END)
+        hides_thoughts = bool(message.thinking) and not shows_thoughts  # what was generated would bring them back
         words_last = self._options.text_after_calls or not message.calls
         if not words_last:
             out.text(said)
@@ -150,21 +159,18 @@ class _Turns:
             NOTATION.call_to(out, call.name, call.arguments)
         results = []
         if message.calls:
-            self._wrote(index, start, thoughts=shows_thoughts)
+            if not hides_thoughts:
+                out.wrote(index, start, thoughts=shows_thoughts, in_thought=in_thought)
             results = results_behind(self._messages, index)
             for name, result in results:
                 NOTATION.response_of(out, name, result.payload)
-            start = out.cut()
+            start, in_thought = out.cut(), None
         if words_last:
             out.text(said)
-            self._wrote(index, start, thoughts=shows_thoughts)
+            if not hides_thoughts:
+                out.wrote(index, start, thoughts=shows_thoughts, in_thought=in_thought)
         self.calling, self.answered = bool(message.calls) and not results, bool(results)
         return words_last and bool(said.strip())
-
-    def _wrote(self, index: int, start: int, *, thoughts: bool) -> None:
-        # Thoughts that the message has and the format hides: the generated ids would bring them back.
-        if thoughts or not self._messages[index].thinking:
-            self._out.wrote(index, start, thoughts=thoughts)
 
     def _close(self, index: int, *, said_last: bool) -> None:
         """End the turn, unless the model goes on with it."""

@@ -33,6 +33,7 @@ class Written:
     start: int
     end: int
     thoughts: bool = False  # whether thoughts in it are still shown to the model
+    in_thought: int | None = None  # behind so many pieces its thought begins, if one is shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Prompt:
     written: tuple[Written, ...] = ()
     in_thought: bool = False  # it ends inside a thought, so the model goes on thinking: tell the parser
     stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
-    thought: str | None = None  # the control token with which it begins a thought
+    thought: tuple[str, str] | None = None  # the control tokens around a thought
 
     @property
     def text(self) -> str:
@@ -101,16 +102,19 @@ class Prompt:
     ) -> Iterator[tuple[int, int, Sequence[int]]]:
         """Which pieces are replaced, from one up to another, and by what."""
         stops = {tokenizer.control_id(name) for name in self.stops}
-        thought = tokenizer.control_id(self.thought) if self.thought else None
+        begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
         done: set[int] = set()
         for written in self.written:
             ids = generated.get(written.message)
-            if ids is None or (not written.thoughts and thought in ids):
+            if ids is None or (not written.thoughts and (begin in ids or end in ids)):
                 continue
+            start = written.start
+            if written.in_thought is not None and begin not in ids:  # the prompt had begun the thought already
+                start = written.in_thought
             if written.message in done:  # it is rendered in two places, and the first one got all the ids
                 ids = ()
             done.add(written.message)
-            yield written.start, written.end, ids[:-1] if ids and ids[-1] in stops else ids
+            yield start, written.end, ids[:-1] if ids and ids[-1] in stops else ids
 
 
 class _Runs:
@@ -174,6 +178,6 @@ class Writer:
         """A turn is complete."""
         self.marks.append(self.cut())
 
-    def wrote(self, message: int, start: int, *, thoughts: bool = False) -> None:
-        """From the piece with the number ``start`` up to here, the model wrote this message."""
-        self.written.append(Written(message, start, self.cut(), thoughts))
+    def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
+        """From the piece with the number ``start`` up to here, the model wrote this message. See ``Written``."""
+        self.written.append(Written(message, start, self.cut(), thoughts, in_thought))

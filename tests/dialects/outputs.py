@@ -94,7 +94,7 @@ def random_output(name: str, seed: int) -> Output:
     """Well formed in parts, so that the depths of a parser are reached too."""
     r = random.Random(f"{name}/{seed}")
     output: Output = []
-    for _ in range(r.randrange(1, 8)):
+    for _ in range(r.randrange(1, 5)):
         match r.randrange(4):
             case 0:
                 output.append((made_up.text(r), False))

@@ -81,8 +81,8 @@ def test_a_thought_that_the_prompt_began_can_be_split_anywhere():
         assert fed(parser(in_thought=True), letters) == fed(parser(in_thought=True), output)
 
 
-def hostile(name: str) -> dict[str, Output]:
-    """A million characters of what could cost more than its share."""
+def hostile(name: str, size: int = MEGABYTE) -> dict[str, Output]:
+    """So many characters of what could cost more than its share."""
     call, end, quote = {
         "gemma": (("```tool_call\n", False), ("\n```", False), ('"', False)),
         "function_gemma": (("<start_function_call>", True), ("<end_function_call>", True), ("<escape>", True)),
@@ -91,22 +91,22 @@ def hostile(name: str) -> dict[str, Output]:
     opening = '{"name": "f", "parameters": {' if name == "gemma" else "call:f{"
     short = "a:1," if name != "gemma" else '"a":1,'
     shapes = {
-        "brackets": "[" * MEGABYTE,
-        "objects": "{a:" * (MEGABYTE // 3),
-        "pairs": "[]," * (MEGABYTE // 3),
-        "members": short * (MEGABYTE // len(short)),
-        "commas": "," * MEGABYTE,
-        "digits": "a:" + "1" * MEGABYTE,
-        "spaces": " " * MEGABYTE,
-        "quotes": '"' * MEGABYTE,
-        "backslashes": 'a:"' + "\\" * MEGABYTE,
-        "words": "word " * (MEGABYTE // 5),
-        "list": "a:[" + "1," * (MEGABYTE // 2),
-        "ticks": "`" * MEGABYTE,
-        "lines": "\n" * MEGABYTE,
-        "blocks": "\n```tool_call\n```" * (MEGABYTE // 17),
-        "almost blocks": "\n```tool_cal" * (MEGABYTE // 12),
-        "almost ends": "\n``" * (MEGABYTE // 3),
+        "brackets": "[" * size,
+        "objects": "{a:" * (size // 3),
+        "pairs": "[]," * (size // 3),
+        "members": short * (size // len(short)),
+        "commas": "," * size,
+        "digits": "a:" + "1" * size,
+        "spaces": " " * size,
+        "quotes": '"' * size,
+        "backslashes": 'a:"' + "\\" * size,
+        "words": "word " * (size // 5),
+        "list": "a:[" + "1," * (size // 2),
+        "ticks": "`" * size,
+        "lines": "\n" * size,
+        "blocks": "\n```tool_call\n```" * (size // 17),
+        "almost blocks": "\n```tool_cal" * (size // 12),
+        "almost ends": "\n``" * (size // 3),
     }
     outputs: dict[str, Output] = {}
     for title, text in shapes.items():
@@ -117,25 +117,17 @@ def hostile(name: str) -> dict[str, Output]:
         call,
         (f"{opening}a:", False),
         quote,
-        ("x\n" * (MEGABYTE // 2), False),
+        ("x\n" * (size // 2), False),
         quote,
         ("}", False),
         end,
     ]
-    outputs["calls"] = [call, ("call:f{}", False), end] * (MEGABYTE // 40)
+    outputs["calls"] = [call, ("call:f{}", False), end] * (size // 40)
     outputs["control tokens"] = [(token, True) for token in CONTROL[name] if token not in DIALECTS[name].stops] * 10_000
     return outputs
 
 
-COSTLY = (
-    "members in a call",
-    "list in a call",
-    "brackets",
-    "quotes in a call",
-    "backslashes in a call",
-    "blocks",
-    "calls",
-)
+COSTLY = ("members in a call", "quotes in a call", "blocks")
 
 
 def too_slow(name: str, titles: Collection[str] | None = None) -> dict[str, float]:
@@ -163,9 +155,9 @@ def test_a_megabyte_of_anything_takes_time_in_proportion(name):
 
 @pytest.mark.slow
 @NAMES
-def test_a_megabyte_in_single_characters_takes_time_in_proportion(name):
-    for title, output in hostile(name).items():
+def test_single_characters_take_time_in_proportion(name):
+    for title, output in hostile(name, MEGABYTE // 10).items():
         letters = [(part, control) for text, control in output for part in ([text] if control else text)]
         started = time.process_time()
         fed(DIALECTS[name].parser(), letters)
-        assert time.process_time() - started < 5 * SECONDS, title
+        assert time.process_time() - started < SECONDS, title

@@ -81,6 +81,15 @@ def test_calls_behind_each_other():
 
 def test_words_behind_a_call_are_words():
     assert read("<|tool_call>call:f{}<tool_call|>\n Done.")[-1] == TextDelta("Done.")
+    pieces = [
+        ("<|tool_call>", True),
+        ("call:f{}", False),
+        ("<tool_call|>", True),
+        ("\n", False),
+        ("a", False),
+        (" b", False),
+    ]
+    assert fed(Gemma4().parser(), pieces)[-1] == TextDelta("a b")
 
 
 def test_arguments_come_while_they_are_written():

@@ -137,6 +137,23 @@ def test_generated_thoughts_come_back_only_where_the_format_shows_them():
     assert "Hm." in ENCODE.decode(kept.ids)
 
 
+def test_a_thought_that_was_cut_off_stays_hidden():
+    told = conversation(text="", thinking="Hm. Let me")
+    assert "Hm" not in ENCODE.decode(Gemma4().render(told).encode(ENCODE, {1: ids("Hm. Let me")}).ids)
+
+
+def test_a_thought_that_the_prompt_began_keeps_its_beginning():
+    messages = [
+        *(Message.user("Hi"), Message.assistant(calls=[RING]), Message.tool("dong")),
+        *(Message.assistant(thinking="It rang.", calls=[RING]), Message.tool("dong")),
+    ]
+    opener, rest = "<|channel>thought\n", "It  rang.<channel|><|tool_call>call:ring{}<tool_call|>"
+    prompt = Gemma4().render(messages, [], RenderOptions(thinking=True))
+    for made in (ids(rest), ids(opener, rest)):
+        shown = ENCODE.decode(prompt.encode(ENCODE, {3: made}).ids, keep_control=True)
+        assert f"<tool_response|>{opener}{rest}<|tool_response>" in shown
+
+
 def test_two_empty_answers_after_each_other_can_both_be_replaced():
     messages = [Message.user("Hi"), Message.assistant(""), Message.assistant(""), Message.user("Bye")]
     encoded = Gemma4().render(messages).encode(ENCODE, {1: ids("one"), 2: ids("two")})
