@@ -110,8 +110,10 @@ def attend(
         over_heads = jax.vmap(_mix, in_axes=(0, 0, 0, None, None))
         mixed = jax.vmap(over_heads, in_axes=(0, 0, 0, 0, None))(grouped, seen.keys, seen.values, visible, config)
     mixed = mixed.reshape(rows, layer.kv_heads, group, tokens, head_dim)
-    # Heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product that
-    # follows and then indexes element by element (measured: the output projections cost four times as much).
+    if tokens > 1:
+        return mixed.transpose(0, 3, 1, 2, 4).reshape(rows, tokens, heads * head_dim)
+    # A token's heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product
+    # that follows and then indexes element by element (measured: the output projections cost four times as much).
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
 
 
