@@ -10,6 +10,7 @@ one round run one after the other, so that ratios of a round compare what ran in
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -65,6 +66,7 @@ def measure(name: str, dtype: str, rounds: int) -> dict[str, list[Times]]:
         write_checkpoints(checkpoint, MODELS[name])
         for folder in checkpoint.iterdir():
             write_tokenizer(folder, size=int(str(MODELS[name]["vocab_size"])))
+    compileall.compile_dir(ROOT / "langchain_gemma_jax", quiet=2)  # as pip does when it installs a package
     found: dict[str, list[Times]] = {"floor": [], "cold": [], "warm": [], "plain": []}
     with tempfile.TemporaryDirectory() as scratch:
         job = (str(checkpoint / dtype), dtype)
