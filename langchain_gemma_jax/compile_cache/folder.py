@@ -35,8 +35,10 @@ class Folder:
         self.fd = fd
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        with suppress(OSError):  # a daemon may have closed every file that it found open
+        try:  # noqa: SIM105  at the end of the process a module's names may be gone, `suppress` among them
             close(self.fd)
+        except OSError:  # a daemon may have closed every file that it found open
+            pass
 
     def names(self) -> list[str]:
         return os.listdir(self.fd)  # noqa: PTH208  a Path cannot be one that is open

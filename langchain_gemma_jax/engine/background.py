@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeAlias
 
 _Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
@@ -33,7 +33,7 @@ class Background:
         self._closed = False
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Have it done. After ``close`` it is cancelled at once."""
+        """Have it done. After ``close`` it is cancelled at once, and so is what fails then."""
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
@@ -45,6 +45,11 @@ class Background:
                 self._threads.add(thread)
                 thread.start()
         return future
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is begun."""
+        return self._closed
 
     @property
     def busy(self) -> bool:
@@ -75,7 +80,8 @@ class Background:
                     try:
                         future.set_result(work())
                     except BaseException as error:  # noqa: BLE001  it is for whoever asks for the result
-                        future.set_exception(error)
+                        # JAX clears its caches while the process ends, and what is just being traced then fails.
+                        future.set_exception(CancelledError() if self._closed else error)
                 del task, work, future
         finally:
             self._end()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
 
 import jax
 
@@ -28,13 +27,20 @@ class Libraries:
         with self._lock:
             library = self._known.get((shape, device))
             if library is None:
-                library = library_of(Programs(shape, device), self.tally, name, self._background.submit)
+                library = library_of(Programs(shape, device), self.tally, name, self._background)
                 self._known[shape, device] = library
         return library
 
 
-def library_of(programs: Programs, tally: Tally, name: str, later: Callable[[Callable[[], object]], object]) -> Library:
+def library_of(programs: Programs, tally: Tally, name: str, background: Background) -> Library:
     """A library, with the store of its device."""
     from langchain_gemma_jax.compile_cache.install import store_for
 
-    return Library(programs, store_for(programs.device), tally, name=name, later=later)
+    return Library(
+        programs,
+        store_for(programs.device),
+        tally,
+        name=name,
+        later=background.submit,
+        ended=lambda: background.closed,
+    )

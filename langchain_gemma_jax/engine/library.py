@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,10 +28,12 @@ from langchain_gemma_jax.engine.buckets import ProgramKey
 from langchain_gemma_jax.engine.opening import Opening
 from langchain_gemma_jax.engine.programs import Programs
 from langchain_gemma_jax.engine.signatures import Signatures, lower
+from langchain_gemma_jax.errors import ClosedError
 
 _log = logging.getLogger(__name__)
 
 PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
+_LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile
 
 
 @dataclass
@@ -74,11 +77,12 @@ class Library:
         *,
         name: str = "",
         later: Callable[[Callable[[], object]], object] | None = None,
+        ended: Callable[[], bool] = lambda: False,
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.device)
-        self._name, self._later = name, later
+        self._name, self._later, self._ended = name, later, ended
         self._family = "" if store is None else program_names.family(programs.shape, programs.device)
         self._opening = None if store is None else Opening(store, self._family)
         self._soon: set[ProgramKey] = set()
@@ -154,13 +158,30 @@ class Library:
         name = program_names.name(self._family, key)
         if (made := self._fetch(name, key)) is not None:
             return made
-        with self._store.claim(name, self._patience):  # whoever else is making it is waited for
+        with self._alone(self._store, name):  # whoever else is making it is waited for
             if (made := self._fetch(name, key)) is not None:
                 return made
             self._tally.miss()
             made = self._compile(key)
             self._keep(name, key, made)
         return made
+
+    @contextmanager
+    def _alone(self, store: Store, name: str) -> Iterator[None]:
+        """While no other process makes a program; or when patience is lost.
+
+        Raises:
+            ClosedError: the engine was closed, and need not wait any more.
+        """
+        left = self._patience
+        while not self._ended():
+            wait = min(left, _LOOK)
+            left -= wait
+            with store.claim(name, wait) as alone:
+                if alone or left <= 0:
+                    yield
+                    return
+        raise ClosedError("The engine was closed while another process was compiling a program for it.")
 
     def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
         """From the disk. None: it is not there, or of no use."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from langchain_gemma_jax.engine.background import Background
 from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
@@ -87,14 +88,16 @@ def warm(
             for _ in as_completed(waiting):
                 advance()
         made = dict(zip(keys, [future.result() for future in waiting], strict=True))
+        seconds = time.perf_counter() - began
+        # Not in this thread: the process may end without it, and must not while a program is being loaded.
+        timing = (background.submit(partial(library.time_to_fetch, key)) for key in opening if key in made)
+        fetched: list[float | None] = [future.result() for future in timing]
     except CancelledError:
         raise ClosedError("The engine was closed before all programs were there.") from None
     finally:
         for future in waiting:
             future.cancel()  # whoever waited was interrupted: what has not begun need not
-    seconds = time.perf_counter() - began
     first = [made[key] for key in opening if key in made]
-    fetched = [library.time_to_fetch(key) for key in opening if key in made]
     took = [one for one in fetched if one is not None]
     return Warmup(
         programs=len(made),

@@ -317,8 +317,8 @@ def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, 
     from langchain_gemma_jax.engine.buckets import Ladders
     from tests.engine.faults_support import greedy
 
-    def with_store(programs, tally, name, later):
-        return library_of(tally=tally, later=later)
+    def with_store(programs, tally, name, background):
+        return library_of(tally=tally, later=background.submit)
 
     monkeypatch.setattr(libraries, "library_of", with_store)
     ladders = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1, 4), draft=0)
