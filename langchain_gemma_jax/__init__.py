@@ -47,6 +47,8 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.options import UnknownOptionWarning
+    from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
     from langchain_gemma_jax.engine.buckets import Ladders
     from langchain_gemma_jax.engine.engine import Engine
@@ -69,6 +71,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BusyError",
     "CancelledRequestError",
+    "ChatGemmaJax",
     "CheckpointError",
     "CheckpointNotFoundError",
     "ClosedError",
@@ -104,6 +107,7 @@ __all__ = [
     "Settings",
     "TensorMismatchError",
     "TokenizerError",
+    "UnknownOptionWarning",
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
@@ -117,6 +121,7 @@ __all__ = [
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
+    "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.request", "Completion"),
     "Engine": ("engine.engine", "Engine"),
@@ -131,6 +136,7 @@ _LAZY = {
     "Sampling": ("engine.options", "Sampling"),
     "Served": ("engine.served", "Served"),
     "Settings": ("engine.settings", "Settings"),
+    "UnknownOptionWarning": ("chat.options", "UnknownOptionWarning"),
     "Warmup": ("engine.warmup", "Warmup"),
     "configure": ("engine.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),

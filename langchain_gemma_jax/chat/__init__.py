@@ -1,0 +1,1 @@
+"""What stands between LangChain and the engine: messages in, messages out, and what one call asks for."""

@@ -1,0 +1,185 @@
+"""One call: from messages to a prompt that the engine works on, and from there to events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage
+
+from langchain_gemma_jax.chat.answer import Answer
+from langchain_gemma_jax.chat.answers import answers_of
+from langchain_gemma_jax.chat.messages_in import conversation
+from langchain_gemma_jax.chat.options import Options
+from langchain_gemma_jax.chat.reader import Reader
+from langchain_gemma_jax.chat.tool_choice import Choice
+from langchain_gemma_jax.dialects import (
+    Dialect,
+    Encoded,
+    Event,
+    Message,
+    ModelFacts,
+    Prompt,
+    RenderOptions,
+    Tool,
+    dialect_for,
+)
+from langchain_gemma_jax.dialects.function_gemma import NOTATION as FUNCTION_GEMMA
+from langchain_gemma_jax.dialects.gemma4 import NOTATION as GEMMA4
+from langchain_gemma_jax.engine.generation import Generation
+from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.errors import ContextLengthError, InputError
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.served import Served
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+BAN = -100.0  # a bias by which a token is never chosen
+_CALL_ENDS = {"gemma4": GEMMA4.call[1], "function_gemma": FUNCTION_GEMMA.call[1]}
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A model that is loaded, and the format that it speaks."""
+
+    served: Served
+    dialect: Dialect
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.served.model.tokenizer
+
+    def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], options: Options) -> tuple[Prompt, Encoded]:
+        """What the model reads. Its own answers are read as they were generated, if that is still known."""
+        shown = tools if options.choice is Choice.AUTO or self.dialect.opener_is_control else ()
+        prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
+        known = answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
+        return prompt, prompt.encode(self.tokenizer, known)
+
+
+def ready(options: Options) -> Ready:
+    """The model of these options, loaded if it is not yet."""
+    from langchain_gemma_jax.engine.process import engine
+
+    served = engine().load(options.model, dtype=options.dtype, revision=options.revision)
+    config, tokenizer = served.model.config, served.model.tokenizer
+    facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
+    return Ready(served, dialect_for(facts, options.dialect))
+
+
+def start(messages: Sequence[BaseMessage], options: Options) -> Call:
+    """Have the engine work on an answer. It may take a while: a model is loaded, a prompt is encoded.
+
+    Raises:
+        InputError: the conversation or the options are not possible; other errors as ``engine().load`` and
+            ``engine().submit`` have them.
+    """
+    from langchain_gemma_jax.engine.process import engine
+
+    begun = time.monotonic()
+    told = conversation(messages)
+    model = ready(options)
+    prompt, encoded = model.prompt(told, options.tools, options)
+    sampling = _sampling(model, options, len(encoded.ids))
+    timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
+    generation = engine().submit(
+        model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
+    )
+    return Call(generation, model, prompt, options)
+
+
+class Call:
+    """An answer on its way: what the engine delivers, as events."""
+
+    def __init__(self, generation: Generation, model: Ready, prompt: Prompt, options: Options) -> None:
+        from langchain_gemma_jax.models.tokenizer import StreamDecoder
+
+        self.generation = generation
+        self.model = model
+        self.prompt = prompt
+        self.options = options
+        tokenizer = model.tokenizer
+        parser = model.dialect.parser(in_thought=prompt.in_thought)
+        self._reader = Reader(parser, StreamDecoder(tokenizer), tokenizer.control_name)
+        self._events: list[Event] = []
+
+    def take(self, piece: Piece) -> list[Event]:
+        """What is new."""
+        return self._seen(self._reader.take(piece.ids, piece.text))
+
+    def finish(self, done: Completion, *, streamed: bool) -> list[Event]:
+        """What is left at the end, which is all if nothing was streamed. The answer's ids are remembered."""
+        events = [] if streamed else self._reader.take(done.ids, done.text)
+        events += self._reader.finish(complete=not isinstance(done.stop, str))
+        self._seen(events)
+        answer = self.answer
+        if not answer.invalid:  # those come back as words
+            ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
+            remembered = answers_of(self.model.served.model)
+            remembered.keep(self.options.scope, self.model.dialect.name, answer.message, ids)
+        return events
+
+    @property
+    def answer(self) -> Answer:
+        """What was said so far."""
+        return Answer.of(self._events)
+
+    def _seen(self, events: list[Event]) -> list[Event]:
+        self._events += events
+        return events
+
+
+def _sampling(model: Ready, options: Options, tokens: int) -> Sampling:
+    """How the answer is sampled, and where it ends."""
+    tokenizer, dialect = model.tokenizer, model.dialect
+    sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
+    stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
+    if not options.parallel_tool_calls and options.tools and options.choice is Choice.AUTO:
+        stops.append(_end_of_call(model))
+    bias = dict(sampling.logit_bias)
+    opener = tokenizer.control_id(dialect.call_opener) if dialect.opener_is_control else None
+    if opener is not None and (not options.tools or options.choice is Choice.NONE):
+        bias[opener] = BAN
+    room = _room(model, options, tokens)
+    most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
+    return replace(sampling, stop_ids=tuple(stops), logit_bias=bias, max_tokens=most)
+
+
+def _end_of_call(model: Ready) -> int:
+    name = _CALL_ENDS.get(model.dialect.name)
+    token = None if name is None else model.tokenizer.control_id(name)
+    if token is None:
+        raise InputError(
+            f"parallel_tool_calls=False: in the format {model.dialect.name!r} calls are words, and one of them cannot "
+            "be kept from being followed by another yet. Leave it out, and take the first call."
+        )
+    return token
+
+
+def _room(model: Ready, options: Options, tokens: int) -> int:
+    """How many tokens of an answer there is room for."""
+    limit = options.max_context or model.served.max_context
+    if limit > model.served.max_context:
+        raise InputError(
+            f"max_context: {model.served.name} can have up to {model.served.max_context} tokens here; found {limit}. "
+            "configure(max_context=...) limits it for the whole process."
+        )
+    if tokens >= limit:
+        raise ContextLengthError(tokens, limit - 1)
+    return limit - tokens
+
+
+def _said(tokenizer: Tokenizer, done: Completion) -> tuple[int, ...]:
+    """The ids that stand for what was shown, where a stop string ended it; none if it ended inside a token."""
+    from langchain_gemma_jax.models.tokenizer import StreamDecoder
+
+    decoder, length, wanted = StreamDecoder(tokenizer), 0, len(done.text)
+    for number, token in enumerate(done.ids):
+        longer = length + len(decoder.push(token))
+        if longer > wanted:
+            return done.ids[:number] if length == wanted else ()
+        length = longer
+    return ()

@@ -1,0 +1,43 @@
+"""What each published size can do, for those who ask before they call."""
+
+from __future__ import annotations
+
+from langchain_core.language_models import ModelProfile
+
+from langchain_gemma_jax.models.catalog import known
+
+
+def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
+    """What is known of a model by its name alone. How much it reads is known of published sizes only."""
+    name = model.rstrip("/").rpartition("/")[2].lower()
+    size = max((size for size in known() if name.startswith(size)), key=len, default=None)
+    profile = ModelProfile(
+        name=model,
+        open_weights=True,
+        text_inputs=True,
+        image_inputs=False,
+        image_url_inputs=False,
+        pdf_inputs=False,
+        audio_inputs=False,
+        video_inputs=False,
+        image_tool_message=False,
+        pdf_tool_message=False,
+        text_outputs=True,
+        image_outputs=False,
+        audio_outputs=False,
+        video_outputs=False,
+        tool_calling=True,
+        tool_call_streaming=True,
+        tool_choice=False,
+        structured_output=False,
+        attachment=False,
+        temperature=True,
+    )
+    if size is not None:
+        context = known()[size].max_context
+        most = context if max_context is None else min(context, max_context)
+        profile["max_input_tokens"] = profile["max_output_tokens"] = most - 1
+        profile["reasoning_output"] = size.startswith("gemma-4")
+    elif max_context is not None:
+        profile["max_input_tokens"] = profile["max_output_tokens"] = max_context - 1
+    return profile

@@ -1,0 +1,264 @@
+"""``ChatGemmaJax``: Gemma as a LangChain chat model, inside this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput, ModelProfile
+from langchain_core.language_models.base import LangSmithParams
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_gemma_jax.chat.batching import Configs, together
+from langchain_gemma_jax.chat.call import Call, start
+from langchain_gemma_jax.chat.counting import count_tokens, token_ids
+from langchain_gemma_jax.chat.messages_out import Chunks, whole
+from langchain_gemma_jax.chat.metadata import PROVIDER
+from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.profile import profile_of
+from langchain_gemma_jax.chat.tool_choice import ToolLike, openai_tools, plain_choice
+from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.errors import InputError
+
+_LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
+
+
+class ChatGemmaJax(BaseChatModel):
+    """Gemma as a chat model, run by JAX inside this process.
+
+        llm = ChatGemmaJax(model="google/gemma-3-1b-it", max_tokens=256)
+        llm.invoke("What is the capital of France?").text
+
+    Making one is nearly free. The model is loaded when it is first used, once per process for any number of these
+    objects, threads and event loops. Every setting below can also be given with a call:
+    ``llm.invoke("Hello", temperature=0, model="./my-gemma")``. Arguments that mean nothing here are named in an
+    ``UnknownOptionWarning``.
+
+    Raises:
+        InputError: a setting is not possible. The message says what is.
+    """
+
+    model: str
+    """A folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub."""
+
+    temperature: float | None = None
+    """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
+    settings of sampling that follow: what the checkpoint's authors recommend in its ``generation_config.json``."""
+    top_k: int | None = None
+    """Draw from this many of the most likely tokens only. 0: from all of them."""
+    top_p: float | None = None
+    """Above 0, up to 1. Draw from the fewest tokens that have this probability together."""
+    min_p: float | None = None
+    """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
+    repetition_penalty: float | None = None
+    """Above 0, up to 100. More than 1 discourages tokens that the prompt or the answer has."""
+    presence_penalty: float | None = None
+    """From -100 to 100. Subtracted from the scores of tokens that the answer has."""
+    frequency_penalty: float | None = None
+    """From -100 to 100. Subtracted from a token's score once for each time that the answer has it."""
+    logit_bias: dict[int, float] | None = None
+    """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
+    seed: int | None = None
+    """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
+    stop: list[str] | None = None
+    """Texts that end the answer and are not part of it: one, or up to 64. They count in thoughts and calls too."""
+    max_tokens: int | None = None
+    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full."""
+    logprobs: bool | None = None
+    """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
+    top_logprobs: int | None = None
+    """From 0 to 20. With ``logprobs=True``: those of the most likely tokens at each place too."""
+
+    thinking: bool = False
+    """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
+    parallel_tool_calls: bool = True
+    """Whether the model may call several tools at once. False ends its answer behind the first call."""
+    timeout: float | None = None
+    """Seconds until ``DeadlineError``, from the call on. None: no limit."""
+    max_context: int | None = None
+    """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
+    longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
+    scope: str = ""
+    """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
+    dialect: str | None = None
+    """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
+    dtype: str | None = None
+    """Of the weights: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    revision: str | None = None
+    """On the Hub: a branch, tag or commit."""
+    streaming: bool = False
+    """Stream inside ``invoke`` too, for callbacks that watch tokens."""
+
+    if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
+
+        def __init__(self, **given: Any) -> None:
+            given = renamed(given)
+            warn_unknown(given, set(type(self).model_fields), type(self).__name__)
+            if given.get("model") is None:
+                raise InputError(
+                    "model: expected a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'; "
+                    "found nothing. There is no default until a model comes with the package."
+                )
+            super().__init__(**(given | settings_of(given)))
+
+    # What LangChain asks for.
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """It holds plain values only."""
+        return True
+
+    @property
+    def _llm_type(self) -> str:
+        return "gemma-jax"
+
+    @property
+    def _identifying_params(self) -> Mapping[str, Any]:
+        return {name: value for name, value in self._settings().items() if value is not None}
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        return profile_of(self.model, self.max_context)
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        def of(name: str) -> Any:
+            return getattr(self, name) if kwargs.get(name) is None else kwargs[name]
+
+        params = LangSmithParams(ls_provider=PROVIDER, ls_model_type="chat", ls_model_name=of("model"))
+        if (temperature := of("temperature")) is not None:
+            params["ls_temperature"] = temperature
+        if (max_tokens := of("max_tokens")) is not None:
+            params["ls_max_tokens"] = max_tokens
+        if stop := self.stop if stop is None else stop:
+            params["ls_stop"] = stop
+        return params
+
+    # Generating.
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> ChatResult:
+        call = start(messages, self._options(stop, kwargs))
+        try:
+            done = call.generation.result()
+        finally:
+            call.generation.cancel()  # for whoever interrupts the waiting
+        return _result(call, done)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> ChatResult:
+        call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
+        done = await call.generation
+        if done.generated_tokens < _LONG_ANSWER:
+            return _result(call, done)
+        return await run_in_executor(None, _result, call, done)
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        call = start(messages, self._options(stop, kwargs))
+        chunks = self._chunks(call)
+        try:
+            for piece in call.generation:
+                yield from map(_generation, chunks.of(piece))
+        finally:
+            call.generation.cancel()  # for whoever stops listening
+        yield from map(_generation, chunks.last(call.generation.result()))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
+        chunks = self._chunks(call)
+        async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
+            async for piece in pieces:
+                for chunk in chunks.of(piece):
+                    yield _generation(chunk)
+        for chunk in chunks.last(await call.generation):
+            yield _generation(chunk)
+
+    def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
+        """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
+        return super().batch(inputs, together(config), **kwargs)
+
+    async def abatch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
+        """Answer all of them at once: they share the steps of the engine. See ``Runnable.abatch``."""
+        return await super().abatch(inputs, together(config), **kwargs)
+
+    # Tools.
+
+    def bind_tools(
+        self,
+        tools: Sequence[ToolLike],
+        *,
+        tool_choice: str | bool | Mapping[str, Any] | None = None,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """The model with tools that it may call.
+
+        Args:
+            tools: functions, LangChain tools, pydantic and TypedDict classes, JSON schemas with a title, tools in the
+                form of OpenAI, Anthropic or Bedrock.
+            tool_choice: "auto", by default, leaves it to the model, and "none" forbids it. "any", "required" and a
+                tool's name are known and refused when the model is called: answers are not held to a grammar yet.
+            strict: noted in the tools' schemas, as OpenAI's users expect.
+            kwargs: settings of this model.
+
+        Raises:
+            InputError: a tool is of no form that is known, two have the same name, or the choice is not possible.
+        """
+        formed = openai_tools(tools, strict=strict)
+        if tool_choice is not None:
+            kwargs["tool_choice"] = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
+        return self.bind(tools=formed, **kwargs)
+
+    # Counting.
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """A text's tokens."""
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        return token_ids(text, self._options(None, {}))
+
+    def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[ToolLike] | None = None) -> int:
+        """How many tokens this conversation is as a prompt: what ``usage_metadata["input_tokens"]`` would be."""
+        return count_tokens(messages, self._options(None, {"tools": tools}))
+
+    def _chunks(self, call: Call) -> Chunks:
+        return Chunks(call, as_blocks=self.output_version == "v1")
+
+    def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
+        return options(self._settings(), stop, given)
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SETTINGS}
+
+
+def _result(call: Call, done: Completion) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=whole(call, done))])
+
+
+def _generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
+    return ChatGenerationChunk(message=chunk)

@@ -1,0 +1,55 @@
+"""Models in folders, and an engine of this process that has little to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import pytest
+
+from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax.engine import process
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.settings import Settings
+from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder
+
+LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def running() -> Iterator[Engine]:
+    """The engine of this process, for the tests of this folder."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "_engine", Engine(Settings(ladders=LADDERS, drafts=False, guards="raise")))
+        yield process.engine()
+        assert process.engine().close(30)
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory) -> Callable[..., Path]:
+    """``folder_of("gemma")``: a tiny model that speaks this format. The same folder each time."""
+    place, known = tmp_path_factory.mktemp("models"), {}
+
+    def folder_of(dialect: str = "gemma4", seed: int = 0, **generation: object) -> Path:
+        key = f"{dialect}-{seed}-{len(generation)}"
+        if key not in known:
+            known[key] = tiny_folder(place / key, dialect, seed=seed, **(generation or SAMPLED))
+        return known[key]
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def chat_of(folder_of) -> Callable[..., ChatGemmaJax]:
+    """``chat_of("gemma", max_tokens=8)``: a chat model of a tiny model, greedy unless said otherwise."""
+
+    def chat_of(dialect: str = "gemma4", **settings: object) -> ChatGemmaJax:
+        values = {"model": str(folder_of(dialect)), "max_tokens": 16, "temperature": 0, **settings}
+        return ChatGemmaJax(**values)
+
+    return chat_of

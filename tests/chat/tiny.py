@@ -1,0 +1,53 @@
+"""Tiny random Gemmas as folders, one for each chat format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors.numpy import load, save
+
+from tests import tiny_gemma
+
+CONTEXT = 2048
+MARKERS = {
+    "gemma": ("<start_of_turn>", "<end_of_turn>"),
+    "function_gemma": (
+        "<start_of_turn>",
+        "<end_of_turn>",
+        *(f"<{end}_function_{what}>" for what in ("declaration", "call", "response") for end in ("start", "end")),
+        "<escape>",
+    ),
+    "gemma4": (
+        *("<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|think|>", "<|tool>", "<tool|>"),
+        *("<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>'),
+    ),
+}
+SAMPLED = {"do_sample": True, "top_k": 20, "top_p": 0.95}
+
+
+def tiny_folder(folder: Path, dialect: str = "gemma4", *, seed: int = 0, **generation: object) -> Path:
+    """Write one. ``generation`` is what its ``generation_config.json`` says."""
+    folder.mkdir(parents=True)
+    files = tiny_gemma.tiny_gemma(seed=seed)
+    config = json.loads(files["config.json"])
+    config |= {"max_position_embeddings": CONTEXT, "sliding_window": 64}
+    files["config.json"] = json.dumps(config).encode()
+    files["tokenizer.json"] = json.dumps(_with_markers(json.loads(files["tokenizer.json"]), dialect)).encode()
+    files["generation_config.json"] = json.dumps(generation).encode()
+    # Large embeddings, so that what was said decides what comes next.
+    tensors = load(files["model.safetensors"])
+    files["model.safetensors"] = save({name: 4 * array for name, array in tensors.items()})
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _with_markers(tokenizer: dict[str, object], dialect: str) -> dict[str, object]:
+    """The same vocabulary with small letters, marks, digits and the format's control tokens."""
+    vocabulary = tokenizer["model"]["vocab"]  # type: ignore[index]
+    how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    for marker in MARKERS[dialect]:
+        vocabulary[marker] = len(vocabulary)
+        tokenizer["added_tokens"].append({"id": vocabulary[marker], "content": marker} | how)  # type: ignore[attr-defined]
+    return tokenizer
