@@ -1,8 +1,8 @@
 """A fresh process on its way to a first token, which says when it got where: for ``cold_start.py``.
 
     python benchmarks/cold_process.py floor
-    python benchmarks/cold_process.py ours FOLDER DTYPE
-    python benchmarks/cold_process.py plain FOLDER DTYPE
+    python benchmarks/cold_process.py ours FOLDER DTYPE TOKENS
+    python benchmarks/cold_process.py plain FOLDER DTYPE TOKENS
 
 ``plain`` is what one would write with JAX and nothing else: each length is a shape, and nothing is kept.
 """
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-PROMPT, TOKENS = 200, 16
+TOKENS = 16  # of the answer
 Mark = Callable[[str], None]
 
 
@@ -26,7 +26,7 @@ def floor(mark: Mark) -> None:
     mark("import")
 
 
-def ours(mark: Mark, folder: str, dtype: str) -> None:
+def ours(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
     """This package: everything by default."""
     import jax  # noqa: F401
     import langchain_core  # noqa: F401
@@ -37,7 +37,7 @@ def ours(mark: Mark, folder: str, dtype: str) -> None:
     mark("import")
     served = running.load(folder, dtype=dtype)
     mark("weights")
-    pieces = iter(running.submit(served, prompt(), Sampling(max_tokens=TOKENS, ignore_eos=True)))
+    pieces = iter(running.submit(served, prompt(int(tokens)), Sampling(max_tokens=TOKENS, ignore_eos=True)))
     next(pieces)
     mark("first token")
     for _ in pieces:
@@ -45,7 +45,7 @@ def ours(mark: Mark, folder: str, dtype: str) -> None:
     mark("answer")
 
 
-def plain(mark: Mark, folder: str, dtype: str) -> None:
+def plain(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
     """The same model and weights, read by the same code, run as the manual of JAX has it."""
     import jax
     import jax.numpy as jnp
@@ -69,7 +69,7 @@ def plain(mark: Mark, folder: str, dtype: str) -> None:
         hidden, cache = forward(params, config, recipe, tokens, start, count, cache, keep=count - 1)
         return jnp.argmax(logits(params, config, recipe, hidden[:, 0]), axis=-1), cache
 
-    ids = prompt()
+    ids = prompt(int(tokens))
     cache = kv_cache.allocate(config, 1, len(ids) + TOKENS + kv_cache.STEP_SLACK, dtype, model.device)
     token, cache = step(model.params, np.array([ids], np.int32), np.zeros(1, np.int32), cache)
     int(token[0])
@@ -80,9 +80,9 @@ def plain(mark: Mark, folder: str, dtype: str) -> None:
     mark("answer")
 
 
-def prompt() -> list[int]:
+def prompt(tokens: int) -> list[int]:
     """Ids that every vocabulary has."""
-    return [2, *(10 + index % 200 for index in range(PROMPT - 1))]
+    return [2, *(10 + index % 200 for index in range(tokens - 1))]
 
 
 def main(what: str, *arguments: str) -> None:
