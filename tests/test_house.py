@@ -39,7 +39,7 @@ PLAIN = [
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
     *(f"engine.{name}" for name in ("options", "pool", "postprocess", "prefix", "request", "route", "scheduler")),
-    *(f"engine.{name}" for name in ("settings", "speculate", "stop_strings")),
+    *(f"engine.{name}" for name in ("settings", "speculate", "stop_strings", "collecting")),
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

@@ -17,6 +17,7 @@ import jax
 from langchain_gemma_jax.engine import metrics as counting
 from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
+from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.generation import Generation
@@ -79,6 +80,7 @@ class Engine:
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics)
         self._libraries = Libraries(self._owner.background)
+        self._owner.programs = self._libraries.all
 
     # Models.
 
@@ -98,7 +100,8 @@ class Engine:
             with self._lock:
                 load = self._loads.setdefault(key, mine)
             if load is mine:
-                return self._load(mine, key, source)
+                with collected_later():
+                    return self._load(mine, key, source)
             if (error := load.exception()) is None:
                 return load.result()
             if isinstance(error, Exception):

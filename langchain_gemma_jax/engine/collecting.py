@@ -1,0 +1,23 @@
+"""Garbage collection waits while a process gets ready to answer."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collected_later() -> Iterator[None]:
+    """Meanwhile no garbage is collected.
+
+    Importing JAX makes some hundred thousand objects. A collection looks at all of them, for 40 ms, and one is due just
+    when a model is loaded. Where several threads are in here, the first one to leave ends it for all.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
