@@ -227,7 +227,7 @@ class ChatGemmaJax(BaseChatModel):
             kwargs: settings of this model.
 
         Raises:
-            InputError: a tool is of no form that is known, two have the same name, or the choice is not possible.
+            InputError: a tool is of no form that is known, or the choice is not possible.
         """
         formed = openai_tools(tools, strict=strict)
         if tool_choice is not None:

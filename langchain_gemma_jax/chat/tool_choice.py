@@ -25,16 +25,9 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     """Tools of any form in OpenAI's, which every other form can be turned into.
 
     Raises:
-        InputError: one is of no form that is known, or two have the same name.
+        InputError: one is of no form that is known.
     """
-    found = []
-    for number, tool in enumerate(tools):
-        try:
-            found.append(convert_to_openai_tool(tool, strict=strict))
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"tools[{number}]: {error}") from error
-    checked_tools(found)
-    return found
+    return [_openai_tool(number, tool, strict) for number, tool in enumerate(tools)]
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:
@@ -100,11 +93,13 @@ def refuse_response_format(response_format: object) -> None:
         )
 
 
-def _declared(number: int, tool: object) -> Tool:
-    if isinstance(tool, Tool):
-        return tool
+def _declared(number: int, tool: ToolLike) -> Tool:
+    return Tool.of(cast("Mapping[str, Json]", _openai_tool(number, tool)))
+
+
+def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dict[str, Any]:  # noqa: FBT001  LangChain's word
     try:
-        form = convert_to_openai_tool(cast("Any", tool))
+        form = convert_to_openai_tool(tool, strict=strict)
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"tools[{number}]: {error}") from error
     if form.get("type") != "function":
@@ -112,4 +107,5 @@ def _declared(number: int, tool: object) -> Tool:
             f"tools[{number}]: {form.get('type')!r} is a tool that another company's server runs. Use one that runs "
             "here: a function, a LangChain tool, or a schema."
         )
-    return Tool.of(cast("Mapping[str, Json]", form))
+    Tool.of(form)  # which says what is wrong with it
+    return form

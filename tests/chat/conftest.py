@@ -13,6 +13,7 @@ from langchain_gemma_jax.engine import process
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.engine import Engine
 from langchain_gemma_jax.engine.settings import Settings
+from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder
 
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
@@ -53,3 +54,15 @@ def chat_of(folder_of) -> Callable[..., ChatGemmaJax]:
         return ChatGemmaJax(**values)
 
     return chat_of
+
+
+@pytest.fixture
+def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
+    """``scripted("an answer<turn|>", dialect="gemma")``: a chat model, and the engine that says so."""
+
+    def scripted(*answers: str, at_once: int = 1, **settings: object) -> tuple[ChatGemmaJax, ScriptedEngine]:
+        engine = ScriptedEngine(list(answers), at_once=at_once)
+        monkeypatch.setattr(process, "engine", lambda: engine)
+        return ChatGemmaJax(**{"model": "scripted", **settings}), engine
+
+    return scripted

@@ -1,0 +1,77 @@
+"""An engine without a model: it answers what it is told to, token by token, as the real one would deliver it."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_gemma_jax.engine.generation import Generation
+from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.postprocess import accept
+from langchain_gemma_jax.engine.request import FinishReason, Request, TokenLogprobs
+from langchain_gemma_jax.engine.served import Served
+from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from tests.dialects.vocabulary import tokenizer
+
+TURN_END = "<turn|>"
+
+
+@dataclass
+class ScriptedEngine:
+    """Says ``answers``, one a request; the control strings in them are control tokens. Nothing is generated."""
+
+    answers: list[str] = field(default_factory=list)
+    generation_defaults: dict[str, object] = field(default_factory=dict)
+    max_context: int = 4096
+    at_once: int = 1  # tokens in a piece
+    submitted: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None  # happens when something is submitted
+
+    def __post_init__(self) -> None:
+        config, recipe = published("gemma-3-270m").replace(max_context=self.max_context), Recipe(dtype="float32")
+        self.model = Model(config, {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
+        self.served = Served(self.model, 1, self.max_context, frozenset(tokenizer().eos_ids))
+
+    def load(self, source: str, **how: object) -> Served:
+        self.loaded = (source, how)
+        return self.served
+
+    def submit(self, served: Served, prompt: Sequence[int], sampling: Sampling, **how: object) -> Generation:
+        self.before()
+        self.submitted.append({"prompt": tuple(prompt), "sampling": sampling, **how})
+        timeout = how.get("timeout")
+        request = Request(
+            model=served,
+            prompt=array("i", prompt),
+            sampling=sampling,
+            seed=0,
+            decoder=StreamDecoder(tokenizer()),
+            stop_ids=frozenset(sampling.stop_ids) | served.stop_ids,
+            max_context=self.max_context,
+            deadline=None if timeout is None else time.monotonic() + float(timeout),  # type: ignore[arg-type]
+        )
+        request.reused = len(prompt) // 2
+        self.requests.append(request)
+        generation = Generation(request)
+        if self.answers:
+            self._say(request, self.answers.pop(0))
+        return generation
+
+    def _say(self, request: Request, answer: str) -> None:
+        ids = tokenizer().encode_scaffold(answer)
+        end = None
+        for start in range(0, len(ids), self.at_once):
+            some = ids[start : start + self.at_once]
+            details = [TokenLogprobs(token, -0.5, ((token, -0.5),)) for token in some]
+            end = accept(request, some, details if request.sampling.logprobs else ())
+            if end is not None:
+                break
+        reason, stop = (FinishReason.LENGTH, None) if end is None else (end.reason, end.stop)
+        request.mailbox.put(request.completion(reason, stop, time.monotonic()), last=True)

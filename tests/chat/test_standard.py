@@ -1,0 +1,144 @@
+"""LangChain's own tests of a chat model: all of its surface, and of the other suite what random weights can show."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cached_property
+from importlib import import_module
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+from langchain_tests.unit_tests import ChatModelUnitTests
+
+from langchain_gemma_jax import ChatGemmaJax, engine
+
+WITH_SCHEMAS = "an answer that is held to a schema: not there yet"
+FORCED = "a call that is forced: not there yet"
+ABLE = "a model that has learnt something"
+TEXT_ALONE = "a model that reads more than text"
+NOT_WITH_RANDOM_WEIGHTS = {
+    "test_agent_loop": ABLE,
+    "test_audio_inputs": TEXT_ALONE,
+    "test_bind_runnables_as_tools": FORCED,
+    "test_image_inputs": TEXT_ALONE,
+    "test_image_tool_message": TEXT_ALONE,
+    "test_json_mode": WITH_SCHEMAS,
+    "test_no_overrides_DO_NOT_OVERRIDE": "a suite that runs by itself",
+    "test_pdf_inputs": TEXT_ALONE,
+    "test_pdf_tool_message": TEXT_ALONE,
+    "test_stream_time": "a recorded conversation with a server",
+    "test_structured_few_shot_examples": FORCED,
+    "test_structured_output": WITH_SCHEMAS,
+    "test_structured_output_async": WITH_SCHEMAS,
+    "test_structured_output_optional_param": WITH_SCHEMAS,
+    "test_structured_output_pydantic_2_v1": WITH_SCHEMAS,
+    "test_tool_calling": FORCED,
+    "test_tool_calling_async": FORCED,
+    "test_tool_calling_with_no_arguments": FORCED,
+    "test_tool_choice": FORCED,
+    "test_unicode_tool_call_integration": FORCED,
+}
+IN_BOTH_VERSIONS = {"test_stream", "test_astream"}
+NAMES = [name for name in dir(ChatModelIntegrationTests) if name.startswith("test_")]
+SHOWN = [
+    (name, version)
+    for name in NAMES
+    if name not in NOT_WITH_RANDOM_WEIGHTS
+    for version in (None, "v1")
+    if version is None or name in IN_BOTH_VERSIONS
+]
+
+
+# The suite gives what hosted models take: api_key, max_retries. That they have no effect is said.
+@pytest.mark.filterwarnings("ignore::langchain_gemma_jax.UnknownOptionWarning")
+class TestSurface(ChatModelUnitTests):
+    @property
+    def chat_model_class(self):
+        return ChatGemmaJax
+
+    @property
+    def chat_model_params(self):
+        return {"model": "google/gemma-3-1b-it"}
+
+    @pytest.fixture(autouse=True)
+    def _on_the_list(self, monkeypatch):
+        # What load(allowed_objects="all") may make is a closed list of LangChain's own packages. ``test_serdes`` takes
+        # a class to be on it, so here it is: ``load(allowed_objects=[ChatGemmaJax])`` is what users have.
+        loading = import_module("langchain_core.load.load")
+        listed = loading._get_default_allowed_class_paths("all")
+        ours = tuple(ChatGemmaJax.lc_id())
+        monkeypatch.setitem(loading._default_class_paths_cache, "all", listed | {ours})
+
+
+class Suite(ChatModelIntegrationTests):
+    """The other suite, on a tiny model. It is not collected: what it can show is called below."""
+
+    def __init__(self, model: ChatGemmaJax, other: str) -> None:
+        self.model_under_test = model
+        self.model_override = other
+
+    @property
+    def chat_model_class(self):
+        return ChatGemmaJax
+
+    @property
+    def chat_model_params(self):
+        return {"model": self.model_under_test.model}
+
+    @property
+    def model_override_value(self):
+        return self.model_override
+
+    @property
+    def supports_anthropic_inputs(self):
+        return True
+
+    @cached_property
+    def supported_usage_metadata_details(self):
+        details = ["cache_read_input", "reasoning_output"]
+        return {"invoke": details, "stream": details}
+
+    def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
+        question = "WHAT IS BETWEEN THE EARTH AND THE MOON?"
+        _ask(self.model_under_test, question, stream=False)
+        return _ask(self.model_under_test, question, stream=stream)
+
+    def invoke_with_reasoning_output(self, *, stream: bool = False) -> AIMessage:
+        # Weights that learnt nothing do not think by themselves: they are made to begin.
+        begin = _control_id(self.model_under_test, "<|channel>")
+        return _ask(self.model_under_test, "HELLO", stream=stream, thinking=True, logit_bias={begin: 100})
+
+
+def _ask(model: ChatGemmaJax, question: str, *, stream: bool, **given: object) -> AIMessage:
+    if not stream:
+        return model.invoke(question, **given)
+    first, *rest = model.stream(question, **given)
+    return first + rest
+
+
+def _control_id(model: ChatGemmaJax, name: str) -> int:
+    return engine().load(model.model).model.tokenizer.control_id(name)
+
+
+@pytest.fixture
+def suite(chat_of, folder_of) -> Suite:
+    return Suite(chat_of(), str(folder_of(seed=1)))
+
+
+def test_all_that_the_suite_has_is_shown_or_named():
+    assert set(NOT_WITH_RANDOM_WEIGHTS) <= set(NAMES)
+    assert len(NAMES) == len(NOT_WITH_RANDOM_WEIGHTS) + len({name for name, _ in SHOWN})
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+@pytest.mark.parametrize(("name", "version"), SHOWN)
+async def test_what_random_weights_can_show(name, version, suite, chat_of):
+    test = getattr(suite, name)
+    model = chat_of(output_version=version)
+    given = {"model": model} if "model" in inspect.signature(test).parameters else {}
+    if "my_adder_tool" in inspect.signature(test).parameters:
+        given["my_adder_tool"] = type(suite).my_adder_tool.__wrapped__(suite)
+    result = test(**given)
+    if inspect.isawaitable(result):
+        await result
