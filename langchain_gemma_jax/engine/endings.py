@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import jax
 
 from langchain_gemma_jax.engine.device import out_of_memory
-from langchain_gemma_jax.engine.inbox import Inbox
+from langchain_gemma_jax.engine.inbox import Inbox, closed
 from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.request import Completion, Request
 from langchain_gemma_jax.engine.runner import InFlight, Runner
@@ -82,6 +82,9 @@ class Endings:
         if isinstance(error, GuardError):  # raised before anything ran
             for request in requests:
                 self.finish(request, error)
+        elif self._inbox.closing:  # JAX may be being taken down. What fails of that says nothing about the programs
+            for request in requests:
+                self.finish(request, closed())
         elif out_of_memory(error):
             self._fail_for_memory(error, requests)
         elif any(array.is_deleted() for array in jax.tree.leaves(runner.params)):

@@ -100,7 +100,7 @@ class Engine:
             with self._lock:
                 load = self._loads.setdefault(key, mine)
             if load is mine:
-                with collected_later():
+                with collected_later(), self._owner.inside_xla():
                     return self._load(mine, key, source)
             if (error := load.exception()) is None:
                 return load.result()

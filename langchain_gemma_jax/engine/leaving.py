@@ -27,6 +27,7 @@ def leave_early() -> bool:
     libc.on_exit(libc._exit, None)  # noqa: SLF001  that is its name
     if sys.version_info < (3, 14):
         ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)  # noqa: SLF001  which jaxlib has loaded
+        libc.signal(signal.SIGABRT, libc.pause)  # where some of those frames catch what unwinds them
         libc.signal(signal.SIGALRM, None)  # SIG_DFL
         libc.alarm(LAST_RESORT)
     libc.fflush(None)  # _exit does not

@@ -31,6 +31,11 @@ class Libraries:
                 self._known[shape, device] = library
         return library
 
+    def all(self) -> list[Library]:
+        """Those that somebody still has."""
+        with self._lock:
+            return list(self._known.values())
+
 
 def library_of(programs: Programs, tally: Tally, name: str, background: Background) -> Library:
     """A library, with the store of its device."""

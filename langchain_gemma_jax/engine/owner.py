@@ -10,8 +10,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty
 from typing import TypeVar
 
@@ -45,6 +45,10 @@ class Owner(Endings):
         self.background = Background(
             workers(), begin=self.compiles.watch_this_thread, end=self.compiles.leave_this_thread
         )
+        self.programs: Callable[[], object] = list  # all that are loaded
+        self._kept: object = None
+        self._elsewhere = 0  # callers' own threads that may be inside XLA
+        self._counting = threading.Lock()
         self._process = os.getpid()
         self.thread = threading.Thread(target=self._live, name="gemma-jax-engine", daemon=True)
         self.thread.start()
@@ -79,6 +83,17 @@ class Owner(Endings):
             return function()
         return self._inbox.call(function).result()
 
+    @contextmanager
+    def inside_xla(self) -> Iterator[None]:
+        """For a caller's own thread that computes. Should the process end meanwhile, it is left early."""
+        with self._counting:
+            self._elsewhere += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._elsewhere -= 1
+
     def close(self, timeout: float | None = None) -> bool:
         """End the threads after what they are doing. Requests get ``ClosedError``. Gives whether they have ended."""
         began = time.monotonic()
@@ -92,11 +107,14 @@ class Owner(Endings):
     def _end_with_process(self) -> None:
         if os.getpid() != self._process:
             return  # forked: the thread did not come along
+        # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it would
+        # be inside XLA, taking them apart, while Python is taken down: that ends the process as in leaving.py.
+        self._kept = self.programs()
         try:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
-        if not ended and not leave_early():
+        if (not ended or self._elsewhere) and not leave_early():
             self.thread.join()
             self.background.close()
 

@@ -38,6 +38,9 @@ def engine() -> Engine:
             if _exiting:
                 raise ClosedError("This process is ending, and its engine ended first.")
             _engine = Engine(_settings)
+            # Behind the engine's own, and so before it: else a thread could ask for another one in between.
+            atexit.unregister(_end_with_process)
+            atexit.register(_end_with_process)
         return _engine
 
 
@@ -84,6 +87,5 @@ def _after_fork_in_child() -> None:
     _forked = _engine is not None
 
 
-atexit.register(_end_with_process)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -22,8 +22,9 @@ libc.on_exit(libc.pause, None)  # as something that is destroyed when C++ takes 
 
 def leave():
     assert leave_early()
-    if "terminate" in sys.argv:  # as a thread that comes back too late
-        threading.Thread(target=ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev, daemon=True).start()
+    late = {"terminate": ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev, "abort": libc.abort}.get(sys.argv[-1])
+    if late:  # as a thread that comes back too late
+        threading.Thread(target=late, daemon=True).start()
         time.sleep(0.2)
 
 if "late" not in sys.argv:
@@ -46,8 +47,9 @@ def test_it_is_left_with_its_status_and_what_it_printed():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python itself lets the thread sleep")
-def test_a_thread_that_comes_back_too_late_sleeps():
-    ended = run("terminate")
+@pytest.mark.parametrize("how", ["terminate", "abort"])
+def test_a_thread_that_comes_back_too_late_sleeps(how):
+    ended = run(how)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "the end", "")
 
 

@@ -89,14 +89,14 @@ def test_what_is_sent_while_the_thread_ends_is_answered():
     """It has looked at its inbox for the last time, and still counts as alive."""
     owner = Owner(4, Metrics())
     ending, go_on = threading.Event(), threading.Event()
-    stop = owner.compiles.stop
+    stop = owner.compiles.leave_this_thread
 
     def end_slowly() -> None:
         stop()
         ending.set()
         go_on.wait(LIMIT)
 
-    owner.compiles.stop = end_slowly
+    owner.compiles.leave_this_thread = end_slowly
     owner.close(0)
     assert ending.wait(LIMIT)
     assert owner.thread.is_alive()

@@ -13,10 +13,11 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from langchain_gemma_jax.engine import process
+from langchain_gemma_jax.engine import owner, process
 from langchain_gemma_jax.engine.engine import Engine
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.errors import ClosedError, CorruptCheckpointError, InputError
@@ -182,6 +183,17 @@ def test_settings_are_taken_before_the_start_and_the_harmless_ones_after_it(fres
     assert_works(engine, engine.serve(tiny_model))
     engine.close(10)
     assert process.configure(loop_steps=3).loop_steps == 3
+
+
+def test_engines_are_not_started_any_more_before_the_last_one_ends(fresh, monkeypatch):
+    """Else a thread could ask for another one in between."""
+    registered = []
+    stand_in = SimpleNamespace(register=registered.append, unregister=lambda _: None)
+    for module in (process, owner):
+        monkeypatch.setattr(module, "atexit", stand_in)
+    made = fresh()
+    process.engine()
+    assert registered == [made[0]._owner._end_with_process, process._end_with_process], "the last one runs first"
 
 
 def test_no_engine_is_started_while_the_process_ends(fresh, monkeypatch):
