@@ -175,11 +175,8 @@ class ChatGemmaJax(BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         call = start(messages, self._options(stop, kwargs))
         chunks = self._chunks(call)
-        try:
-            for piece in call.generation:
-                yield from map(_generation, chunks.of(piece))
-        finally:
-            call.generation.cancel()  # for whoever stops listening
+        for piece in call.generation:
+            yield from map(_generation, chunks.of(piece))
         yield from map(_generation, chunks.last(call.generation.result()))
 
     async def _astream(

@@ -19,7 +19,7 @@ from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="package")
 def running() -> Iterator[Engine]:
     """The engine of this process, for the tests of this folder."""
     before = jax.config.read("jax_disable_most_optimizations")
@@ -45,8 +45,8 @@ def folder_of(tmp_path_factory) -> Callable[..., Path]:
     return folder_of
 
 
-@pytest.fixture(scope="session")
-def chat_of(folder_of) -> Callable[..., ChatGemmaJax]:
+@pytest.fixture(scope="package")
+def chat_of(folder_of, running) -> Callable[..., ChatGemmaJax]:
     """``chat_of("gemma", max_tokens=8)``: a chat model of a tiny model, greedy unless said otherwise."""
 
     def chat_of(dialect: str = "gemma4", **settings: object) -> ChatGemmaJax:
@@ -58,10 +58,10 @@ def chat_of(folder_of) -> Callable[..., ChatGemmaJax]:
 
 @pytest.fixture
 def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
-    """``scripted("an answer<turn|>", dialect="gemma")``: a chat model, and the engine that says so."""
+    """``scripted("an answer<turn|>", dialect="gemma")``: a chat model, and the engine that says so, or is silent."""
 
     def scripted(*answers: str, at_once: int = 1, **settings: object) -> tuple[ChatGemmaJax, ScriptedEngine]:
-        engine = ScriptedEngine(list(answers), at_once=at_once)
+        engine = ScriptedEngine(list(answers), at_once=at_once, silent=not answers)
         monkeypatch.setattr(process, "engine", lambda: engine)
         return ChatGemmaJax(**{"model": "scripted", **settings}), engine
 

@@ -1,0 +1,194 @@
+"""Many at once, in threads and in event loops; and those who stop listening."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from langchain_gemma_jax.chat.batching import AT_ONCE, together
+
+WORDS = [chr(65 + number) * 3 for number in range(12)]
+
+
+async def heartbeat(lags: list[float]) -> None:
+    """Note how late the event loop is, every few milliseconds."""
+    while True:
+        due = time.perf_counter() + 0.005
+        await asyncio.sleep(0.005)
+        lags.append(time.perf_counter() - due)
+
+
+async def with_heartbeat(work) -> float:
+    """The 99th percentile of the event loop's lag while something goes on."""
+    lags: list[float] = []
+    beating = asyncio.create_task(heartbeat(lags))
+    try:
+        await work
+    finally:
+        beating.cancel()
+    return sorted(lags)[int(len(lags) * 0.99)]
+
+
+def settled(condition, seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+async def test_all_ways_say_the_same(chat_of):
+    model = chat_of()
+    expected = [model.invoke(word).content for word in WORDS]
+    assert [answer.content for answer in model.batch(WORDS)] == expected
+    assert [answer.content for answer in await model.abatch(WORDS)] == expected
+    with ThreadPoolExecutor(12) as pool:
+        assert [answer.content for answer in pool.map(model.invoke, WORDS)] == expected
+    assert ["".join([chunk.content async for chunk in model.astream(word)]) for word in WORDS[:2]] == expected[:2]
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+async def test_a_batch_is_on_its_way_at_once(in_tasks, scripted):
+    # Nobody is answered before all have asked.
+    model, engine = scripted(*["Hello"] * len(WORDS))
+    all_there = threading.Barrier(len(WORDS), timeout=20)
+    engine.before = all_there.wait
+    if in_tasks:
+        with ThreadPoolExecutor(len(WORDS)) as pool:
+            asyncio.get_running_loop().set_default_executor(pool)
+            answers = await model.abatch(WORDS)
+    else:
+        answers = await asyncio.to_thread(model.batch, WORDS)
+    assert [answer.content for answer in answers] == ["Hello"] * len(WORDS)
+
+
+def test_a_limit_of_the_users_holds():
+    assert together(None) == {"max_concurrency": AT_ONCE}
+    assert together({"max_concurrency": 2, "tags": ["a"]}) == {"max_concurrency": 2, "tags": ["a"]}
+    assert together([{"tags": ["a"]}, {"max_concurrency": None}]) == [
+        {"max_concurrency": AT_ONCE, "tags": ["a"]},
+        {"max_concurrency": AT_ONCE},
+    ]
+
+
+def test_a_failure_in_a_batch_is_its_own(scripted):
+    model, _ = scripted("Hello", "Hello")
+    image = [HumanMessage([{"type": "image", "url": "https://example.org/a.png"}])]
+    first, failed, last = model.batch(["Hi", image, "Hi"], return_exceptions=True)
+    assert (first.content, type(failed).__name__, last.content) == ("Hello", "InputError", "Hello")
+
+
+async def test_the_event_loop_is_free_while_tokens_come(chat_of):
+    model = chat_of()
+    await model.abatch(WORDS)  # what is compiled is compiled
+
+    async def listen(word: str) -> None:
+        async for _chunk in model.astream(word, max_tokens=200):
+            pass
+
+    async def all_of_them() -> None:
+        await asyncio.gather(
+            *[listen(word) for word in WORDS[:4]], *[model.ainvoke(w, max_tokens=200) for w in WORDS[4:]]
+        )
+
+    assert await with_heartbeat(all_of_them()) < 0.05
+
+
+async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
+    model, _ = scripted()
+    text = "All work and no play makes Jack a dull boy. " * 24_000  # 1 MB
+
+    async def ask() -> None:
+        with pytest.raises(ValueError, match="tokens"):
+            await model.ainvoke(text)
+
+    assert await with_heartbeat(ask()) < 0.05
+
+
+@pytest.mark.parametrize("how", ["close", "break"])
+def test_a_stream_that_is_left_stops_the_work(how, scripted):
+    model, engine = scripted("Hello<turn|>")
+    stream = model.stream("Hi")
+    next(stream)
+    (request,) = engine.requests
+    assert not request.cancelled.is_set()
+    if how == "close":
+        stream.close()
+    else:
+        del stream
+    assert request.cancelled.is_set()
+
+
+async def test_an_asynchronous_stream_that_is_left_stops_the_work(scripted):
+    model, engine = scripted("Hello<turn|>")
+    stream = model.astream("Hi")
+    await anext(stream)
+    (request,) = engine.requests
+    assert not request.cancelled.is_set()
+    await stream.aclose()
+    await asyncio.sleep(0.05)
+    assert request.cancelled.is_set()
+
+
+async def test_the_work_has_stopped_when_a_stream_is_closed(scripted):
+    model, engine = scripted("Hello<turn|>")
+    stream = model._astream([HumanMessage("Hi")])
+    await anext(stream)
+    await stream.aclose()
+    assert engine.requests[0].cancelled.is_set()
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_cancelled_task_stops_the_work(streaming, scripted):
+    model, engine = scripted(streaming=streaming)
+    task = asyncio.create_task(model.ainvoke("Hi"))
+    await asyncio.to_thread(settled, lambda: bool(engine.requests))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert engine.requests[0].cancelled.is_set()
+
+
+async def test_a_task_that_is_cancelled_while_it_asks_leaves_nothing_running(scripted):
+    model, engine = scripted()
+    asking, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        asking.set()
+        go_on.wait(10)
+
+    engine.before = wait
+    task = asyncio.create_task(model.ainvoke("Hi"))
+    await asyncio.to_thread(asking.wait, 10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    assert await asyncio.to_thread(settled, lambda: bool(engine.requests) and engine.requests[0].cancelled.is_set())
+
+
+def test_whoever_interrupts_the_waiting_stops_the_work(scripted, monkeypatch):
+    model, engine = scripted()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("langchain_gemma_jax.engine.mailbox.Mailbox.get", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.invoke("Hi")
+    assert engine.requests[0].cancelled.is_set()
+    assert caught.value.__traceback__ is not None  # which keeps the generation alive, so that nothing else cancels it
+
+
+def test_the_device_really_stops(chat_of, running):
+    model = chat_of(max_tokens=1500)
+    stream = model.stream("HELLO")
+    next(stream)
+    stream.close()
+    assert settled(lambda: running.report().running == 0)
+    assert running.report().waiting == 0
