@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -141,8 +142,14 @@ def text(rng: random.Random, count: int) -> list[int]:
 
 
 def settle(engine: Engine) -> None:
-    """Wait until the engine's books are up to date: it reports a completion before it looks at its memory."""
+    """Wait until the engine's books are up to date: it reports a completion before it looks at its memory.
+
+    Its background threads end by themselves, but after the last of what they do.
+    """
     engine._owner.call(lambda: None)
+    for thread in threading.enumerate():
+        if thread.name == "gemma-jax-background":
+            thread.join(30)
 
 
 def memory_of(engine: Engine) -> Memory:
