@@ -120,9 +120,7 @@ class Chunks:
 
     def _call_chunk(self, name: str | None, arguments: str, number: str | None) -> AIMessageChunk:
         self._arguments.append(arguments)
-        # Blocks of one message with one index become one block, so where there are blocks, calls count as such.
-        index = self._block if self._as_blocks else self._calls
-        part = ToolCallChunk(name=name, args=arguments, id=number, index=index, type="tool_call_chunk")
+        part = ToolCallChunk(name=name, args=arguments, id=number, index=self._calls, type="tool_call_chunk")
         return self._chunk(dict(part), tool_call_chunks=[part])
 
     def _chunk(self, block: dict[str, Any] | None = None, *, content: str = "", **fields: Any) -> AIMessageChunk:
@@ -132,7 +130,7 @@ class Chunks:
         self._logprobs.clear()
         if not self._as_blocks:
             return AIMessageChunk(content=content, response_metadata=metadata, **fields)
-        fields.pop("additional_kwargs", None)  # thoughts are blocks
+        # Blocks with one index become one block, whatever they are.
         blocks: list[str | dict[str, Any]] = [] if block is None else [block | {"index": self._block}]
         return AIMessageChunk(content=blocks, response_metadata=metadata | {"output_version": "v1"}, **fields)
 

@@ -104,6 +104,13 @@ def test_what_was_no_call_is_read_as_words(scripted):
     assert not holds(engine.submitted[1], (ENCODED.control_id("<|tool_call>"),))
 
 
+def test_a_call_that_was_none_and_was_taken_out_does_not_come_back(scripted):
+    model, engine = scripted("Yes. <|tool_call>call:ring{", "Done.<turn|>")
+    answer = model.invoke("Ring").model_copy(update={"invalid_tool_calls": []})
+    model.invoke([HumanMessage("Ring"), answer, HumanMessage("Well?")])
+    assert not holds(engine.submitted[1], ids("<|tool_call>"))
+
+
 def test_the_store_is_bounded_and_forgets_the_oldest():
     answers = Answers(most_tokens=10)
     said = [Message.assistant(text) for text in "abc"]

@@ -150,7 +150,15 @@ def test_place_and_time_reach_the_engine(scripted):
     assert 50 < request["timeout"] <= 60
 
 
-def test_the_time_that_is_spent_before_the_engine_counts(scripted):
+def test_the_time_that_is_spent_before_the_engine_counts(scripted, monkeypatch):
+    model, engine = scripted("Hello", timeout=10)
+    load = engine.load
+    monkeypatch.setattr(engine, "load", lambda *args, **how: time.sleep(0.1) or load(*args, **how))
+    model.invoke("Hi")
+    assert 5 < engine.submitted[0]["timeout"] <= 9.9
+
+
+def test_deadlines_hold(scripted):
     model, _ = scripted(timeout=0.05)
     with pytest.raises(DeadlineError):
         model.invoke("Hi")

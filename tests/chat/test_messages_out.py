@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.utils.json import parse_partial_json
 
 from langchain_gemma_jax.chat.messages_out import unrepairable
@@ -71,6 +71,15 @@ def test_an_answer_with_everything(scripted):
     assert usage["output_token_details"] == {"reasoning": len("thought\nHmm.\n") + 2}
 
 
+def test_a_thought_that_the_prompt_began_counts(scripted):
+    model, _ = scripted(f"{CALL}<|tool_response>", "Hmm.\n<channel|>Done.<turn|>", thinking=True)
+    answer = model.invoke("Ring")
+    result = ToolMessage("done", tool_call_id=answer.tool_calls[0]["id"])
+    done = model.invoke([HumanMessage("Ring"), answer, result])
+    assert [block["type"] for block in done.content_blocks] == ["reasoning", "text"]
+    assert done.usage_metadata["output_token_details"] == {"reasoning": len("Hmm.\n") + 1}
+
+
 def test_arguments_come_in_deltas_and_calls_apart(scripted):
     model, _ = scripted(f"{CALL}{CALL}<|tool_response>")
     parts = [part for chunk in model.stream("Go") for part in chunk.tool_call_chunks]
@@ -110,6 +119,15 @@ def test_no_reader_of_unfinished_json_repairs_it(end):
         json.loads(broken)
     with contextlib.suppress(ValueError):
         assert not isinstance(parse_partial_json(broken), dict)
+
+
+@pytest.mark.parametrize("version", [None, "v1"])
+def test_what_looks_like_arguments_is_no_call_without_a_name(version, scripted):
+    block = '```tool_call\n{"times": 2, "how": "so'
+    model, _ = scripted(block, block, dialect="gemma", output_version=version)
+    for message in (model.invoke("Go"), streamed(model)):
+        assert message.tool_calls == []
+        assert len(message.invalid_tool_calls) == 1
 
 
 def test_a_stop_string_is_not_shown_and_does_not_hide_a_call(scripted):
