@@ -11,6 +11,8 @@ import pytest
 import langchain_gemma_jax
 from langchain_gemma_jax.cli import main
 from langchain_gemma_jax.compile_cache.store import Store
+from langchain_gemma_jax.engine import process
+from langchain_gemma_jax.engine.warmup import Warmup
 from tests.tiny_gemma import tiny_gemma
 
 ROOT = Path(__file__).parents[1]
@@ -99,6 +101,28 @@ def test_a_look_at_the_cache_needs_no_jax(root):
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
 
 
+def test_warmup_asks_the_engine_and_prints_what_it_is_worth(monkeypatch, capsys):
+    asked = []
+
+    class FakeEngine:
+        def load(self, model, *, dtype):
+            asked.append((model, dtype))
+            return "served"
+
+        def warmup(self, served, *, max_context):
+            asked.append((served, max_context))
+            return Warmup(4, 3, 2.5, 4.0, 3.5, 0.25)
+
+    monkeypatch.setattr(process, "engine", FakeEngine)
+    assert main(["warmup", "some/model", "--max-context", "16", "--dtype", "float32"]) == 0
+    assert asked == [("some/model", "float32"), ("served", 16)]
+    assert capsys.readouterr().out == (
+        "4 programs, 3 of them compiled, in 2.5 s. What a first answer needs takes a new process 0.2 s to fetch, and "
+        "took 3.5 s to compile.\n"
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_warmup_fills_the_cache_for_the_next_process(root, tmp_path, monkeypatch):
     model = tmp_path / "tiny"
