@@ -4,7 +4,8 @@ GemmaJaxError
 ├── InputError (also ValueError)           what the caller passed is not possible
 │   ├── UnsupportedModelError              an architecture, a size or an option that is not implemented
 │   ├── ConfigError                        a config.json that cannot be understood
-│   └── ContextLengthError                 a prompt that the model's context cannot hold
+│   ├── ContextLengthError                 a prompt that the model's context cannot hold
+│   └── SchemaError                        a JSON schema that no answer can be held to
 ├── CheckpointError                        a model's files cannot be used
 │   ├── CheckpointNotFoundError            no such folder, or nothing readable in it
 │   ├── CorruptCheckpointError             truncated, overlapping, malformed, of the wrong length
@@ -70,6 +71,20 @@ class ContextLengthError(InputError):
 
     def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int]]:
         return type(self), (self.tokens, self.limit)
+
+
+class SchemaError(InputError):
+    """A JSON schema that is malformed or too large, that nothing fits, or that asks what cannot be promised.
+
+    ``at`` is where in the schema, and ``problem`` what.
+    """
+
+    def __init__(self, at: str, problem: str) -> None:
+        self.at, self.problem = at, problem
+        super().__init__(f"The schema, at {at}: {problem}.")
+
+    def __reduce__(self) -> tuple[type[SchemaError], tuple[str, str]]:
+        return type(self), (self.at, self.problem)
 
 
 class CheckpointError(GemmaJaxError):

@@ -24,6 +24,7 @@ from langchain_gemma_jax.dialects.events import (
     ThoughtDelta,
     merged,
 )
+from langchain_gemma_jax.dialects.grammar import grammar_for, json_grammar
 from langchain_gemma_jax.dialects.messages import (
     Json,
     Message,
@@ -62,6 +63,8 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "dialect_for",
+    "grammar_for",
+    "json_grammar",
     "merged",
     "result_value",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from langchain_gemma_jax.dialects.calls import CallShape
 from langchain_gemma_jax.dialects.events import StreamParser
 from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.prompt import Prompt
@@ -40,6 +41,8 @@ class Dialect(ABC):
     stops: ClassVar[tuple[str, ...]]  # control tokens with which a model ends what it writes
     call_opener: ClassVar[str]  # what a model begins a call with
     opener_is_control: ClassVar[bool]  # whether that is a control token
+    calls: ClassVar[CallShape]  # how calls are written
+    thought: ClassVar[tuple[str, str] | None] = None  # the control tokens around a thought
 
     @abstractmethod
     def render(

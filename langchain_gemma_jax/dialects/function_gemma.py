@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from langchain_gemma_jax.dialects.calls import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.declarations import declare
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.messages import Message, Tool
@@ -40,6 +41,7 @@ class FunctionGemma(Dialect):
     stops: ClassVar[tuple[str, ...]] = NOTATION.stops
     call_opener: ClassVar[str] = NOTATION.call[0]
     opener_is_control: ClassVar[bool] = True
+    calls: ClassVar[CallShape] = NativeCalls(NOTATION)
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from langchain_gemma_jax.dialects.calls import CallShape, FencedCalls
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER, FenceParser
 from langchain_gemma_jax.dialects.messages import Json, Message, Tool, ToolResult
@@ -48,6 +49,7 @@ class Gemma(Dialect):
     stops: ClassVar[tuple[str, ...]] = (TURN_END, "<eos>")
     call_opener: ClassVar[str] = OPENER
     opener_is_control: ClassVar[bool] = False
+    calls: ClassVar[CallShape] = FencedCalls()
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from langchain_gemma_jax.dialects.calls import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.declarations import declare
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.messages import Message, Tool
@@ -39,6 +40,8 @@ class Gemma4(Dialect):
     stops: ClassVar[tuple[str, ...]] = NOTATION.stops
     call_opener: ClassVar[str] = NOTATION.call[0]
     opener_is_control: ClassVar[bool] = True
+    calls: ClassVar[CallShape] = NativeCalls(NOTATION)
+    thought: ClassVar[tuple[str, str] | None] = NOTATION.thought
 
     empty_thought: bool = False
 

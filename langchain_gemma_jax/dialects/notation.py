@@ -76,6 +76,13 @@ class Notation:
             case _:
                 raise InputError(f"Arguments and results are JSON values, and this is none: {type(value).__name__}.")
 
+    def key(self, out: Writer, key: str, *, quoted: bool = False) -> None:
+        """A member's name: in quotes only where it would be taken for something else without."""
+        if quoted or not _may_be_bare(key):
+            self.string(out, key)
+        else:
+            out.text(key)
+
     def _named(self, out: Writer, around: tuple[str, str], kind: str, name: str, members: Mapping[str, Json]) -> None:
         out.control(around[0])
         out.text(f"{kind}:{name}")
@@ -87,10 +94,7 @@ class Notation:
         out.text("{")
         for number, key in enumerate(in_order(members)):
             out.text("," if number else "")
-            if quoted_keys or not _may_be_bare(key):
-                self.string(out, key)
-            else:
-                out.text(key)
+            self.key(out, key, quoted=quoted_keys)
             out.text(":")
             self.value(out, members[key], quoted_keys=quoted_keys, depth=depth + 1)
         out.text("}")

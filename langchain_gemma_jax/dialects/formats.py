@@ -1,0 +1,84 @@
+"""The formats of strings that schemas can ask for, as patterns.
+
+What is made fits the format, and not all that fits is made: years have four digits, and times an offset.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from langchain_gemma_jax.engine.grammar.pattern import Pattern
+from langchain_gemma_jax.engine.grammar.pattern_text import parse
+
+_LEAP_YEAR = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"
+_LONG_MONTH = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+_SHORT_MONTH = "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+_DATE = f"(?:[1-9][0-9]{{3}}-(?:{_LONG_MONTH}|{_SHORT_MONTH}|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+_HOUR = "(?:[01][0-9]|2[0-3])"
+_TIME = f"{_HOUR}:[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{{1,6}})?(?:Z|[+-]{_HOUR}:[0-5][0-9])"
+_CLOCK = "(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|[0-9]{1,4}S)"
+_DAYS = "(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|[0-9]{1,4}D)"
+_LABEL = "[A-Za-z0-9]{1,20}(?:-[A-Za-z0-9]{1,20})?"
+_HOST = f"{_LABEL}(?:\\.{_LABEL}){{0,4}}"
+_DOMAIN = f"{_LABEL}(?:\\.{_LABEL}){{0,3}}\\.[A-Za-z]{{2,12}}"
+_MAILBOX = "[A-Za-z0-9_+-]{1,30}(?:\\.[A-Za-z0-9_+-]{1,30})?"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = f"{_OCTET}(?:\\.{_OCTET}){{3}}"
+_GROUP = "[0-9a-f]{1,4}"
+_IPV6 = f"(?:(?:{_GROUP}:){{7}}{_GROUP}|{_GROUP}(?::{_GROUP}){{0,2}}::{_GROUP}(?::{_GROUP}){{0,2}}|::{_GROUP})"
+_HEX = "[0-9a-fA-F]"
+_PATH = "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2})*"
+_REST = f"{_PATH}(?:\\?{_PATH})?(?:#{_PATH})?"
+_URI = f"[a-z][a-z0-9+.-]{{1,15}}://{_HOST}(?::[1-9][0-9]{{0,3}})?(?:/{_REST})?"
+
+
+def _uuid(version: str) -> str:
+    return f"{_HEX}{{8}}-{_HEX}{{4}}-{version}{_HEX}{{3}}-[89abAB]{_HEX}{{3}}-{_HEX}{{12}}"
+
+
+_PATTERNS = {
+    "date": _DATE,
+    "time": _TIME,
+    "date-time": f"{_DATE}T{_TIME}",
+    "duration": f"P(?:{_DAYS}(?:T{_CLOCK})?|T{_CLOCK}|[0-9]{{1,4}}W)",
+    "email": f"{_MAILBOX}@{_DOMAIN}",
+    "idn-email": f"{_MAILBOX}@{_DOMAIN}",
+    "hostname": _HOST,
+    "idn-hostname": _HOST,
+    "ipv4": _IPV4,
+    "ipv6": _IPV6,
+    "ipvanyaddress": f"(?:{_IPV4}|{_IPV6})",
+    "uri": _URI,
+    "iri": _URI,
+    "url": _URI,
+    "uri-reference": f"(?:{_URI}|/[A-Za-z0-9._~-]*{_REST})",
+    "iri-reference": f"(?:{_URI}|/[A-Za-z0-9._~-]*{_REST})",
+    "uuid": _uuid("[1-8]"),
+    **{f"uuid{version}": _uuid(str(version)) for version in (1, 3, 4, 5, 6, 7, 8)},
+    "json-pointer": "(?:/(?:[A-Za-z0-9._-]|~[01])*)*",
+    "relative-json-pointer": "(?:0|[1-9][0-9]{0,8})(?:#|(?:/(?:[A-Za-z0-9._-]|~[01])*)*)",
+    "byte": "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?",
+    "base64": "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?",
+}
+
+UNPROMISED = frozenset({"regex", "uri-template", "json-string"})
+"""Formats that no grammar of this kind can describe. Names that are in neither list ask nothing: they are hints."""
+
+WHOLE_NUMBERS = {
+    "int8": (-(2**7), 2**7 - 1),
+    "uint8": (0, 2**8 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+"""Formats of numbers, and the bounds that they are."""
+
+
+@lru_cache
+def format_pattern(name: str) -> Pattern | None:
+    """What a format of this name looks like; None if it asks nothing."""
+    written = _PATTERNS.get(name)
+    return None if written is None else parse(f"^{written}$")

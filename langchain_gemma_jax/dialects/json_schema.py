@@ -1,0 +1,354 @@
+"""JSON schemas to grammars: every value that a grammar lets through is valid against its schema.
+
+The other way round it need not be. Objects have their members in one order, and none that is not
+declared unless the schema asks for such; numbers have no exponents; what refers to itself goes only so deep. What a
+schema asks and a grammar cannot promise is named, in an error or in a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langchain_gemma_jax.dialects.messages import Json
+from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, same
+from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
+from langchain_gemma_jax.dialects.schema_scalars import number, string
+from langchain_gemma_jax.dialects.writing import Asked, Writing
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, either, sequence
+from langchain_gemma_jax.errors import SchemaError
+
+LEVELS = 32  # of objects and arrays inside each other
+LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
+LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
+MAX_PARTS = 6000
+MAX_RULES = 4000
+
+_ALTERNATIVES = ("anyOf", "oneOf")
+
+
+@dataclass
+class Reader:
+    """Reads one schema; ``rules`` are those that its grammar has, those that others are made of first."""
+
+    root: Mapping[str, Json] | bool
+    writing: Writing
+    lenient: bool = False
+    rules: dict[str, Node] = field(default_factory=dict)
+    unpromised: dict[str, None] = field(default_factory=dict)
+    prefix: str = ""  # of the names of rules
+    _parts: int = 0
+    _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
+
+    def whole(self, *more: Mapping[str, Json]) -> Node:
+        """The grammar of the whole schema, and of these as well.
+
+        Raises:
+            SchemaError: it is malformed or too large, no value fits it, or it asks what cannot be promised.
+        """
+        found = self.values([(self.root, "#"), *((schema, "#") for schema in more)], LEVELS, ())
+        if found is None:
+            raise SchemaError("#", f"no value fits it, or none of at most {LEVELS} levels")
+        return found
+
+    def value(self, schema: Json, at: str, levels: int, inside: tuple[str, ...] = ()) -> Node | None:
+        """What fits a schema; None if nothing does. ``inside``: the references that led here."""
+        return self.values([(schema, at)], levels, inside)
+
+    def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None:
+        """What fits all of these."""
+        parts: list[Part] = []
+        for schema, at in schemas:
+            if schema is False:
+                return None
+            if isinstance(schema, Mapping):
+                parts.append((schema, at))
+            elif schema is not True:
+                raise SchemaError(at, f"expected a schema, found {type(schema).__name__}")
+        return self._all_of(parts, levels, inside)
+
+    def cannot(self, at: str, what: str) -> None:
+        """Something cannot be promised."""
+        if not self.lenient:
+            raise SchemaError(at, f"{what}: a grammar cannot promise that. Leave it out, and check the result")
+        self.unpromised[f"{at}: {what}"] = None
+
+    def rule(self, node: Node) -> Node:
+        """The node as a rule of its own."""
+        if isinstance(node, Rule | Literal):
+            return node
+        name = f"{self.prefix}{len(self.rules)}"
+        if len(self.rules) >= MAX_RULES:
+            raise SchemaError("#", "it is too large once its references are followed")
+        self.rules[name] = node
+        return Rule(name)
+
+    # References, and schemas that are made of others
+
+    def _all_of(self, parts: Sequence[Part], levels: int, inside: tuple[str, ...]) -> Node | None:
+        asking = [part for part in parts if _asks(part[0])]
+        if len(asking) == 1 and isinstance(asking[0][0].get("$ref"), str) and _only_refers(asking[0][0]):
+            return self._referred(str(asking[0][0]["$ref"]), asking[0][1], levels, inside)
+        plain: list[Part] = []
+        groups: list[tuple[Sequence[Json], str, bool]] = []
+        for part in asking:
+            if not self._flatten(part, plain, groups, ()):
+                return None
+        return self._combined(plain, groups, levels, inside)
+
+    def _flatten(
+        self,
+        part: Part,
+        plain: list[Part],
+        groups: list[tuple[Sequence[Json], str, bool]],
+        seen: tuple[str, ...],
+    ) -> bool:
+        """Sort what a schema asks directly from the alternatives that it gives. False: it is one that nothing fits."""
+        schema, at = part
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise SchemaError("#", f"it has more than {MAX_PARTS:,} parts once its references are followed")
+        if (reference := schema.get("$ref")) is not None:
+            if reference in seen:
+                raise SchemaError(at, f"$ref: {reference!r} refers to itself, and to nothing else")
+            joined = [(self._find(reference, at), str(reference))]
+            seen = (*seen, str(reference))
+        else:
+            joined = []
+        joined += [(one, f"{at}/allOf/{index}") for index, one in enumerate(_schemas(schema, "allOf", at))]
+        for one, place in joined:
+            if one is False or (isinstance(one, Mapping) and not self._flatten((one, place), plain, groups, seen)):
+                return False
+        found = [(_schemas(schema, word, at), f"{at}/{word}", word == "oneOf") for word in _ALTERNATIVES]
+        groups += [group for group in found if group[0]]
+        if not ASKING.isdisjoint(schema):
+            plain.append(part)
+        return True
+
+    def _combined(
+        self,
+        plain: list[Part],
+        groups: list[tuple[Sequence[Json], str, bool]],
+        levels: int,
+        inside: tuple[str, ...],
+    ) -> Node | None:
+        if not groups:
+            facts = Facts(plain[0][1] if plain else "#", self.cannot)
+            for schema, at in plain:
+                facts.add(schema, at)
+            return self._of_kinds(facts, levels, inside)
+        (options, at, exclusive), rest = groups[0], groups[1:]
+        if exclusive and not self._apart(plain, options, at):
+            self.cannot(at, "oneOf, whose options are not plainly apart, instead of anyOf")
+        found: list[Node] = []
+        for index, option in enumerate(options):
+            more_plain, more_groups = list(plain), list(rest)
+            place = f"{at}/{index}"
+            if not plain and not rest:  # nothing to join it with: a reference stays one
+                node = self.value(option, place, levels, inside)
+            elif option is False or (
+                isinstance(option, Mapping) and not self._flatten((option, place), more_plain, more_groups, ())
+            ):
+                node = None
+            else:
+                node = self._combined(more_plain, more_groups, levels, inside)
+            if node is not None:
+                found.append(node)
+        return either(*found) if found else None
+
+    def _referred(self, reference: str, at: str, levels: int, inside: tuple[str, ...]) -> Node | None:
+        chain: tuple[str, ...] = ()
+        target = self._find(reference, at)
+        while isinstance(target, Mapping) and isinstance(target.get("$ref"), str) and _only_refers(target):
+            chain = (*chain, reference)
+            reference = str(target["$ref"])
+            if reference in chain:
+                raise SchemaError(at, f"$ref: {reference!r} refers to itself, and to nothing else")
+            target = self._find(reference, at)
+        if reference in inside:
+            levels = min(levels, LEVELS_OF_RECURSION)
+        if (reference, levels) not in self._made:
+            if inside.count(reference) > LEVELS + 1:
+                raise SchemaError(at, f"$ref: {reference!r} refers to itself with nothing in between")
+            found = self.value(target, reference, levels, (*inside, reference))
+            self._made[reference, levels] = None if found is None else self.rule(found)
+        return self._made[reference, levels]
+
+    def _find(self, reference: Json, at: str) -> Json:
+        if not isinstance(reference, str):
+            raise SchemaError(at, f"$ref: expected a string, found {type(reference).__name__}")
+        found: Json = self.root
+        if reference != "#" and not reference.startswith("#/"):
+            raise SchemaError(at, f"$ref: {reference!r} leads out of the schema. References begin with '#/'")
+        for step in reference.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~").replace("%25", "%")
+            if isinstance(found, Mapping) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isascii() and name.isdigit() and int(name[:9]) < len(found):
+                found = found[int(name)]
+            else:
+                raise SchemaError(at, f"$ref: {reference!r} is not in the schema")
+        if not isinstance(found, Mapping | bool):
+            raise SchemaError(at, f"$ref: {reference!r} is no schema")
+        return found
+
+    def _apart(self, plain: list[Part], options: Sequence[Json], at: str) -> bool:
+        """Whether a value that fits one of these surely fits no other one."""
+        known: list[Facts] = []
+        for index, option in enumerate(options):
+            parts, groups = list(plain), list[tuple[Sequence[Json], str, bool]]()
+            if option is False:
+                continue
+            if isinstance(option, Mapping) and not self._flatten((option, f"{at}/{index}"), parts, groups, ()):
+                continue
+            facts = Facts(at, self.cannot)
+            for schema, place in parts:
+                facts.add(schema, place)
+            known.append(facts)
+        return all(_are_apart(first, second) for index, first in enumerate(known) for second in known[index + 1 :])
+
+    # Values by their kinds
+
+    def _of_kinds(self, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
+        if facts.choices is not None:
+            choices = {same(choice): choice for choice in facts.choices if facts.allows(choice)}
+            return either(*map(self.writing.constant, choices.values())) if choices else None
+        kinds = facts.possible_kinds()
+        if kinds is None:
+            return self.anything(levels)
+        found = [node for kind in kinds if (node := self._kind(kind, facts, levels, inside)) is not None]
+        return either(*found) if found else None
+
+    def _kind(self, kind: str, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
+        match kind:
+            case "null":
+                return self.writing.constant(None)
+            case "boolean":
+                return either(Literal("true"), Literal("false"))
+            case "string":
+                return string(facts, self.writing)
+            case "array":
+                return self._array(facts, levels - 1, inside) if levels else None
+            case "object":
+                return self._object(facts, levels - 1, inside) if levels else None
+        if kind == "integer" and "number" in (facts.kinds or ()):
+            return None  # they are among those
+        return number(facts, whole=kind == "integer")
+
+    def anything(self, levels: int) -> Node:
+        """Any value, to some depth."""
+        levels = min(levels, LEVELS_OF_ANYTHING)
+        key = ("", levels)
+        if key not in self._made:
+            facts = Facts("#", self.cannot)
+            plain = [self._kind(kind, facts, 0, ()) for kind in ("string", "number", "boolean", "null")]
+            options = [node for node in plain if node is not None]
+            if levels:
+                inner = self.anything(levels - 1)
+                options.append(_in_brackets(Repeat(inner, Literal(self.writing.comma))))
+                shape = free_shape(self.writing, Asked(), inner).node(self.rule)
+                options += [] if shape is None else [shape]
+            self._made[key] = self.rule(either(*options))
+        found = self._made[key]
+        if found is None:
+            raise TypeError("there is always some value")
+        return found
+
+    def _object(self, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
+        shape: ObjectShape | None = merged_objects(self, facts, levels, inside)
+        return None if shape is None else shape.node(self.rule)
+
+    def _array(self, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
+        low, high = facts.items
+        schemas = [_array_parts(schema, at) for schema, at in facts.arrays]
+        if any(schema.get("uniqueItems") is True for schema, _ in facts.arrays) and (high is None or high > 1):
+            self.cannot(facts.at, "uniqueItems")
+        count = max((len(first) for first, _ in schemas), default=0)
+        comma = Literal(self.writing.comma)
+        firsts: list[Node | None] = []
+        for place in range(min(count, count if high is None else high)):
+            asked = [first[place] if place < len(first) else rest for first, rest in schemas]
+            firsts.append(self.values([schema for schema in asked if schema is not None], levels, inside))
+        rests = [rest for _, rest in schemas if rest is not None]
+        rest = self.values(rests, levels, inside) if rests or low > count or not count else None
+        most = None if high is None else high - count
+        if rest is None or (most is not None and most <= 0):
+            tail: Node | None = NOTHING if low <= count else None
+        else:
+            between = NOTHING if count else comma
+            item = sequence(comma, rest) if count else rest
+            tail = Repeat(item, between, max(0, low - count), most)
+        for place in reversed(range(len(firsts))):
+            node = firsts[place]
+            more = None if node is None or tail is None else sequence(comma if place else NOTHING, node, tail)
+            tail = more if place < low else NOTHING if more is None else either(more, NOTHING)
+        return None if tail is None or (high is not None and low > high) else _in_brackets(tail)
+
+
+def _in_brackets(node: Node) -> Node:
+    return sequence(Literal("["), node, Literal("]"))
+
+
+def _array_parts(schema: Mapping[str, Json], at: str) -> tuple[list[tuple[Json, str]], tuple[Json, str] | None]:
+    """The schemas of the first items, and that of the others if there is one."""
+    names = ("prefixItems", "items")
+    if isinstance(schema.get("items"), list | tuple):  # as it was up to 2019
+        names = ("items", "additionalItems")
+    first, rest = (schema.get(name) for name in names)
+    if first is not None and not isinstance(first, list | tuple):
+        raise SchemaError(at, f"prefixItems: expected a list of schemas, found {type(first).__name__}")
+    firsts = [(each, f"{at}/{names[0]}/{index}") for index, each in enumerate(first or ())]
+    if rest is None and firsts:
+        rest = False
+    return firsts, None if rest is None else (rest, f"{at}/{names[1]}")
+
+
+def _asks(schema: Mapping[str, Json]) -> bool:
+    return not ASKING.isdisjoint(schema) or any(word in schema for word in ("$ref", "allOf", *_ALTERNATIVES))
+
+
+def _only_refers(schema: Mapping[str, Json]) -> bool:
+    return ASKING.isdisjoint(schema) and not any(word in schema for word in ("allOf", *_ALTERNATIVES))
+
+
+def _schemas(schema: Mapping[str, Json], word: str, at: str) -> Sequence[Json]:
+    found = schema.get(word)
+    if found is None:
+        return ()
+    if not isinstance(found, list | tuple) or not found or any(not isinstance(one, Mapping | bool) for one in found):
+        raise SchemaError(f"{at}/{word}", "expected a list of schemas")
+    return found
+
+
+def _are_apart(first: Facts, second: Facts) -> bool:
+    if first.choices is not None and second.choices is not None:
+        return {same(choice) for choice in first.choices}.isdisjoint(same(choice) for choice in second.choices)
+    for one, other in ((first, second), (second, first)):
+        if one.choices is not None and other.kinds is not None and not any(map(other.allows, one.choices)):
+            return True
+    if first.kinds is None or second.kinds is None:
+        return False
+    kinds = ["number" if kind == "integer" else kind for kind in first.kinds]
+    shared = {kind for kind in kinds if kind in second.kinds or (kind == "number" and "integer" in second.kinds)}
+    return not shared or (shared == {"object"} and _have_other_tags(first, second))
+
+
+def _have_other_tags(first: Facts, second: Facts) -> bool:
+    """Whether there is a member that both must have and that is never the same."""
+    ours, theirs = _tags(first), _tags(second)
+    return any(name in theirs and values.isdisjoint(theirs[name]) for name, values in ours.items())
+
+
+def _tags(facts: Facts) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for schema, _ in facts.objects:
+        properties, required = schema.get("properties"), schema.get("required")
+        if not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
+            continue
+        for name, declared in properties.items():
+            if name in required and isinstance(declared, Mapping):
+                if "const" in declared:
+                    found[name] = {same(declared["const"])}
+                elif isinstance(choices := declared.get("enum"), list | tuple):
+                    found[name] = {same(choice) for choice in choices}
+    return found

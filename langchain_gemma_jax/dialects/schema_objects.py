@@ -1,0 +1,255 @@
+"""Objects: their members in one order, the optional ones there or not, and those that the schema leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_gemma_jax.dialects.messages import Json
+from langchain_gemma_jax.dialects.schema_facts import Facts, matches, pattern_of
+from langchain_gemma_jax.dialects.schema_scalars import asked_string
+from langchain_gemma_jax.dialects.writing import Asked, Writing
+from langchain_gemma_jax.engine.grammar.leaves import Leaf, machine
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, either, sequence
+from langchain_gemma_jax.engine.grammar.nodes import Sequence as Row
+from langchain_gemma_jax.errors import SchemaError
+
+MAX_COUNTED = 4000  # places in a chain of members that are counted
+
+
+class Values(Protocol):
+    """As much of a reader of schemas as members need."""
+
+    writing: Writing
+
+    def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None: ...
+
+    def cannot(self, at: str, what: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member that has a name: the name, the colon and the value."""
+
+    node: Node
+    required: bool
+
+
+@dataclass(frozen=True)
+class ObjectShape:
+    """The members of an object in the order in which they are written, then those without names."""
+
+    writing: Writing
+    members: tuple[Member, ...]
+    free: Node | None = None
+    low: int = 0
+    high: int | None = None
+
+    def node(self, rule: Callable[[Node], Node]) -> Node | None:
+        """The object; None if there is none. ``rule`` makes a rule of a node."""
+        if all(member.required for member in self.members) and self.free is None:
+            count = len(self.members)
+            if count < self.low or (self.high is not None and count > self.high):
+                return None
+            inner: Node | None = self._row()
+        else:
+            inner = self._chain(rule)
+        return None if inner is None else sequence(Literal("{"), inner, Literal("}"))
+
+    def _row(self) -> Node:
+        comma = Literal(self.writing.comma)
+        return sequence(
+            *(part for n, member in enumerate(self.members) for part in ((comma,) if n else ()) + (member.node,))
+        )
+
+    def _chain(self, rule: Callable[[Node], Node]) -> Node | None:
+        """From the last member to the first: what can follow where so many have been written."""
+        top = min(max(1, self.low, self.high or 0), max(1, len(self.members)))
+        if len(self.members) * top > MAX_COUNTED:
+            raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
+        after = [self._rest(seen) for seen in range(top + 1)]
+        for place in reversed(range(len(self.members))):
+            member = self.members[place]
+            now: list[Node | None] = []
+            for seen in range(min(place, top) + 1):
+                more = after[min(seen + 1, top)] if self.high is None or seen < self.high else None
+                comma = Literal(self.writing.comma) if seen else NOTHING
+                taken = None if more is None else sequence(comma, member.node, more)
+                left = None if member.required else after[seen]
+                options = [node for node in (taken, left) if node is not None]
+                now.append(_ruled(either(*options), rule) if options else None)
+            after = now
+        return after[0]
+
+    def _rest(self, seen: int) -> Node | None:
+        """Behind the last member with a name."""
+        low = max(0, self.low - seen)
+        if self.free is None or (self.high is not None and seen >= self.high):
+            return NOTHING if low == 0 else None
+        if low > 1:  # names may be the same
+            return None
+        high = None if self.high is None else self.high - seen
+        comma = Literal(self.writing.comma)
+        return Repeat(sequence(comma, self.free), NOTHING, low, high) if seen else Repeat(self.free, comma, low, high)
+
+
+def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
+    """An object whose members have any names."""
+    return ObjectShape(writing, (), sequence(writing.free_key(asked, frozenset()), value))
+
+
+def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> ObjectShape | None:
+    """The object that is as all schemas ask; None if there is none.
+
+    Raises:
+        SchemaError: one is malformed, or asks what cannot be promised.
+    """
+    declared = [_Declared.of(schema, at) for schema, at in facts.objects]
+    names = list(
+        dict.fromkeys(
+            [*(n for each in declared for n in each.properties), *(n for each in declared for n in each.required)]
+        )
+    )
+    required = {name for each in declared for name in each.required}
+    keys = _Keys.of(declared, facts)
+    names += [name for name in keys.names or () if name not in names and keys.open]
+    members: list[Member] = []
+    for name in reader.writing.ordered(names):
+        asked = [schema for each in declared for schema in each.asked_of(name)]
+        node = reader.values(asked, levels, inside) if keys.allow(name) else None
+        if node is None and name in required:
+            return None
+        if node is not None:
+            members.append(Member(sequence(reader.writing.key(name), node), name in required))
+    low, high = facts.members
+    return ObjectShape(reader.writing, tuple(members), _free(reader, declared, keys, names, levels, inside), low, high)
+
+
+def _free(
+    reader: Values,
+    declared: list[_Declared],
+    keys: _Keys,
+    names: list[str],
+    levels: int,
+    inside: tuple[str, ...],
+) -> Node | None:
+    """A member of any name; None if there can be none."""
+    if not keys.open or keys.names is not None:
+        return None
+    patterns = list(dict.fromkeys(pattern for each in declared for pattern in each.patterns))
+    if len(patterns) > 1 or (patterns and any(each.additional not in (None, False) for each in declared)):
+        return None  # which of them holds for a name, it would have to tell
+    schemas = [schema for each in declared for schema in each.asked_of_free()]
+    value = reader.values(schemas, levels, inside)
+    if value is None:
+        return None
+    asked = keys.asked
+    if patterns:
+        at = next(each.at for each in declared if each.patterns)
+        asked = Asked((*asked.patterns, pattern_of(patterns[0], at)), asked.low, asked.high)
+    key = reader.writing.free_key(asked, frozenset(names))
+    try:
+        for part in key.items if isinstance(key, Row) else (key,):
+            if isinstance(part, Leaf):
+                machine(part)
+    except ValueError as error:
+        raise SchemaError(declared[0].at if declared else "#", f"the names of members: {error}") from None
+    return sequence(key, value)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What one schema says of an object."""
+
+    at: str
+    properties: Mapping[str, Json]
+    patterns: Mapping[str, Json]
+    required: tuple[str, ...]
+    additional: Json  # None: it does not say
+
+    @classmethod
+    def of(cls, schema: Mapping[str, Json], at: str) -> _Declared:
+        properties, patterns = (_table(schema, word, at) for word in ("properties", "patternProperties"))
+        required = schema.get("required")
+        if isinstance(required, bool):  # of a property, in some old schemas
+            required = ()
+        if required is not None and (
+            not isinstance(required, list | tuple) or any(not isinstance(name, str) for name in required)
+        ):
+            raise SchemaError(at, "required: expected a list of names")
+        additional = schema.get("additionalProperties")
+        if additional is not None and not isinstance(additional, Mapping | bool):
+            raise SchemaError(at, f"additionalProperties: expected a schema, found {type(additional).__name__}")
+        return cls(at, properties, patterns, tuple(map(str, required or ())), additional)
+
+    def asked_of(self, name: str) -> list[tuple[Json, str]]:
+        """The schemas for a member of this name."""
+        found = [(self.properties[name], f"{self.at}/properties/{name}")] if name in self.properties else []
+        found += [
+            (schema, f"{self.at}/patternProperties/{pattern}")
+            for pattern, schema in self.patterns.items()
+            if matches(pattern_of(pattern, self.at), name)
+        ]
+        if not found and self.additional is not None:
+            return [(self.additional, f"{self.at}/additionalProperties")]
+        return found
+
+    def asked_of_free(self) -> list[tuple[Json, str]]:
+        """The schemas for a member that is not declared."""
+        if self.patterns:
+            return [(schema, f"{self.at}/patternProperties/{pattern}") for pattern, schema in self.patterns.items()]
+        return [] if self.additional is None else [(self.additional, f"{self.at}/additionalProperties")]
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """What is asked of the names of members."""
+
+    open: bool  # there may be others than those that are declared
+    asked: Asked
+    names: tuple[str, ...] | None  # the only ones that there can be
+
+    @classmethod
+    def of(cls, declared: list[_Declared], facts: Facts) -> _Keys:
+        # Objects of which nothing is declared are dictionaries. Where something is, others have to be asked for.
+        asked_for = any(each.additional not in (None, False) or each.patterns for each in declared)
+        is_open = asked_for or not any("properties" in schema or "required" in schema for schema, _ in facts.objects)
+        closed = any(each.additional is False and not each.patterns for each in declared)
+        closed |= any(schema.get("unevaluatedProperties") is False for schema, _ in facts.objects) and not asked_for
+        of_names = Facts(facts.at, facts.cannot)
+        for schema, at in facts.objects:
+            if (rule := schema.get("propertyNames")) is not None and rule is not True:
+                if not isinstance(rule, Mapping) or "$ref" in rule:
+                    facts.cannot(at, "propertyNames, other than with a pattern, a length or an enum")
+                else:
+                    of_names.add(rule, f"{at}/propertyNames")
+        names = None
+        if of_names.choices is not None:
+            names = tuple(name for name in of_names.choices if isinstance(name, str) and of_names.allows(name))
+        asked = asked_string(of_names)
+        return cls(is_open and not closed and asked is not None, asked or Asked(), names)
+
+    def allow(self, name: str) -> bool:
+        """Whether a member may be called so."""
+        if self.names is not None:
+            return name in self.names
+        high = self.asked.high
+        return (
+            self.asked.low <= len(name)
+            and (high is None or len(name) <= high)
+            and all(matches(pattern, name) for pattern in self.asked.patterns)
+        )
+
+
+def _table(schema: Mapping[str, Json], word: str, at: str) -> Mapping[str, Json]:
+    found = schema.get(word)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise SchemaError(at, f"{word}: expected schemas by name, found {type(found).__name__}")
+    return found
+
+
+def _ruled(node: Node, rule: Callable[[Node], Node]) -> Node:
+    return node if node == NOTHING else rule(node)

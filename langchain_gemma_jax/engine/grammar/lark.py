@@ -1,0 +1,96 @@
+"""A grammar in llguidance's language, which is a kind of Lark's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from langchain_gemma_jax.engine.grammar.leaves import Leaf
+from langchain_gemma_jax.engine.grammar.nodes import (
+    NOTHING,
+    Control,
+    Either,
+    Grammar,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Sequence,
+)
+
+
+def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
+    """The grammar's text.
+
+    Raises:
+        KeyError: it has a control token that is none of these.
+    """
+    return _Writer(grammar, control_ids).text()
+
+
+class _Writer:
+    def __init__(self, grammar: Grammar, control_ids: Mapping[str, int]) -> None:
+        self._grammar, self._ids = grammar, control_ids
+        self._leaves: dict[Leaf, str] = {}
+        self._rules: dict[str, str] = {}  # by the grammar's names for them
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        todo = []
+        if self._grammar.root is not None:
+            self._lines.append(f"start: {self._node(self._grammar.root)}")
+        done = 0
+        while done < len(self._rules):
+            todo = list(self._rules.items())[done:]
+            done += len(todo)
+            self._lines += [f"{name}: {self._node(self._grammar.rules[known])}" for known, name in todo]
+        for leaf, name in self._leaves.items():
+            if leaf.lazy:
+                self._lines.append(f"{name.lower()}[lazy]: {name}")
+            self._lines.append(f"{name}: {leaf.terminal()}")
+        return "\n".join(self._lines) + "\n"
+
+    def _node(self, node: Node) -> str:
+        match node:
+            case Literal(text):
+                return quoted(text)
+            case Control(name):
+                return f"<[{self._ids[name]}]>"
+            case Sequence(items):
+                return " ".join(map(self._part, items)) or '""'
+            case Either(options):
+                return " | ".join(map(self._node, options))
+            case Repeat():
+                return self._repeat(node)
+            case Rule(name):
+                return self._rules.setdefault(name, f"r{len(self._rules)}")
+            case Leaf():
+                name = self._leaves.setdefault(node, f"T{len(self._leaves)}")
+                return name.lower() if node.lazy else name
+
+    def _part(self, node: Node) -> str:
+        written = self._node(node)
+        return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
+
+    def _repeat(self, node: Repeat) -> str:
+        item = self._part(node.item)
+        if node.high == 0:
+            return '""'
+        if node.between == NOTHING:
+            return f"{item}{_count(node.low, node.high)}"
+        several = item
+        if node.high != 1:
+            more = _count(max(0, node.low - 1), None if node.high is None else node.high - 1)
+            several = f"{item} ({self._part(node.between)} {item}){more}"
+        return several if node.low > 0 else f"({several})?"
+
+
+def _count(low: int, high: int | None) -> str:
+    return f"{{{low},{'' if high is None else high}}}"
+
+
+def quoted(text: str) -> str:
+    """A text as a literal."""
+    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+
+
+_ESCAPES = {chr(code): f"\\u{code:04x}" for code in (*range(32), 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0x2029)}

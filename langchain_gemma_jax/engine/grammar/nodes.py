@@ -1,0 +1,102 @@
+"""What a grammar is made of, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from langchain_gemma_jax.engine.grammar.leaves import Leaf
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Just this text, which is not empty."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control token, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """These, one behind the other. An empty one is the empty text."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    """One of these; there is one at least."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The same again, from ``low`` to ``high`` times, with something in between."""
+
+    item: Node
+    between: Node
+    low: int = 0
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the grammar's rule of this name says."""
+
+    name: str
+
+
+Node: TypeAlias = Literal | Control | Leaf | Sequence | Either | Repeat | Rule
+
+NOTHING = Sequence(())
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What a generated text is held to. Make one with ``dialects.json_grammar`` or ``dialects.grammar_for``.
+
+    Two are equal if they were made of the same things: that is what ``key`` tells.
+    """
+
+    key: str
+    root: Node | None = field(repr=False, compare=False)  # None: the text is free
+    rules: Mapping[str, Node] = field(repr=False, compare=False)  # none leads back to itself
+    opener: str | None = None  # the text is free until this control token; the grammar is of what comes behind it
+    banned: tuple[str, ...] = ()  # control tokens that never come
+    unpromised: tuple[str, ...] = ()  # what was asked for and is left out
+
+    def __post_init__(self) -> None:
+        if self.root is None and self.opener is not None:
+            raise ValueError("a grammar with an opener says what comes behind it")
+
+
+def sequence(*items: Node) -> Node:
+    """These, one behind the other, in as few nodes as possible."""
+    flat: list[Node] = []
+    for item in items:
+        for part in item.items if isinstance(item, Sequence) else (item,):
+            last = flat[-1] if flat else None
+            if isinstance(part, Literal) and isinstance(last, Literal):
+                flat[-1] = Literal(last.text + part.text)
+            else:
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def either(*options: Node) -> Node:
+    """One of these."""
+    found = tuple(dict.fromkeys(options))
+    return found[0] if len(found) == 1 else Either(found)
+
+
+def maybe(item: Node) -> Node:
+    """This, or nothing."""
+    return either(item, NOTHING)
