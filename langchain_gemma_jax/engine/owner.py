@@ -107,9 +107,6 @@ class Owner(Endings):
     def _end_with_process(self) -> None:
         if os.getpid() != self._process:
             return  # forked: the thread did not come along
-        # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it would
-        # be inside XLA, taking them apart, while Python is taken down: that ends the process as in leaving.py.
-        self._kept = self.programs()
         try:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
@@ -323,6 +320,9 @@ class Owner(Endings):
 
     def _end_all(self, error: BaseException | None) -> None:
         """The thread ends: nobody may be left waiting, and nothing may stay on the device."""
+        # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it could
+        # be inside XLA, taking them apart, while the process ends: see leaving.py. So they stay as long as the engine.
+        self._kept = self.programs()
         ended = closed()
         if error is not None:
             ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")

@@ -27,7 +27,7 @@ import os, sys, threading, time
 from langchain_gemma_jax import Ladders, Sampling, configure, engine
 from langchain_gemma_jax.errors import ClosedError
 
-configure(ladders=Ladders(chunks=(8, 16), capacities=(64, 128), rows=(1, 2), draft=3), drafts=False)
+configure(ladders=Ladders(chunks=(16,), capacities=(64, 128), rows=(1, 2), draft=3), drafts=False)
 FOLDER, PAUSE = sys.argv[1], float(sys.argv[2])
 
 def say(word):
@@ -117,7 +117,7 @@ class Way:
     """The last line on standard error."""
     longest: float = 1.5
     """The pause is up to so many seconds."""
-    limit: float = 3.0
+    limit: float = 5.0  # as a rule it takes one, which the engine waits for what is being done; more on a busy machine
     """Seconds from the last word, or the interruption, to the end."""
     cache: str = "new"
     """"good": another process has filled it. "claimed": another process is compiling what this one needs."""
@@ -136,7 +136,7 @@ WAYS = {
     **ways("first token", FIRST_TOKEN, longest=0.2),
     **ways("warming up", WARMING_UP),
     "warming up, interrupted": Way(IN_WARM_UP),
-    "warming up, closes": Way(WARMING_UP, CLOSE, 0, "", limit=10),  # what had begun is waited for
+    "warming up, closes": Way(WARMING_UP, CLOSE, 0, "", limit=60),  # what had begun is waited for
     "warming up, closes at once": Way(WARMING_UP, CLOSE_AT_ONCE, 0, ""),
     **ways("warm", WARM, longest=0.5, cache="good"),
     **ways("loading", LOADING, longest=0.4, cache="good"),
