@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Control, Grammar, 
 from langchain_gemma_jax.errors import InputError, SchemaError
 
 MAX_DEPTH = 200  # of a schema as JSON
-MAX_VALUES = 100_000  # in it
+MAX_VALUES = 20_000  # in it
 MAX_CHARACTERS = 4_000_000
 LONGEST = 20_000  # bytes of the shortest answer: a model that has to write more never ends
 

@@ -15,7 +15,7 @@ from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, same
 from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.dialects.schema_scalars import number, string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, either, sequence
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, either, maybe, sequence
 from langchain_gemma_jax.errors import SchemaError
 
 LEVELS = 32  # of objects and arrays inside each other
@@ -23,6 +23,7 @@ LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
 MAX_PARTS = 6000
 MAX_RULES = 4000
+MAX_PLACES = 200  # of an array whose items have schemas of their own
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 
@@ -265,6 +266,8 @@ class Reader:
             self.cannot(facts.at, "uniqueItems")
         count = max((len(first) for first, _ in schemas), default=0)
         comma = Literal(self.writing.comma)
+        if count > MAX_PLACES:
+            raise SchemaError(facts.at, f"prefixItems: expected at most {MAX_PLACES}, found {count:,}")
         firsts: list[Node | None] = []
         for place in range(min(count, count if high is None else high)):
             asked = [first[place] if place < len(first) else rest for first, rest in schemas]
@@ -281,7 +284,7 @@ class Reader:
         for place in reversed(range(len(firsts))):
             node = firsts[place]
             more = None if node is None or tail is None else sequence(comma if place else NOTHING, node, tail)
-            tail = more if place < low else NOTHING if more is None else either(more, NOTHING)
+            tail = more if place < low else NOTHING if more is None else self.rule(maybe(more))
         return None if tail is None or (high is not None and low > high) else _in_brackets(tail)
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from math import isfinite
 from typing import TypeAlias
 
 from langchain_gemma_jax.dialects.formats import UNPROMISED, WHOLE_NUMBERS, format_pattern
@@ -17,6 +16,8 @@ from langchain_gemma_jax.engine.grammar.pattern_text import parse
 from langchain_gemma_jax.errors import SchemaError
 
 KINDS = ("null", "boolean", "integer", "number", "string", "array", "object")
+MAX_CHOICES = 1000
+MAX_CHOSEN = 100_000  # characters of all of them together
 HUGE = 1 << 24  # no context holds so many characters, items or members: not a limit
 LARGEST = Decimal(10) ** 15  # beyond it, floats do not tell neighbours apart
 
@@ -125,6 +126,8 @@ class Facts:
             self._choose([schema["const"]])
         if (choices := schema.get("enum")) is not None:
             self._choose(list(_list(choices, "enum", at)))
+            if len(self.choices or ()) > MAX_CHOICES or sum(map(len, map(same, self.choices or ()))) > MAX_CHOSEN:
+                raise SchemaError(at, f"enum: more than {MAX_CHOICES:,} values, or {MAX_CHOSEN:,} characters of them")
 
     def _choose(self, choices: list[Json]) -> None:
         if self.choices is None:
@@ -235,7 +238,7 @@ def _number(schema: Mapping[str, Json], word: str, at: str) -> Decimal | None:
     value = schema.get(word)
     if value is None or (isinstance(value, bool) and word.startswith("exclusive")):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise SchemaError(at, f"{word}: expected a number, found {_shown(value)}")
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Rep
 from langchain_gemma_jax.engine.grammar.nodes import Sequence as Row
 from langchain_gemma_jax.errors import SchemaError
 
+MAX_MEMBERS = 1000
 MAX_COUNTED = 4000  # places in a chain of members that are counted
 
 
@@ -111,6 +112,8 @@ def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str,
             [*(n for each in declared for n in each.properties), *(n for each in declared for n in each.required)]
         )
     )
+    if len(names) > MAX_MEMBERS:
+        raise SchemaError(facts.at, f"properties: expected at most {MAX_MEMBERS:,}, found {len(names):,}")
     required = {name for each in declared for name in each.required}
     keys = _Keys.of(declared, facts)
     names += [name for name in keys.names or () if name not in names and keys.open]

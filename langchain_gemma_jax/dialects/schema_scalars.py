@@ -102,7 +102,9 @@ def _multiple(facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | 
     if low is not None and high is not None and (high - low) / step <= FEW:
         return _listed(facts, step, low, high, whole=whole)
     exponent = -int(step.normalize().as_tuple().exponent)
-    if step.normalize().as_tuple().digits == (1,) and exponent >= 0:  # 1, 0.1, 0.01: so many digits
+    if (
+        step.normalize().as_tuple().digits == (1,) and 0 <= exponent <= number_patterns.DIGITS
+    ):  # 1, 0.1, 0.01: so many digits
         low, high = (
             _aligned(bound, step, out, inward)
             for bound, out, inward in ((low, facts.above, 1), (high, facts.below, -1))

@@ -93,12 +93,12 @@ class _Builder:
     def whole(self, pattern: Pattern) -> Automaton:
         start = self._state()
         end = self._add(pattern, start)
-        reached = [self._closure(state) for state in range(len(self.empty))]
         # Those that something leads to, by a character: the others are only passed through.
         kept = {start: 0}
         for following in self.steps:
             for _, state in following:
                 kept.setdefault(state, len(kept))
+        reached = {state: self._closure(state) for state in kept}
         edges = [
             tuple((c, kept[target]) for passed in reached[state] for c, target in self.steps[passed]) for state in kept
         ]
@@ -146,6 +146,8 @@ class _Builder:
         return new
 
     def _closure(self, state: int) -> set[int]:
+        if not self.empty[state]:
+            return {state}
         found, todo = {state}, [state]
         while todo:
             for following in self.empty[todo.pop()]:

@@ -128,7 +128,7 @@ class _Reader:
         else:
             return item
         self._take("?")  # as few as possible: the same texts
-        if self._peek("+", "*", "?"):
+        if self._peek("+", "*", "?") or self._braces() is not None:
             raise self._error("a quantifier behind a quantifier")
         return Times(item, low, None if high < 0 else high)
 
