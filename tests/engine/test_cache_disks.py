@@ -1,0 +1,134 @@
+"""An engine on a disk that fails: at each call that writes, in each way, once or for good. Its tokens are the same."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import sys
+import threading
+
+import pytest
+
+from langchain_gemma_jax.compile_cache import warning
+from langchain_gemma_jax.compile_cache.store import Store
+from langchain_gemma_jax.engine import libraries
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.library import Library
+from tests.compile_cache.faults import BROKEN, CALLS, FORBIDDEN, FULL, QUOTA, READ_ONLY, Faults
+from tests.engine.faults_support import greedy
+from tests.engine.tiny import settle
+
+pytestmark = pytest.mark.timeout(600)
+
+ERRORS = {errno.errorcode[error]: error for error in (FULL, BROKEN, READ_ONLY, FORBIDDEN, QUOTA)}
+LADDERS = Ladders(chunks=(16,), capacities=(128,), rows=(1,), draft=0)
+PROMPT = [2, 10, 11, 12]
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    return Faults(monkeypatch)
+
+
+@pytest.fixture
+def said(monkeypatch, caplog):
+    """What a process warned of. Where warnings are errors, as here, they go to the log."""
+
+    def said() -> list[str]:
+        found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        caplog.clear()
+        monkeypatch.setattr(warning, "_said", threading.Lock())  # as in the next process
+        return found
+
+    said()
+    return said
+
+
+@pytest.fixture
+def serve(engine_of, tiny_model, monkeypatch):
+    """``serve(folder)``: as a new process does; but what was compiled once is not compiled again, only written.
+
+    Gives the tokens, and how many programs were found.
+    """
+    compiled = {}
+    compile_ = Library._compile
+
+    def once(library, key):
+        if key not in compiled:
+            compiled[key] = compile_(library, key)
+        return compiled[key]
+
+    monkeypatch.setattr(Library, "_compile", once)
+
+    def serve(folder):
+        engine = engine_of(ladders=LADDERS)
+        stores = []
+
+        def library_of(programs, tally, name, background):
+            stores.append(Store(folder, root=folder.parent))
+            return Library(programs, stores[-1], tally, name=name, later=background.submit)
+
+        monkeypatch.setattr(libraries, "library_of", library_of)
+        ids = engine.submit(engine.serve(tiny_model), PROMPT, greedy(4)).result().ids
+        settle(engine)
+        report = engine.report()
+        assert report.cache_hits + report.cache_misses == report.programs == 4
+        assert engine.close(30)
+        return ids, report.cache_hits
+
+    return serve
+
+
+def failing_at_each_call(serve, said, faults, folder, errors, numbers, *, lasting=False):
+    """Two processes whose Nth call that writes fails, and two on a disk that works. Gives which calls failed."""
+    expected, _ = serve(folder)
+    good = {path.name: path.read_bytes() for path in folder.glob("*.entry")}
+    assert len(good) == 5
+    failed = set()
+    for first in numbers:
+        anew = first % 2 == 0
+        if anew:
+            shutil.rmtree(folder.parent)
+        else:
+            for path in sorted(folder.glob("*.entry"))[: first % 5]:
+                os.truncate(path, path.stat().st_size // 2)
+        with faults.failing(errors[first % len(errors)], first, sys.maxsize if lasting else first):
+            for _ in range(2):
+                assert serve(folder)[0] == expected
+                assert len(said()) <= 1, "one warning a process, not one a fault"
+        if not faults.failed:
+            assert first > 50, "and then it ran clean"
+            break
+        failed |= {*faults.failed}
+        if "unlink" not in faults.failed:
+            assert list(folder.glob(".*.tmp")) == []
+        assert serve(folder)[0] == expected
+        assert said() == []
+        assert serve(folder) == (expected, 4)
+        assert {path.name for path in folder.iterdir()} == {*good, "manifest"}
+    return failed
+
+
+def test_a_disk_that_fails_costs_time_and_no_answer(serve, said, faults, tmp_path):
+    folder = tmp_path / "cache" / "xla"
+    assert failing_at_each_call(serve, said, faults, folder, list(ERRORS.values()), range(4, 50, 13))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
+@pytest.mark.parametrize("error", ERRORS)
+def test_each_of_the_first_calls_may_fail_in_each_way(serve, said, faults, tmp_path, error, lasting):
+    folder = tmp_path / "cache" / "xla"
+    failed = failing_at_each_call(serve, said, faults, folder, [ERRORS[error]], range(1, 51), lasting=lasting)
+    print(failed)  # noqa: T201
+    assert len(failed) >= 5
+
+
+@pytest.mark.slow
+def test_each_call_that_writes_may_fail(serve, said, faults, tmp_path):
+    folder = tmp_path / "cache" / "xla"
+    failed = failing_at_each_call(serve, said, faults, folder, list(ERRORS.values()), range(1, 1000))
+    assert not faults.failed, "the last one ran clean"
+    assert failed >= {*CALLS, "flock"} - {"chmod"}
