@@ -87,7 +87,8 @@ def test_an_example_runs(example, tmp_path):
     result = subprocess.run(
         [sys.executable, str(example)],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+        # What an example compiles is small; that it runs is what is tested, and not how fast.
+        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
         capture_output=True,
         text=True,
         timeout=EXAMPLE_SECONDS,

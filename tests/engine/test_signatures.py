@@ -36,8 +36,7 @@ def test_the_weights_are_as_they_will_be_loaded(of, name):
         assert (spec.shape, spec.dtype, spec.sharding) == (array.shape, array.dtype, array.sharding)
 
 
-@pytest.mark.parametrize("loop_steps", [1, 4])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("name", "loop_steps"), [*((name, 1) for name in CONFIGS), ("local and global", 4)])
 def test_every_program_is_lowered_from_its_key_and_gives_what_is_said(of, name, loop_steps):
     model, programs, signatures = of(name, loop_steps)
     seen = set()
