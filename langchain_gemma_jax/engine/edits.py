@@ -19,6 +19,7 @@ def legal_scores(
     position: jax.Array,
     allowed: jax.Array,  # [word] uint32
     valid_vocab: int,
+    masked: jax.Array,  # bool: a grammar holds, ``allowed`` counts
 ) -> tuple[jax.Array, jax.Array]:
     """The scores as the request wants them, -inf where a token is illegal, and the best of them, which is finite.
 
@@ -27,7 +28,7 @@ def legal_scores(
     """
     floats, ints = knobs.named_floats(), knobs.named_ints()
     penalised = (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
-    biased, masked = ints.biases > 0, ints.masked > 0
+    biased = ints.biases > 0
     ids = jnp.arange(scores.size, dtype=jnp.int32)
     known = scores if valid_vocab >= scores.size else jnp.where(ids < valid_vocab, scores, -jnp.inf)
     best = jnp.max(known)

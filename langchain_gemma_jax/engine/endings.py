@@ -50,7 +50,7 @@ class Endings:
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
         """The last that a caller hears of it. Whoever keeps the generation keeps nothing on the device."""
         self._inbox.begun(request)
-        request.device_knobs = request.resident = None
+        request.device_knobs = request.device_masked = request.resident = None
         self.metrics.requests += 1
         self.metrics.failed += isinstance(outcome, Exception)
         request.mailbox.put(outcome, last=True)
@@ -72,7 +72,8 @@ class Endings:
     def start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""
         self.runners[request.model].memory.release(request)
-        request.issued, request.draft = 0, ()
+        request.turn()
+        request.draft = ()
         self.scheduler.put_back(request)
 
     def fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
@@ -99,7 +100,7 @@ class Endings:
         concerned = {r for r in self.scheduler.running if self.runners[r.model] is runner}
         self.flights = deque(flight for flight in self.flights if not concerned & set(flight.requests))
         for request in sorted(concerned, key=lambda r: -r.number):
-            request.device_knobs = None
+            request.device_knobs = request.device_masked = None
             self.start_again(request)
         runner.forget_feed()
         runner.memory.clear()
@@ -123,7 +124,7 @@ class Endings:
         runner.forget_feed()
         for request in sorted(concerned, key=lambda r: -r.number):
             self.drop_kv(request)
-            request.device_knobs = None
+            request.device_knobs = request.device_masked = None
             request.memory_failures += 1
             if request.memory_failures > 1:
                 found = DeviceMemoryError(

@@ -16,8 +16,17 @@ import jax
 
 from langchain_gemma_jax.engine import metrics as counting
 from langchain_gemma_jax.engine.again import again
-from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
+from langchain_gemma_jax.engine.checks import (
+    check_biases,
+    check_place,
+    check_room,
+    checked_prompt,
+    checked_sampling,
+    seconds,
+    tokens,
+)
 from langchain_gemma_jax.engine.collecting import collected_later
+from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.generation import Generation
@@ -214,13 +223,21 @@ class Engine:
         sampling = checked_sampling(sampling, vocabulary)
         ids = checked_prompt(prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
+        stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
+        banned = runner.constraints.banned(sampling.grammar)
+        check_biases(sampling, banned)
+        constraint = runner.constraints.of(sampling.grammar, stops, forces=not sampling.logprobs)
+        if constraint is not None:
+            check_room(len(ids), constraint.shortest, served.max_context)
         request = Request(
             model=served,
             prompt=ids,
             sampling=sampling,
             seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
             decoder=StreamDecoder(served.model.tokenizer),
-            stop_ids=frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids),
+            stop_ids=stops,
+            constraint=constraint,
+            banned=tuple(banned),
             max_context=served.max_context,
             scope=scope,
             system=system,
@@ -352,7 +369,8 @@ class Engine:
             lambda: [other.memory for model, other in runners.items() if model is not served],
         )
         drafts = drafts_pay(settings, model.recipe)
-        runner = Runner(model.params, shape, ladders, device, memory, self._metrics, drafts=drafts)
+        constraints = Constraints(model.tokenizer, model.config.vocab_size)
+        runner = Runner(model.params, shape, ladders, device, memory, self._metrics, constraints, drafts=drafts)
         runners[served] = runner
         return runner
 

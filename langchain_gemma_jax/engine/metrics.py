@@ -19,6 +19,8 @@ class Metrics:
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0  # of the drafted ones
+    forced_tokens: int = 0  # generated ones to which a grammar left no alternative, so that no model was asked
+    illegal_tokens: int = 0  # that were drawn without a grammar's mask, and again with it
     dispatches: int = 0  # programs run
     steps: int = 0  # of them: decode steps and verifications; a loop counts each turn
     bytes_to_device: int = 0
@@ -46,6 +48,8 @@ class Report:
     generated_tokens: int
     drafted_tokens: int
     accepted_tokens: int
+    forced_tokens: int
+    illegal_tokens: int
     programs: int
     program_bound: int
     compiles: int
@@ -90,6 +94,7 @@ class Report:
             ("prompt tokens", f"{self.prefilled_tokens} read, {self.reused_tokens} reused"),
             ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
+            ("grammars", f"{self.forced_tokens} tokens forced, {self.illegal_tokens} drawn twice"),
             ("programs", f"{self.programs} of at most {self.program_bound}"),
             ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
             (

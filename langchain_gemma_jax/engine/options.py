@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import cast
 
+from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.errors import InputError
 
 MAX_LOGIT_BIASES = 512
@@ -95,6 +96,10 @@ class Sampling:
     """Report each token's log-probability, by the model's own distribution before any of the options above."""
     top_logprobs: int = 0
     """From 0 to 20. With ``logprobs=True``: report this many of the most likely tokens at each place too."""
+    grammar: Grammar | None = None
+    """What the text is held to: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. It becomes
+    whole in any case: where ``max_tokens`` are nearly used up, it is ended in the shortest way, and where they are
+    fewer than the shortest text has, there are that many. Stop strings count where the grammar leaves the text free."""
     drafts: bool = True
     """Let text that repeats itself be drafted. It changes how fast an answer comes, never what it is. Where the engine
     does not draft at all, neither does this."""
@@ -103,6 +108,8 @@ class Sampling:
         for name in ("ignore_eos", "logprobs", "drafts"):
             if not isinstance(value := getattr(self, name), bool):
                 raise _error(name, "True or False", value)
+        if self.grammar is not None and not isinstance(self.grammar, Grammar):
+            raise _error("grammar", "what json_grammar(...) or grammar_for(...) gave, or None", self.grammar)
         checked: dict[str, object] = {
             "temperature": _real("temperature", self.temperature, 0.0, 100.0),
             "top_k": _whole("top_k", self.top_k, 0, LARGEST_INT, hint="0 switches it off"),

@@ -170,7 +170,12 @@ class Owner(Endings):
     def _take_in(self, request: Request) -> None:
         """It waits for its turn; unless its model was unloaded since it was sent."""
         if request.model in self.runners:
-            self.scheduler.waiting.append(request)
+            if (end := self._go_on(request)) is None:
+                if request.lookup is not None:
+                    request.lookup.extend(request.context[len(request.prompt) :])
+                self.scheduler.waiting.append(request)
+            else:  # there was no alternative to all of it
+                self.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
         else:
             self.answer(request, ClosedError("The model was unloaded before the request was begun. Serve it again."))
 
@@ -214,7 +219,7 @@ class Owner(Endings):
         runner = self.runners[requests[0].model]
         try:
             if isinstance(work, Read):
-                flight = runner.read(work.request)
+                flight = runner.read(work.request) if self._fits(work.request, runner) else None
             elif not self._prepare(work, runner):
                 return False  # something changed: the next turn schedules anew
             elif isinstance(work, Verify):
@@ -227,6 +232,16 @@ class Owner(Endings):
         if flight is not None:
             self.flights.append(flight)
         return flight is not None
+
+    def _fits(self, request: Request, runner: Runner) -> bool:
+        """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
+        resident, tokens = request.resident, len(request.context)
+        if resident is None or tokens <= resident.capacity:
+            return resident is not None
+        self._bring_home(keep=0)
+        if not runner.memory.grow(resident, tokens):
+            self._make_way(request, resident, tokens)
+        return False
 
     def _prepare(self, work: Step | Verify, runner: Runner) -> bool:
         """Make sure that a step has room to write and a known start. False: not as scheduled."""
@@ -311,12 +326,28 @@ class Owner(Endings):
             self.drop_kv(request)  # no conversation may go on from it: a NaN spreads even from where it counts nothing
         else:
             runner.learn(request)
+        if end is None and not not_a_number:
+            end = self._go_on(request, illegal=got < len(tokens))
+            if end is None and got < len(tokens):
+                runner.draw_again(request)
         if end is not None:
             self.finish(request, request.completion(end.reason, end.stop, time.monotonic()))
         elif not_a_number:
             self.finish(request, no_number(request))
         else:
-            postprocess.draft(request, tokens)
+            postprocess.draft(request, request.context[len(request.prompt) + before :])
+
+    def _go_on(self, request: Request, *, illegal: bool = False) -> postprocess.End | None:
+        """What its grammar appends. Where it does, or a token was illegal, dispatches in flight are of no use."""
+        before = request.generated
+        end = postprocess.go_on(request)
+        forced = request.generated - before
+        self.metrics.generated_tokens += forced
+        self.metrics.forced_tokens += forced
+        self.metrics.illegal_tokens += illegal
+        if forced or illegal:
+            request.turn()
+        return end
 
     def _end_all(self, error: BaseException | None) -> None:
         """The thread ends: nobody may be left waiting, and nothing may stay on the device."""

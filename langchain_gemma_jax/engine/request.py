@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from langchain_gemma_jax.engine.constrain import Constraint
 from langchain_gemma_jax.engine.mailbox import Mailbox
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.prefix import Resident
@@ -74,6 +75,7 @@ class Completion:
     reused_tokens: int  # of the prompt: their KV was there already
     drafted_tokens: int
     accepted_tokens: int
+    forced_tokens: int  # to which the grammar left no alternative
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
 
@@ -107,23 +109,28 @@ class Request:
     scope: str = ""
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
+    constraint: Constraint | None = None  # its place in its grammar
+    banned: tuple[int, ...] = ()  # tokens that never come
     number: int = field(default_factory=lambda: next(_numbers))
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     # How far it is.
     marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
-    device_knobs: object = None  # what it is sampled with, on the device
+    device_knobs: object = None  # what it is sampled with, on the device ...
+    device_masked: object = None  # ... and with a mask
     memory_failures: int = 0
     streamed: bool = True  # its caller wants the pieces, and not the whole alone
     queued: bool = False  # counted among those that wait for their first turn
     context: list[int] = field(init=False)  # prompt and generated
     resident: Resident | None = None  # its KV
     issued: int = 0  # tokens that dispatches in flight will bring
+    turns: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
     draft: tuple[int, ...] = ()  # what probably comes next
     reused: int = 0
     drafted: int = 0
     accepted: int = 0
+    forced: int = 0
     text: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     lookup: Lookup | None = None
@@ -158,13 +165,25 @@ class Request:
         """How many tokens it may still get, those in flight included."""
         limit = self.max_context - len(self.prompt)
         if self.sampling.max_tokens is not None:
-            limit = min(limit, self.sampling.max_tokens)
+            shortest = 0 if self.constraint is None else self.constraint.shortest
+            limit = min(limit, max(self.sampling.max_tokens, shortest))
         return limit - self.generated
 
     @property
     def wants_step(self) -> bool:
-        """Whether its next token can be made now. With a draft, what is in flight has to come home first."""
-        return self.to_read == 1 and self.room > self.issued and not (self.draft and self.issued)
+        """Whether its next token can be made now. For a draft or a mask, what is in flight has to come home first."""
+        waits = self.issued and (self.draft or self.masked)
+        return self.to_read == 1 and self.room > self.issued and not waits
+
+    @property
+    def masked(self) -> bool:
+        """Whether its next token is drawn with its grammar's mask."""
+        return self.constraint is not None and self.constraint.allowed is not None
+
+    def turn(self) -> None:
+        """It goes on otherwise than dispatches in flight suppose."""
+        self.turns += 1
+        self.issued = 0
 
     @property
     def group(self) -> tuple[Hashable, int]:
@@ -184,6 +203,7 @@ class Request:
             reused_tokens=self.reused,
             drafted_tokens=self.drafted,
             accepted_tokens=self.accepted,
+            forced_tokens=self.forced,
             timings=Timings(started - self.submitted_at, first - started, now - self.submitted_at),
             logprobs=tuple(self.logprobs),
         )

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
+from langchain_gemma_jax.engine.buckets import STEP_SLACK, Ladders, ProgramKey
+from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.device import Device
-from langchain_gemma_jax.engine.knobs import knobs
+from langchain_gemma_jax.engine.knobs import Knobs, knobs
 from langchain_gemma_jax.engine.kv import SequenceKV
 from langchain_gemma_jax.engine.memory import Memory
 from langchain_gemma_jax.engine.metrics import Metrics
@@ -28,6 +29,8 @@ from langchain_gemma_jax.models.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
 
+MAX_TAKEN_BACK = STEP_SLACK - 2  # tokens: the first stays, and rows that are done write one place further
+
 
 @dataclass(eq=False)
 class InFlight:
@@ -35,6 +38,7 @@ class InFlight:
 
     requests: tuple[Request, ...]
     picked: Picked  # [row] of a step or chunk, [token] of a verification, [step, row] of a loop
+    turns: tuple[int, ...]  # of each request, when it was handed over
     draft: tuple[int, ...] = ()  # of a verification
     got: jax.Array | None = None  # of a loop: how many tokens each row got
     ends: jax.Array | None = None  # of a step: where the next one goes on
@@ -62,11 +66,13 @@ class Runner:
         device: Device,
         memory: Memory,
         metrics: Metrics,
+        constraints: Constraints,
         *,
         drafts: bool,
     ) -> None:
         self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
+        self.constraints = constraints
         self.library = memory.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self._dispatch_tokens = dispatch_tokens(device.device.platform)
@@ -79,24 +85,16 @@ class Runner:
         return size + self._dispatch_tokens
 
     def knobs_of(self, request: Request) -> RowKnobs:
-        """What a request is sampled with, on the device. Copied there once."""
+        """What a request is sampled with, on the device. Copied there once, but for its grammar's mask."""
         if request.device_knobs is None:
-            s = request.sampling
-            plain = knobs(
-                seed=request.seed,
-                prompt_length=len(request.prompt),
-                temperature=s.temperature,
-                top_k=s.top_k,
-                top_p=s.top_p,
-                min_p=s.min_p,
-                repetition=s.repetition_penalty,
-                presence=s.presence_penalty,
-                frequency=s.frequency_penalty,
-                logit_bias=dict(s.logit_bias),
-                logprobs=s.logprobs,
-            )
-            request.device_knobs = RowKnobs(self.device.put(plain), self._all_allowed)
-        return cast("RowKnobs", request.device_knobs)
+            request.device_knobs = RowKnobs(self.device.put(_plain_knobs(request)), self._all_allowed)
+        free = cast("RowKnobs", request.device_knobs)
+        rule = request.constraint
+        if rule is None or rule.allowed is None:
+            return free
+        if request.device_masked is None:
+            request.device_masked = self.device.put(_plain_knobs(request, masked=True))
+        return RowKnobs(cast("Knobs", request.device_masked), self.device.put(rule.allowed, for_step=True))
 
     @property
     def programs_seen(self) -> int:
@@ -137,13 +135,14 @@ class Runner:
         )
         self.memory.index.extend(resident, ids)
         self._count_prompt(request, held, chunk.tokens)
-        if held + chunk.tokens in request.marks or held + chunk.tokens == total:
+        # What a grammar appended, behind what was read before, is no turn.
+        if held + chunk.tokens in request.marks or (held + chunk.tokens == total and held < len(request.prompt)):
             self._keep_turn(resident)
         if held + chunk.tokens < total:
             return None
         picked = self._pick(hidden, ends, (resident.handle,), (self.knobs_of(request),))
         request.issued = 1
-        return InFlight((request,), picked)
+        return InFlight((request,), picked, (request.turns,))
 
     def _need_soon(self, sizes: set[int], capacity: int, request: Request) -> None:
         """Where a prompt's programs are not there yet, they are made at once: not one after the other."""
@@ -176,7 +175,8 @@ class Runner:
 
     def follows(self, requests: tuple[Request, ...]) -> bool:
         """Whether a step of these can go on, on the device, from the one before."""
-        return self._last is not None and self._last.requests == requests
+        last = self._last
+        return last is not None and last.requests == requests and last.turns == _turns(requests)
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
@@ -196,7 +196,7 @@ class Runner:
         self._metrics.steps += 1
         resident.written = max(resident.written, held + 1 + len(draft))
         request.issued, request.draft = 1 + len(draft), ()
-        return InFlight((request,), picked, draft)
+        return InFlight((request,), picked, (request.turns,), draft)
 
     def collect(self, flight: InFlight) -> list[Made]:
         """Wait for a dispatch, and say what each request got. The prefix index learns what the KV holds now."""
@@ -205,7 +205,9 @@ class Runner:
         tokens = np.asarray(picked.tokens if wanted else picked)
         got = None if flight.got is None else self.device.fetch(flight.got)
         made = []
-        for row, request in enumerate(flight.requests):
+        for row, (request, turns) in enumerate(zip(flight.requests, flight.turns, strict=True)):
+            if turns != request.turns:
+                continue  # it went another way
             if got is not None:
                 places: list[tuple[int, ...]] = [(step, row) for step in range(int(got[row]))]
             elif flight.draft:
@@ -225,6 +227,12 @@ class Runner:
         resident = _resident(request)
         self.memory.index.extend(resident, request.context[len(resident.ids) : -1])
 
+    def draw_again(self, request: Request) -> None:
+        """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
+        resident = _resident(request)
+        if request.to_read == 0:
+            self.memory.index.truncate(resident, len(resident.ids) - 1)
+
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
         self._last = None
@@ -237,7 +245,7 @@ class Runner:
         row_knobs: tuple[RowKnobs, ...],
         capacity: int,
     ) -> tuple[InFlight, Rows]:
-        if self._last is not None and self._last.requests == requests and self._last.ends is not None:
+        if self.follows(requests) and self._last is not None and self._last.ends is not None:
             tokens, ends = self._last.picked.tokens, self._last.ends
         else:
             tokens, ends = self._newest(requests, residents, len(sequences))
@@ -251,7 +259,7 @@ class Runner:
             request.issued += 1
             resident.written = max(resident.written, len(resident.ids) + request.issued)
         self._metrics.steps += 1
-        self._last = InFlight(requests, picked, ends=ends)
+        self._last = InFlight(requests, picked, _turns(requests), ends=ends)
         return self._last, sequences
 
     def _run_loop(
@@ -265,7 +273,7 @@ class Runner:
         limits = np.zeros(len(sequences), np.int32)
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            limits[row] = min(self.loop_steps, request.room, capacity - len(resident.ids))
+            limits[row] = min(self._at_once(request), request.room, capacity - len(resident.ids))
             known = sorted(request.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
             request.issued = int(limits[row])
@@ -282,7 +290,13 @@ class Runner:
             row_knobs,
         )
         self._metrics.steps += int(limits.max())
-        return InFlight(requests, picked, got=got), sequences
+        return InFlight(requests, picked, _turns(requests), got=got), sequences
+
+    def _at_once(self, request: Request) -> int:
+        """How many steps of a loop a request takes part in. What is illegal has to be taken back: see ``Rings``."""
+        if request.constraint is None:
+            return self.loop_steps
+        return 1 if request.masked else min(self.loop_steps, MAX_TAKEN_BACK)
 
     def _pick(
         self, hidden: jax.Array, ends: jax.Array, sequences: Sequence[object], rows: Sequence[RowKnobs]
@@ -312,6 +326,24 @@ class Runner:
         return self.device.run(key, self.library.of(key), *args)
 
 
+def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
+    s = request.sampling
+    return knobs(
+        seed=request.seed,
+        prompt_length=len(request.prompt),
+        temperature=s.temperature,
+        top_k=s.top_k,
+        top_p=s.top_p,
+        min_p=s.min_p,
+        repetition=s.repetition_penalty,
+        presence=s.presence_penalty,
+        frequency=s.frequency_penalty,
+        logit_bias=dict(s.logit_bias) | dict.fromkeys(request.banned, -100.0),
+        logprobs=s.logprobs,
+        masked=masked,
+    )
+
+
 def dispatch_tokens(platform: str) -> int:
     """What a chunk costs beside its tokens, in tokens: 25 to 37 on the CPU (measured, 10M to 270M), more elsewhere."""
     return 32 if platform == "cpu" else 256
@@ -321,6 +353,10 @@ def _resident(request: Request) -> Resident:
     if request.resident is None:
         raise TypeError(f"request {request.number} runs without memory")
     return request.resident
+
+
+def _turns(requests: tuple[Request, ...]) -> tuple[int, ...]:
+    return tuple(request.turns for request in requests)
 
 
 def _agreeing(draft: tuple[int, ...], tokens: np.ndarray) -> int:

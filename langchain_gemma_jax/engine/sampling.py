@@ -42,9 +42,12 @@ def pick(
     """Pick the next token of each row; ids from ``valid_vocab`` on are never picked.
 
     Logprobs are those of the raw scores. Then, in this order: repetition, presence and frequency penalty,
-    bias, grammar, temperature, top-k, top-p, min-p; tokens that tie with the last one kept are kept. At temperature 0
+    bias, temperature, top-k, top-p, min-p; tokens that tie with the last one kept are kept. At temperature 0
     the best token is taken, the lowest id among equals. A draw is a function of seed, position, and the
     row's own scores: the same alone, in a batch and on a draft.
+
+    What a grammar does not allow is drawn again, from what it does allow. So where a draw without the mask is legal,
+    it is the draw with the mask: whoever finds it so needs no mask.
 
     Whatever the scores are, NaN included, an id in range comes back: ``legal_scores`` says which.
     """
@@ -64,12 +67,18 @@ def pick(
 def _pick_one(
     scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array, allowed: jax.Array, *, valid_vocab: int
 ) -> Picked:
-    row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab)
-    token = lax.cond(
-        knobs.named_floats().temperature > 0,
-        lambda: _draw(row, best, knobs, key_at(knobs.seed, position)),
-        lambda: _first(row, best, jnp.arange(row.size, dtype=jnp.int32)),
-    )
+    def drawn(masked: jax.Array) -> jax.Array:
+        row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab, masked)
+        token: jax.Array = lax.cond(
+            knobs.named_floats().temperature > 0,
+            lambda: _draw(row, best, knobs, key_at(knobs.seed, position)),
+            lambda: _first(row, best, jnp.arange(row.size, dtype=jnp.int32)),
+        )
+        return token
+
+    token = drawn(jnp.bool_(False))
+    illegal = (knobs.named_ints().masked > 0) & ((allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1 == 0)
+    token = lax.cond(illegal, lambda: drawn(jnp.bool_(True)), lambda: token)
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
     wanted = knobs.named_ints().logprobs > 0
     return Picked(token, *lax.cond(wanted, lambda: _logprobs(scores, token, valid_vocab), lambda: nothing))

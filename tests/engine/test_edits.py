@@ -29,9 +29,9 @@ def words(ids):
 
 
 def edited(scores=SCORES, *, history=HISTORY, position=SLOTS, allowed=ANY, prompt_length=10, **wishes):
-    row, best = edit(
-        scores, knobs(seed=0, prompt_length=prompt_length, **wishes), history, np.int32(position), allowed, VALID
-    )
+    made = knobs(seed=0, prompt_length=prompt_length, **wishes)
+    masked = np.bool_(made.named_ints().masked > 0)
+    row, best = edit(scores, made, history, np.int32(position), allowed, VALID, masked)
     row = np.asarray(row)
     assert best == row.max()
     assert np.isfinite(best)

@@ -207,6 +207,18 @@ def test_edits_decide_what_is_drawn():
     assert set(masked.tokens.tolist()) == {160, 162, 163}
 
 
+@pytest.mark.parametrize("wish", [{"temperature": 0}, {}, {"top_k": 5, "top_p": 0.9}, {"repetition": 1.3}], ids=str)
+def test_a_draw_that_is_legal_is_the_draw_with_the_mask(wish):
+    scores, positions = random_scores(ROWS), np.arange(ROWS) % 7
+    free = picked(scores, wish, seeds=np.arange(ROWS), positions=positions).tokens
+    allowed = np.random.default_rng(1).integers(0, 2**32, (ROWS, VOCAB // 32), np.uint32)
+    held = picked(scores, wish | {"masked": True}, seeds=np.arange(ROWS), positions=positions, allowed=allowed).tokens
+    legal = (allowed[np.arange(ROWS), free // 32] >> (free % 32)) & 1 == 1
+    assert 0 < legal.sum() < ROWS
+    assert (held[legal] == free[legal]).all()
+    assert ((allowed[np.arange(ROWS), held // 32] >> (held % 32)) & 1 == 1).all()
+
+
 def test_logprobs_are_those_of_the_raw_scores():
     scores = random_scores(ROWS)
     wishes = [{"logprobs": True, "temperature": 0.2, "logit_bias": {5: 50.0}, "top_k": 3}] * ROWS

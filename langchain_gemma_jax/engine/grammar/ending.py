@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from langchain_gemma_jax.engine.grammar.automaton import State
-from langchain_gemma_jax.engine.grammar.leaves import Leaf, Machine, machine
+from langchain_gemma_jax.engine.grammar.leaves import Before, Leaf, Machine, UpTo, machine
 from langchain_gemma_jax.engine.grammar.nodes import (
     Control,
     Either,
@@ -89,6 +89,10 @@ class Outline:
     def cost(self, place: Place) -> int:
         """How many bytes and control tokens the shortest ending has: it is of no more tokens than that."""
         return 0 if place.complete else min(thread.cost for thread in place.threads)
+
+    def is_free(self, place: Place) -> bool:
+        """Whether the text is free here."""
+        return bool(place.threads) and all(isinstance(thread.node, Before | UpTo) for thread in place.threads)
 
     def ending(self, place: Place) -> Pieces:
         """The shortest ending."""
