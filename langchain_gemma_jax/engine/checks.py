@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sized
 from numbers import Real
 from typing import cast
 
-from langchain_gemma_jax.engine.options import MAX_LOGIT_BIASES, Sampling
+from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 
@@ -58,19 +58,6 @@ def tokens(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
     return count
-
-
-def check_room(prompt: int, shortest: int, context: int) -> None:
-    """Whether the shortest answer that a grammar lets through fits behind the prompt."""
-    if prompt + shortest > context:
-        raise ContextLengthError(prompt, context - shortest)
-
-
-def check_biases(sampling: Sampling, banned: Sequence[int]) -> None:
-    """Whether there is room for the tokens that a grammar bans beside the biases that were asked for."""
-    count = len({*sampling.logit_bias, *banned})
-    if count > MAX_LOGIT_BIASES:
-        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with those of the grammar, found {count}.")
 
 
 def seconds(timeout: object) -> float:

@@ -13,7 +13,8 @@ from langchain_gemma_jax.engine.constrain import Constraint, Trust
 from langchain_gemma_jax.engine.grammar.ending import Outline, Pieces
 from langchain_gemma_jax.engine.grammar.lark import lark
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
-from langchain_gemma_jax.errors import SchemaError, UnsupportedModelError
+from langchain_gemma_jax.engine.options import MAX_LOGIT_BIASES, Sampling
+from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -120,12 +121,33 @@ class Constraints:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Grammar, Compiled] = OrderedDict()
 
-    def banned(self, grammar: Grammar | None) -> list[int]:
-        """The tokens that never come."""
-        return [] if grammar is None else self.lexicon.control_ids(grammar.banned)
+    def prepare(self, grammar: Grammar | None = None) -> None:
+        """Make what takes long: for any grammar, and for this one."""
+        with self._lock:
+            _ = self.lexicon.matching
+            if grammar is not None and grammar.root is not None:
+                self._known(grammar)
 
-    def of(self, grammar: Grammar | None, stops: frozenset[int], *, forces: bool) -> Constraint | None:
-        """What one request is held to; None if its text is free.
+    def begin(
+        self, sampling: Sampling, stops: frozenset[int], prompt: int, context: int
+    ) -> tuple[Constraint | None, tuple[int, ...]]:
+        """What a request with a prompt of so many tokens is held to, if anything, and the tokens that never come.
+
+        Raises:
+            InputError: see ``of``; or there is no room behind the prompt, or beside the biases.
+        """
+        if sampling.grammar is None:
+            return None, ()
+        banned = self.lexicon.control_ids(sampling.grammar.banned)
+        if (count := len({*sampling.logit_bias, *banned})) > MAX_LOGIT_BIASES:
+            raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
+        constraint = self.of(sampling.grammar, stops, forces=not sampling.logprobs)
+        if constraint is not None and prompt + constraint.shortest > context:
+            raise ContextLengthError(prompt, context - constraint.shortest)
+        return constraint, tuple(banned)
+
+    def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> Constraint | None:
+        """What a text is held to; None if it is free.
 
         Args:
             grammar: what it asks for.
@@ -136,18 +158,22 @@ class Constraints:
             SchemaError: llguidance does not take the grammar, because it is too large or too ambiguous.
             UnsupportedModelError: the vocabulary lacks one of its control tokens.
         """
-        if grammar is None or grammar.root is None:
+        if grammar.root is None:
             return None
         with self._lock:
-            compiled = self._compiled.get(grammar)
-            if compiled is None:
-                compiled = self._compiled[grammar] = self._compile(grammar)
-                if len(self._compiled) > KEPT:
-                    self._compiled.popitem(last=False)
-            self._compiled.move_to_end(grammar)
+            compiled = self._known(grammar)
             matcher = compiled.matcher.deep_copy()
         own = frozenset(token for token in stops if self.lexicon.tokenizer.control_name(token) is not None)
         return Constraint(compiled, matcher, self.lexicon, own, self.trust, forces=forces)
+
+    def _known(self, grammar: Grammar) -> Compiled:
+        compiled = self._compiled.get(grammar)
+        if compiled is None:
+            compiled = self._compiled[grammar] = self._compile(grammar)
+            if len(self._compiled) > KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(grammar)
+        return compiled
 
     def _compile(self, grammar: Grammar) -> Compiled:
         from llguidance import LLMatcher

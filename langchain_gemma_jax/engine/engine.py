@@ -16,20 +16,13 @@ import jax
 
 from langchain_gemma_jax.engine import metrics as counting
 from langchain_gemma_jax.engine.again import again
-from langchain_gemma_jax.engine.checks import (
-    check_biases,
-    check_place,
-    check_room,
-    checked_prompt,
-    checked_sampling,
-    seconds,
-    tokens,
-)
+from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
 from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.device import Device
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.generation import Generation
+from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.guards import Guard
 from langchain_gemma_jax.engine.libraries import Libraries
 from langchain_gemma_jax.engine.library import Library
@@ -213,7 +206,7 @@ class Engine:
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
-            InputError: an argument is not possible; ``ContextLengthError``: the prompt is too long.
+            InputError: an argument is not possible. ContextLengthError, SchemaError: the prompt, the grammar is too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         runner = self._runner_of(served)
@@ -224,11 +217,7 @@ class Engine:
         ids = checked_prompt(prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
-        banned = runner.constraints.banned(sampling.grammar)
-        check_biases(sampling, banned)
-        constraint = runner.constraints.of(sampling.grammar, stops, forces=not sampling.logprobs)
-        if constraint is not None:
-            check_room(len(ids), constraint.shortest, served.max_context)
+        constraint, banned = runner.constraints.begin(sampling, stops, len(ids), served.max_context)
         request = Request(
             model=served,
             prompt=ids,
@@ -237,7 +226,7 @@ class Engine:
             decoder=StreamDecoder(served.model.tokenizer),
             stop_ids=stops,
             constraint=constraint,
-            banned=tuple(banned),
+            banned=banned,
             max_context=served.max_context,
             scope=scope,
             system=system,
@@ -297,6 +286,14 @@ class Engine:
             runner.device.expect(key)
         opening = first_answer(runner.ladders)
         return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
+
+    def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
+        """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
+
+        Raises:
+            SchemaError: the grammar is too large, or too ambiguous.
+        """
+        self._runner_of(served).constraints.prepare(grammar)
 
     def report(self) -> Report:
         """What was done so far, and what it cost."""
