@@ -206,7 +206,7 @@ class Engine:
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
-            InputError: an argument is not possible. ContextLengthError, SchemaError: the prompt, the grammar is too long.
+            InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         runner = self._runner_of(served)
