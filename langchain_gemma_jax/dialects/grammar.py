@@ -88,7 +88,7 @@ def grammar_for(
     )
     if not chosen and tool_choice not in {"auto", "none"}:
         raise InputError(f"tool_choice: expected auto, any, required, none or one of {names}, found {tool_choice!r}.")
-    described = tuple((tool.name, _checked(tool.parameters)) for tool in chosen)
+    described = tuple((tool.name, _of_tool(tool)) for tool in chosen)
     kind = tool_choice if tool_choice in {"auto", "none"} else "required"
     wanted = None if answer is None else _checked(answer)
     return _turn_grammar(described, kind, parallel, dialect, wanted, thoughts, lenient)
@@ -208,6 +208,13 @@ def _checked(schema: object) -> str:
         if not level:
             return json.dumps(schema, default=_plain)
     raise SchemaError("#", f"it is more than {MAX_DEPTH} levels deep, or holds itself")
+
+
+def _of_tool(tool: Tool) -> str:
+    try:
+        return _checked(tool.parameters)
+    except SchemaError as error:
+        raise SchemaError(f"{tool.name}: {error.at}", error.problem) from error
 
 
 def _size(value: object) -> int:

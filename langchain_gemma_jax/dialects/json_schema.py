@@ -106,9 +106,7 @@ class Reader:
     ) -> bool:
         """Sort what a schema asks directly from the alternatives that it gives. False: it is one that nothing fits."""
         schema, at = part
-        self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise SchemaError("#", f"it has more than {MAX_PARTS:,} parts once its references are followed")
+        self._count()
         if (reference := schema.get("$ref")) is not None:
             if reference in seen:
                 raise SchemaError(at, f"$ref: {reference!r} refers to itself, and to nothing else")
@@ -126,6 +124,11 @@ class Reader:
             plain.append(part)
         return True
 
+    def _count(self, parts: int = 1) -> None:
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            raise SchemaError("#", f"it has more than {MAX_PARTS:,} parts once its references are followed")
+
     def _combined(
         self,
         plain: list[Part],
@@ -134,6 +137,7 @@ class Reader:
         inside: tuple[str, ...],
     ) -> Node | None:
         if not groups:
+            self._count(len(plain))
             facts = Facts(plain[0][1] if plain else "#", self.cannot)
             for schema, at in plain:
                 facts.add(schema, at)

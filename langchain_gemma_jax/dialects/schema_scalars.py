@@ -67,7 +67,7 @@ def _bounds(facts: Facts) -> tuple[Decimal | None, Decimal | None]:
     low, high = facts.low, facts.high
     for bound, beyond in ((low, 1), (high, -1)):
         if bound is not None and beyond * bound > 10**number_patterns.WHOLE_DIGITS * 10:
-            raise SchemaError(facts.at, f"numbers beyond {bound} cannot be promised: they have too many digits")
+            raise SchemaError(facts.at, f"numbers beyond {bound:.3g} cannot be promised: they have too many digits")
     far = Decimal(10) ** (number_patterns.WHOLE_DIGITS + 1)
     return (None if low is not None and low < -far else low), (None if high is not None and high > far else high)
 

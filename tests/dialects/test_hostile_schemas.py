@@ -1,0 +1,203 @@
+"""Schemas that are malformed or mean harm: an error that says so, soon, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import time
+from typing import Any
+
+import pytest
+
+from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.errors import SchemaError
+from tests.dialects.walks import constraints
+
+SECONDS = 0.4  # on a machine that has other things to do; a tenth of one by itself
+MEGABYTES = 100
+
+
+def nested(count: int) -> Any:
+    found: Any = {"type": "string"}
+    for _ in range(count):
+        found = {"type": "object", "properties": {"a": found}, "required": ["a"]}
+    return found
+
+
+def unions(count: int) -> Any:
+    found: Any = {"type": "string"}
+    for _ in range(count):
+        found = {"anyOf": [found, {"type": "null"}]}
+    return found
+
+
+def doubling(count: int, word: str) -> Any:
+    """Each definition refers to the next one ten times."""
+    definitions: dict[str, Any] = {f"d{count}": {"type": "string"}}
+    for number in range(count):
+        following = [{"$ref": f"#/$defs/d{number + 1}"}] * 10
+        members = {"type": "object", "properties": dict(zip("abcdefghij", following, strict=True))}
+        definitions[f"d{number}"] = (
+            members | {"required": list("abcdefghij")} if word == "properties" else {word: following}
+        )
+    return {"$defs": definitions, "$ref": "#/$defs/d0"}
+
+
+def endless() -> Any:
+    found: dict[str, Any] = {"type": "object"}
+    found["properties"] = {"me": found}
+    return found
+
+
+def endless_list() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return {"enum": found}
+
+
+REFUSED = {
+    "nothing": None,
+    "a number": 3,
+    "a list": [],
+    "a text": "{}",
+    "an object of a class": object(),
+    "never": False,
+    "an unknown type": {"type": "strin"},
+    "no type": {"type": []},
+    "a type that is an object": {"type": {"a": 1}},
+    "not a number": {"const": math.nan},
+    "no number": {"minimum": math.inf},
+    "keys that are numbers": {1: 2},
+    "bytes": {"const": b"x"},
+    "a set": {"enum": {1}},
+    "half a character as a key": {"properties": {"\ud800": {}}},
+    "half a character": {"enum": ["\udfff"]},
+    "half a character in a pattern": {"pattern": "a\ud800"},
+    "holds itself": endless(),
+    "a list that holds itself": endless_list(),
+    "a reference to elsewhere": {"$ref": "http://127.0.0.1/x.json"},
+    "a reference to a file": {"$ref": "file:///etc/passwd"},
+    "a reference to nothing": {"$ref": "#/nope"},
+    "a reference that is none": {"$ref": 3},
+    "refers to itself": {"$ref": "#"},
+    "two that refer to each other": {
+        "$ref": "#/$defs/A",
+        "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}},
+    },
+    "is one of itself": {"anyOf": [{"$ref": "#"}, {"type": "string"}]},
+    "is a string of itself": {"type": "string", "anyOf": [{"$ref": "#"}, {"type": "string"}]},
+    "is all of itself": {"allOf": [{"$ref": "#"}]},
+    "never ends": {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+    "40 levels": nested(40),
+    "1,000 levels": nested(1000),
+    "10,000 levels": nested(10_000),
+    "unions in unions": unions(1000),
+    "10,000 properties": {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(10_000)}},
+    "3,000 properties": {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(3000)}},
+    "a bomb of members": doubling(12, "properties"),
+    "a bomb of conditions": doubling(12, "allOf"),
+    "5 megabytes": {"description": "x" * 5_000_000},
+    "a count of counts": {"pattern": "a{1000}{1000}"},
+    "a pattern of a billion": {"pattern": "((a{1000}){1000}){1000}"},
+    "a pattern that looks ahead": {"pattern": "(?=a)b"},
+    "a pattern that looks back": {"pattern": r"(a)\1"},
+    "an open bracket": {"pattern": "["},
+    "an open group": {"pattern": "("},
+    "500 groups": {"pattern": "(" * 500 + ")" * 500},
+    "a long pattern": {"pattern": "a" * 10_000},
+    "a class of letters": {"pattern": r"\p{L}"},
+    "a pattern that is a number": {"pattern": 3},
+    "a pattern that is too short": {"pattern": "^a$", "minLength": 5},
+    "a key pattern that is none": {"type": "object", "patternProperties": {"(": {}}},
+    "a long text": {"type": "string", "minLength": 10**9},
+    "a length below zero": {"type": "string", "minLength": -1},
+    "a long list": {"type": "array", "minItems": 10**9},
+    "a longer list": {"type": "array", "items": {"type": "null"}, "minItems": 10**18},
+    "bounds that cross": {"type": "integer", "minimum": 5, "maximum": 4},
+    "a number of 900 digits": {"type": "integer", "minimum": 10**900},
+    "a number of 5,000 digits": {"const": 10**5000},
+    "a large number": {"type": "number", "minimum": 1e300},
+    "multiples of zero": {"type": "integer", "multipleOf": 0},
+    "multiples of next to nothing": {"type": "number", "multipleOf": 1e-300},
+    "no choice": {"enum": []},
+    "choices that are a text": {"enum": "abc"},
+    "50,000 choices": {"enum": list(range(50_000))},
+    "1,500 choices": {"enum": list(range(1500))},
+    "required that is a text": {"type": "object", "required": "a"},
+    "properties that are a list": {"properties": [1]},
+    "a property that is a number": {"properties": {"a": 3}},
+    "items that are a number": {"type": "array", "items": 3},
+    "3,000 places": {"type": "array", "prefixItems": [{"type": "string"}] * 3000},
+    "a million members": {"type": "object", "minProperties": 10**6},
+    "half of 200 members": {"properties": {f"p{i}": {} for i in range(200)}, "minProperties": 100},
+    "no alternatives": {"anyOf": []},
+    "alternatives that are numbers": {"anyOf": [3]},
+    "additional that is a text": {"additionalProperties": "yes"},
+    "a product of unions": {"allOf": [{"anyOf": [{"minimum": i}, {"maximum": i}]} for i in range(20)]},
+    "a format that is a number": {"type": "string", "format": 3},
+}  # fmt: skip
+
+TAKEN = {
+    "anything": True,
+    "a pattern that backtracks": {"type": "string", "pattern": "(a+)+$"},
+    "a pattern in pieces": {"type": "string", "pattern": "(a|b|ab)*c" * 50},
+    "no limit to speak of": {"type": "string", "maxLength": 10**12},
+    "no end of items": {"type": "array", "maxItems": 10**18},
+    "a long key": {"type": "object", "properties": {"k" * 100_000: {}}},
+    "500 of anything": {"type": "object", "properties": {f"p{i}": {} for i in range(500)}},
+    "80 unions": unions(80),
+    "a name like a control token": {"properties": {"<|tool_call>": {}, '<|"|>': {"const": "<turn|>"}}},
+    "a name like a grammar": {"properties": {'"\n%json {}\nstart: "': {"enum": ['" | /.*/ | "', "<[1]>"]}}},
+    "a name of brackets": {"type": "object", "properties": {"}]{[,:": {"type": "string"}}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def _bounded():
+    """In time and memory."""
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    yield
+    assert time.perf_counter() - began < SECONDS
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < MEGABYTES
+
+
+def test_there_are_enough():
+    assert len(REFUSED) >= 60
+
+
+@pytest.mark.usefixtures("_bounded")
+@pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
+def test_refused(schema):
+    with pytest.raises(SchemaError) as caught:
+        json_grammar(schema)
+    assert len(str(caught.value)) < 500
+    assert json_grammar({"type": "string"}).root is not None  # and the next one is made
+
+
+@pytest.mark.usefixtures("_bounded")
+@pytest.mark.parametrize("name", ["holds itself", "1,000 levels", "a bomb of members", "an open group"])
+def test_refused_as_a_tool(name):
+    parameters = {"type": "object", "properties": {"a": REFUSED[name]}}
+    with pytest.raises(SchemaError, match="x: #"):
+        grammar_for([Tool("x", "", parameters)], "auto", True, Gemma4())
+
+
+@pytest.mark.usefixtures("_bounded")
+@pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN)
+def test_taken(schema):
+    grammar = json_grammar(schema)
+    assert constraints().of(grammar, frozenset(), forces=True) is not None
+
+
+def test_what_a_schema_says_never_becomes_grammar():
+    """Names and constants are quoted, whatever is in them."""
+    for text in ('"', "\\", "\n", "\\u0022", "<[1]>", "<|tool_call>", "/", "%json", "\u2028", "\x7f", "{}", "#", "//"):
+        for schema in ({"const": text}, {"const": {text: 1}}, {"enum": [text + "a", "b"]}):
+            rule = constraints().of(json_grammar(schema), frozenset(), forces=False)
+            assert rule is not None
+            for byte in json.dumps(schema.get("const", "b"), ensure_ascii=False).encode():
+                token = constraints().lexicon._bytes[byte]
+                assert rule.take(token, 10**6), (text, schema)
+            assert rule.finished
