@@ -30,6 +30,7 @@ class JsonCallReader:
         self._escaped = False  # the text before ended with a backslash
         self._token: list[str] | None = None  # a string that is a key or a value of the object itself
         self._key: str | None = None  # whose value is being read; None: a key comes next
+        self._keys: set[str] = set()  # of the object itself
         self._name: str | None = None
         self._begun = False
         self._streaming = False
@@ -122,6 +123,9 @@ class JsonCallReader:
             return
         if self._key is None:
             self._key = value
+            if value in self._keys:
+                self._fail(f"the name {value!r} is given twice")
+            self._keys.add(value)
         elif self._key == "name":
             self._name = value
 
@@ -156,12 +160,12 @@ class JsonCallReader:
 
 
 def strict_json(text: str) -> Json:
-    """The value of a JSON text: every number finite, every name once, every string whole characters.
+    """The value of a JSON text: every number finite, every string whole characters. Of two names the last one counts.
 
     Raises:
         ValueError: it is none.
     """
-    value = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_twins)
+    value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     json.dumps(value, ensure_ascii=False).encode()  # fails on half a character, which JSON can spell
     return cast("Json", value)
 
@@ -188,10 +192,3 @@ def _finite(number: str) -> float:
     if not isfinite(value):
         raise ValueError(f"{number[:40]} is not a number that JSON can hold")
     return value
-
-
-def _without_twins(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name is given twice")
-    return members

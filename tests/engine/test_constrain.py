@@ -119,7 +119,7 @@ def test_the_context_is_a_limit_too(ask):
     assert caught.value.excess == 1
 
 
-@pytest.mark.parametrize("settings", [{}, {"loop_steps": 4}, {"drafts": True}, {"ladders": ONE_SIZE}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"loop_steps": 24}, {"drafts": True}, {"ladders": ONE_SIZE}], ids=str)
 @pytest.mark.parametrize("options", [{}, HOT | {"seed": 4}, HOT | {"seed": 5, "top_k": 30, "min_p": 0.01}], ids=str)
 def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, settings, options):
     """With trust a token is drawn freely and looked at, without it under a mask: the same token."""
@@ -164,6 +164,24 @@ def test_the_kv_behind_forced_and_refused_tokens_is_sound(ask, cold):
     assert second.reused_tokens > len(prompt)
     cold.expect(behind, second)
     cold.check()
+
+
+def test_what_a_grammar_appends_is_no_turn_to_go_back_to(ask):
+    """Each would be a copy of the local layers. One is kept where the prompt ended, with what was appended at once."""
+    properties = {name * 6: {"type": "boolean"} for name in "ABCDE"}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    prompt = text(random.Random(7), 40)  # its rings have wrapped
+    ask(json_grammar(schema), prompt=prompt)
+    (resident,) = ask.engine._models[ask.served].memory.index.residents
+    assert [kept.end for kept in resident.snapshots if kept.end > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
+
+
+def test_an_end_that_is_ignored_does_not_come_where_a_text_could_end(ask):
+    counts = {
+        len(ask(json_grammar({"type": "integer"}), seed=seed, temperature=4.0, max_tokens=9, ignore_eos=True).ids)
+        for seed in range(6)
+    }
+    assert counts == {9}
 
 
 def test_logprobs_are_there_for_every_token_and_nothing_is_forced(ask):
