@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from langchain_gemma_jax.engine.grammar.ending import Place
 
 if TYPE_CHECKING:
+    import numpy as np
     from llguidance import LLMatcher
 
     from langchain_gemma_jax.engine.constraints import Compiled, Lexicon
@@ -133,6 +132,8 @@ class Constraint:
 
     def _mask(self) -> np.ndarray | None:
         """The legal tokens: bit i of word w is token 32 w + i."""
+        import numpy as np  # not before it is needed: whoever only asks imports this too
+
         allowed = np.zeros(self._lexicon.words, np.uint32)
         found = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[: len(allowed)]
         allowed[: len(found)] = found
