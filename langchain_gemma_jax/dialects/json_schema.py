@@ -11,11 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langchain_gemma_jax.dialects.messages import Json
+from langchain_gemma_jax.dialects.schema_arrays import array, in_brackets
 from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, same
 from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.dialects.schema_scalars import number, string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, either, maybe, sequence
+from langchain_gemma_jax.engine.grammar.nodes import (
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    either,
+)
 from langchain_gemma_jax.errors import SchemaError
 
 LEVELS = 32  # of objects and arrays inside each other
@@ -23,7 +30,6 @@ LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
 MAX_PARTS = 6000
 MAX_RULES = 4000
-MAX_PLACES = 200  # of an array whose items have schemas of their own
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 
@@ -233,7 +239,7 @@ class Reader:
             case "string":
                 return string(facts, self.writing)
             case "array":
-                return self._array(facts, levels - 1, inside) if levels else None
+                return array(self, facts, levels - 1, inside) if levels else None
             case "object":
                 return self._object(facts, levels - 1, inside) if levels else None
         if kind == "integer" and "number" in (facts.kinds or ()):
@@ -250,7 +256,7 @@ class Reader:
             options = [node for node in plain if node is not None]
             if levels:
                 inner = self.anything(levels - 1)
-                options.append(_in_brackets(Repeat(inner, Literal(self.writing.comma))))
+                options.append(in_brackets(Repeat(inner, Literal(self.writing.comma))))
                 shape = free_shape(self.writing, Asked(), inner).node(self.rule)
                 options += [] if shape is None else [shape]
             self._made[key] = self.rule(either(*options))
@@ -262,52 +268,6 @@ class Reader:
     def _object(self, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
         shape: ObjectShape | None = merged_objects(self, facts, levels, inside)
         return None if shape is None else shape.node(self.rule)
-
-    def _array(self, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
-        low, high = facts.items
-        schemas = [_array_parts(schema, at) for schema, at in facts.arrays]
-        if any(schema.get("uniqueItems") is True for schema, _ in facts.arrays) and (high is None or high > 1):
-            self.cannot(facts.at, "uniqueItems")
-        count = max((len(first) for first, _ in schemas), default=0)
-        comma = Literal(self.writing.comma)
-        if count > MAX_PLACES:
-            raise SchemaError(facts.at, f"prefixItems: expected at most {MAX_PLACES}, found {count:,}")
-        firsts: list[Node | None] = []
-        for place in range(min(count, count if high is None else high)):
-            asked = [first[place] if place < len(first) else rest for first, rest in schemas]
-            firsts.append(self.values([schema for schema in asked if schema is not None], levels, inside))
-        rests = [rest for _, rest in schemas if rest is not None]
-        rest = self.values(rests, levels, inside) if rests or low > count or not count else None
-        most = None if high is None else high - count
-        if rest is None or (most is not None and most <= 0):
-            tail: Node | None = NOTHING if low <= count else None
-        else:
-            between = NOTHING if count else comma
-            item = sequence(comma, rest) if count else rest
-            tail = Repeat(item, between, max(0, low - count), most)
-        for place in reversed(range(len(firsts))):
-            node = firsts[place]
-            more = None if node is None or tail is None else sequence(comma if place else NOTHING, node, tail)
-            tail = more if place < low else NOTHING if more is None else self.rule(maybe(more))
-        return None if tail is None or (high is not None and low > high) else _in_brackets(tail)
-
-
-def _in_brackets(node: Node) -> Node:
-    return sequence(Literal("["), node, Literal("]"))
-
-
-def _array_parts(schema: Mapping[str, Json], at: str) -> tuple[list[tuple[Json, str]], tuple[Json, str] | None]:
-    """The schemas of the first items, and that of the others if there is one."""
-    names = ("prefixItems", "items")
-    if isinstance(schema.get("items"), list | tuple):  # as it was up to 2019
-        names = ("items", "additionalItems")
-    first, rest = (schema.get(name) for name in names)
-    if first is not None and not isinstance(first, list | tuple):
-        raise SchemaError(at, f"prefixItems: expected a list of schemas, found {type(first).__name__}")
-    firsts = [(each, f"{at}/{names[0]}/{index}") for index, each in enumerate(first or ())]
-    if rest is None and firsts:
-        rest = False
-    return firsts, None if rest is None else (rest, f"{at}/{names[1]}")
 
 
 def _asks(schema: Mapping[str, Json]) -> bool:

@@ -47,7 +47,7 @@ class ObjectShape:
     low: int = 0
     high: int | None = None
 
-    def node(self, rule: Callable[[Node], Node]) -> Node | None:
+    def node(self, rule: Callable[[Node], Node], brackets: str = "{}") -> Node | None:
         """The object; None if there is none. ``rule`` makes a rule of a node."""
         if all(member.required for member in self.members) and self.free is None:
             count = len(self.members)
@@ -56,7 +56,7 @@ class ObjectShape:
             inner: Node | None = self._row()
         else:
             inner = self._chain(rule)
-        return None if inner is None else sequence(Literal("{"), inner, Literal("}"))
+        return None if inner is None else sequence(Literal(brackets[0]), inner, Literal(brackets[1]))
 
     def _row(self) -> Node:
         comma = Literal(self.writing.comma)

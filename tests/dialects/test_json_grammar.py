@@ -141,6 +141,11 @@ def test_of_two_thousand_schemas_too():
             [{"t": "i", "v": 1}, {"t": "s", "v": "x"}],
             [{"t": "i", "v": "x"}, {"t": "z", "v": 1}],
         ),
+        (
+            {"type": "array", "items": {"enum": ["a", 1, True]}, "uniqueItems": True, "minItems": 1},
+            [["a"], ["a", 1], ["a", True]],
+            [[], ["a", "a"], [1, "a"]],
+        ),
         (True, [None, 1, [1, {"a": "b"}]], []),
         ({"properties": {"q": STRING}, "unevaluatedProperties": False, "type": "object"}, [{"q": "x"}], [{"r": 1}]),
     ],

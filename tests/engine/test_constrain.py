@@ -139,6 +139,22 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
     assert engine.report().guard_trips == {}
 
 
+@pytest.mark.parametrize("options", [{}, HOT | {"seed": 6}], ids=str)
+def test_a_mask_holds_for_one_token(engine_of, model, options):
+    """What it allows the next one may not, or should not: of both kinds of letters here some are the same."""
+    schema = {"type": "string", "pattern": "^([A-J][F-N0-9])+$"}
+    found = set()
+    for settings in ({}, {"loop_steps": 24}):
+        engine = engine_of(**settings)
+        served = engine.serve(model)
+        engine._models[served].constraints.trust._wary_for = 10**6
+        sampling = Sampling(grammar=json_grammar(schema), max_tokens=60, **options)
+        done = engine.submit(served, text(random.Random(9), 20), sampling).result()
+        check(json.loads(done.text), schema)
+        found.add(done.ids)
+    assert len(found) == 1
+
+
 def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
     prompt = text(random.Random(3), 20)
     done = ask(json_grammar(NUMBERS), prompt=prompt, max_tokens=25, logprobs=True)
