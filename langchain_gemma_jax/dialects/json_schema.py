@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_arrays import array, in_brackets
-from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, same
+from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, same
 from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.dialects.schema_scalars import number, string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
@@ -77,7 +77,7 @@ class Reader:
     def cannot(self, at: str, what: str) -> None:
         """Something cannot be promised."""
         if not self.lenient:
-            raise SchemaError(at, f"{what}: a grammar cannot promise that. Leave it out, and check the result")
+            raise UnpromisedError(at, f"{what}: a grammar cannot promise that. Leave it out, and check the result")
         self.unpromised[f"{at}: {what}"] = None
 
     def rule(self, node: Node) -> Node:
@@ -152,20 +152,38 @@ class Reader:
         if exclusive and not self._apart(plain, options, at):
             self.cannot(at, "oneOf, whose options are not plainly apart, instead of anyOf")
         found: list[Node] = []
+        problem: UnpromisedError | None = None  # an alternative that cannot be promised is left out if there is another
         for index, option in enumerate(options):
-            more_plain, more_groups = list(plain), list(rest)
-            place = f"{at}/{index}"
-            if not plain and not rest:  # nothing to join it with: a reference stays one
-                node = self.value(option, place, levels, inside)
-            elif option is False or (
-                isinstance(option, Mapping) and not self._flatten((option, place), more_plain, more_groups, ())
-            ):
-                node = None
-            else:
-                node = self._combined(more_plain, more_groups, levels, inside)
+            try:
+                node = self._option(option, f"{at}/{index}", plain, rest, levels, inside)
+            except UnpromisedError as error:
+                problem = problem or error
+                self.unpromised[f"{error.at}: {error.problem}"] = None
+                continue
             if node is not None:
                 found.append(node)
+        if problem is not None and not found:
+            raise problem
         return either(*found) if found else None
+
+    def _option(
+        self,
+        option: Json,
+        place: str,
+        plain: list[Part],
+        groups: list[tuple[Sequence[Json], str, bool]],
+        levels: int,
+        inside: tuple[str, ...],
+    ) -> Node | None:
+        """One of several alternatives, together with what else is asked."""
+        if not plain and not groups:  # nothing to join it with: a reference stays one
+            return self.value(option, place, levels, inside)
+        more_plain, more_groups = list(plain), list(groups)
+        if option is False:
+            return None
+        if isinstance(option, Mapping) and not self._flatten((option, place), more_plain, more_groups, ()):
+            return None
+        return self._combined(more_plain, more_groups, levels, inside)
 
     def _referred(self, reference: str, at: str, levels: int, inside: tuple[str, ...]) -> Node | None:
         chain: tuple[str, ...] = ()

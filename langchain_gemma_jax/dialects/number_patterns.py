@@ -36,16 +36,22 @@ def decimal(low: Decimal | None, high: Decimal | None, places: int | None = None
     return _signed(*_limits(least, most, 10 ** (DIGITS + places) - 1), places)
 
 
-def multiples(step: int, *, negative: bool, zero: bool) -> Pattern | None:
+def multiples(step: Decimal, *, negative: bool, zero: bool) -> Pattern | None:
     """Multiples of a number whose multiples can be told by their last digits. None: it is another."""
-    places = next((count for count in range(4) if 10**count % step == 0), None)
+    point = max(0, -int(step.normalize().as_tuple().exponent))  # digits behind it
+    count = int(step.scaleb(point))
+    places = next((places for places in range(point, 4) if 10**places % count == 0), None)
     if places is None:
         return None
-    short = [exactly(str(number)) for number in range(step, 10**places, step)]
-    endings = (
-        AnyOf(tuple(exactly(f"{number:0{places}}") for number in range(0, 10**places, step))) if places else Row(())
-    )
-    positive = AnyOf((*short, Row((_NOT_ZERO, Times(_DIGIT, 0, DIGITS - 1 - places), endings))))
+    endings = [f"{number:0{places}}" if places else "" for number in range(0, 10**places, count)]
+    if point:  # then they are as many as there are behind it
+        fraction = optional(Row((_POINT, AnyOf(tuple(map(exactly, endings))))))
+        some = AnyOf(tuple(exactly(f"0.{ending}") for ending in endings if ending.strip("0")))
+        positive = AnyOf((some, Row((_NOT_ZERO, Times(_DIGIT, 0, DIGITS - 1), fraction))))
+    else:
+        short = [exactly(str(number)) for number in range(count, 10**places, count)]
+        last = AnyOf(tuple(map(exactly, endings)))
+        positive = AnyOf((*short, Row((_NOT_ZERO, Times(_DIGIT, 0, DIGITS - 1 - places), last))))
     signed = Row((optional(_MINUS), positive)) if negative else positive
     return AnyOf((exactly("0"), signed)) if zero else signed
 

@@ -41,6 +41,10 @@ ASKING = frozenset({"type", "enum", "const", *(word for words in _HINTS.values()
 """Keywords that ask something of a value, besides those that lead to other schemas."""
 
 
+class UnpromisedError(SchemaError):
+    """What a schema asks is clear, and a grammar cannot promise it."""
+
+
 @dataclass
 class Facts:
     """What is asked. Several schemas that ask the same kind of thing make it narrower."""
@@ -175,7 +179,7 @@ def pattern_of(text: Json, at: str) -> Pattern:
     try:
         return parse(text)
     except ValueError as error:
-        raise SchemaError(at, str(error)) from None
+        raise UnpromisedError(at, str(error)) from None
 
 
 def matches(pattern: Pattern, text: str) -> bool:

@@ -14,6 +14,7 @@ from langchain_gemma_jax.errors import SchemaError
 
 FEW = 500  # multiples that are listed one by one
 LONGEST = 10_000  # characters that a string must have
+SHORTER = (1000, 200)  # characters that a string has at most, where more cannot be counted beside its pattern
 
 
 def string(facts: Facts, writing: Writing) -> Node | None:
@@ -33,13 +34,19 @@ def asked_string(facts: Facts) -> Asked | None:
         return None
     if low > LONGEST:
         raise SchemaError(facts.at, f"minLength: expected at most {LONGEST:,}, found {low}: no model writes so much")
-    asked = Asked(tuple(dict.fromkeys(facts.patterns)), low, high)
-    if asked.patterns:
+    patterns = tuple(dict.fromkeys(facts.patterns))
+    if not patterns:
+        return Asked((), low, high)
+    # To count far takes many states. Of what is shorter, all is as it is asked as well.
+    limits = [limit for limit in SHORTER if low <= limit < high] if high is not None else []
+    for limit in (high, *limits):
         try:
-            machine(Words(asked.patterns, low, high))
+            machine(Words(patterns, low, limit))
         except ValueError as error:
-            raise SchemaError(facts.at, f"what is asked of a string: {error}") from None
-    return asked
+            problem = error
+        else:
+            return Asked(patterns, low, limit)
+    raise SchemaError(facts.at, f"what is asked of a string: {problem}") from None
 
 
 def number(facts: Facts, *, whole: bool) -> Node | None:
@@ -112,10 +119,8 @@ def _multiple(facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | 
         if whole or exponent == 0:
             return _number(number_patterns.whole(*(None if bound is None else int(bound) for bound in (low, high))))
         return _number(number_patterns.decimal(low, high, exponent))
-    if step == step.to_integral_value() and high is None and (low is None or low in {0, 1}):
-        found = number_patterns.multiples(
-            int(step), negative=low is None, zero=low is None or (low == 0 and not facts.above)
-        )
+    if high is None and (low is None or low == 0):
+        found = number_patterns.multiples(step, negative=low is None, zero=low is None or not facts.above)
         if found is not None:
             return _number(found)
     facts.cannot(facts.at, f"multipleOf {step}")

@@ -164,7 +164,10 @@ class Constraint:
             place = outline.text(self._place, tokenizer.token_bytes(token))
         else:
             place = outline.control(self._place, name)
-        return place if place.possible else None
+        if place.possible:
+            return place
+        self._matcher.rollback(1)
+        return None
 
     def _can_end(self, place: Place, left: int) -> bool:
         outline = self._compiled.outline

@@ -182,6 +182,35 @@ def test_what_cannot_be_promised_is_named_and_where(schema, named):
     assert left_out.startswith(caught.value.at)
 
 
+def test_an_alternative_that_cannot_be_promised_is_left_out_if_there_is_another():
+    decimal = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"}]}
+    schema = {"type": "object", "properties": {"x": decimal}}
+    assert fits(schema, {"x": 1.5})
+    assert not fits(schema, {"x": "1.5"})
+    (left_out,) = json_grammar(schema).unpromised
+    assert left_out.startswith("#/properties/x/anyOf/1: the pattern")
+    with pytest.raises(SchemaError, match="looks ahead"):
+        json_grammar({"anyOf": decimal["anyOf"][1:]})
+    with pytest.raises(SchemaError, match="type: expected"):  # which is no question of promises
+        json_grammar({"anyOf": [{"type": "string"}, {"type": "strin"}]})
+
+
+@pytest.mark.parametrize(
+    ("schema", "yes", "no"),
+    [
+        ({"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}, "https://a.bc/d?e=%20#f", "a"),
+        ({"type": "string", "pattern": "^[ab]{3}$", "minLength": 2, "maxLength": 9}, "aba", "ab"),
+        ({"type": "string", "pattern": "^[ab]+$", "minLength": 2, "maxLength": 3}, "ab", "abab"),
+        ({"type": "string", "pattern": "^[ab ]+$", "maxLength": 5000}, "ab" * 400, "ab" * 3000),
+        ({"type": "number", "multipleOf": 0.5}, -12.5, 0.25),
+    ],
+    ids=str,
+)
+def test_lengths_beside_patterns(schema, yes, no):
+    assert fits(schema, yes)
+    assert not fits(schema, no)
+
+
 def test_where_in_the_schema_it_is():
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "strin"}}}}
     with pytest.raises(SchemaError) as caught:

@@ -62,12 +62,22 @@ def test_numbers_between_two_bounds(seed):
 
 @pytest.mark.parametrize("step", [1, 2, 4, 5, 10, 20, 25, 50, 100, 125, 1000])
 def test_multiples_that_the_last_digits_tell(step):
-    reader = compiled(multiples(step, negative=True, zero=True))
+    reader = compiled(multiples(Decimal(step), negative=True, zero=True))
     assert all(bool(reader.fullmatch(str(value))) == (value % step == 0) for value in range(-3000, 3000))
-    positive = compiled(multiples(step, negative=False, zero=False))
+    positive = compiled(multiples(Decimal(step), negative=False, zero=False))
     assert not any(positive.fullmatch(str(value)) for value in range(-3000, 1))
 
 
-@pytest.mark.parametrize("step", [3, 7, 60, 999, 10_000])
+@pytest.mark.parametrize("step", ["0.5", "0.25", "0.2", "0.05", "0.125", "0.1", "0.50"])
+def test_fractions_too(step):
+    reader, places = compiled(multiples(Decimal(step), negative=True, zero=True)), len(step.rstrip("0")) - 2
+    for count in range(-3000, 3000):
+        value = Decimal(count).scaleb(-places)
+        text = f"{value:f}" if value else "0"
+        assert bool(reader.fullmatch(text)) == (value % Decimal(step) == 0), text
+    assert not any(reader.fullmatch(text) for text in ("-0", "0.0", "00", ".5", "1.", ""))
+
+
+@pytest.mark.parametrize("step", ["3", "7", "60", "999", "10000", "0.3", "1.5", "0.0001"])
 def test_others_are_not_told(step):
-    assert multiples(step, negative=True, zero=True) is None
+    assert multiples(Decimal(step), negative=True, zero=True) is None

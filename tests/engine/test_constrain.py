@@ -71,6 +71,13 @@ def test_of_too_few_tokens_the_shortest_text_is_made(ask):
     assert done.forced_tokens == done.generated_tokens
 
 
+def test_of_texts_that_are_as_short_the_model_chooses(ask):
+    grammar = json_grammar({"enum": ["ABCDEFGH", "HGFEDCBA"]})
+    prompt = text(random.Random(10), 20)
+    found = {ask(grammar, prompt=prompt, max_tokens=1, temperature=3.0, seed=seed).text for seed in range(8)}
+    assert found == {'"ABCDEFGH"', '"HGFEDCBA"'}
+
+
 def test_what_has_no_alternative_needs_no_model(ask):
     done = ask(json_grammar({"const": {"A": [1, 2]}}))
     assert (json.loads(done.text), done.finish_reason, done.stop) == ({"A": [1, 2]}, FinishReason.STOP, None)
@@ -88,6 +95,24 @@ def test_forced_tokens_are_read_in_one_go(ask):
     assert report.dispatches < 20  # a tenth of what steps would take
     assert report.forced_tokens == done.forced_tokens
     assert report.generated_tokens == done.generated_tokens
+
+
+def test_what_is_forced_makes_room_for_itself(engine_of, model, monkeypatch, cold):
+    """More than a conversation's memory had room for."""
+    from langchain_gemma_jax.engine import memory
+
+    monkeypatch.setattr(memory, "HEADROOM", 4)
+    engine = engine_of()
+    schema = {"type": "object", "properties": {"A": {"type": "boolean"}, "B" * 40: {"type": "boolean"}}}
+    schema["required"] = list(schema["properties"])
+    prompt = text(random.Random(11), 12)
+    served = engine.serve(model)
+    done = engine.submit(served, prompt, Sampling(grammar=json_grammar(schema))).result()
+    check(json.loads(done.text), schema)
+    assert done.forced_tokens > 40
+    again = engine.submit(served, [*prompt, *done.ids, 5], Sampling(max_tokens=8, ignore_eos=True)).result()
+    cold.expect([*prompt, *done.ids, 5], again)
+    cold.check()
 
 
 def test_where_a_text_can_go_on_the_model_says_whether_it_does(ask):

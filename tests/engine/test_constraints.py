@@ -61,6 +61,36 @@ def test_a_mask_covers_the_embedding_and_allows_tokens_only(constraints):
     assert {tokenizer().token_bytes(token) for token in digits} == {bytes([code]) for code in b"123456789"}
 
 
+def test_of_a_draft_what_is_legal_is_checked(constraints):
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    draft = tuple(tokenizer().encode_text("12x3"))
+    assert rule.legal(draft) == draft[:2]
+    rule.illegal = True
+    rule.prepare()
+    assert rule.legal(draft) == ()  # it is to be drawn with a mask
+
+
+def test_what_the_outline_refuses_is_illegal_whatever_llguidance_says(constraints, monkeypatch):
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    real = type(rule._compiled.outline).text
+    seven, one = (tokenizer().encode_text(digit)[0] for digit in "71")
+    nowhere = real(rule._compiled.outline, rule._place, b"x")
+    monkeypatch.setattr(
+        type(rule._compiled.outline),
+        "text",
+        lambda self, place, data: nowhere if data == b"7" else real(self, place, data),
+    )
+    assert rule.take(one, 99)
+    assert not rule.take(seven, 99)
+    assert (rule.illegal, rule.cut_off) == (True, False)
+    assert rule.take(one, 99)  # the matcher is where the outline is
+    assert rule.take(one, 99)
+    assert rule._matcher.is_accepting()
+    assert not rule.take(seven, 99)
+    assert not rule.take(seven, 99)  # again, behind a mask: rather end than go round in circles
+    assert rule.cut_off
+
+
 def test_requests_do_not_share_a_place(constraints):
     first, second = (constraints.of(NUMBER, NO_STOPS, forces=False) for _ in range(2))
     one, minus = tokenizer().encode_text("1")[0], tokenizer().encode_text("-")[0]

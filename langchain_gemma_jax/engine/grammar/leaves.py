@@ -89,7 +89,11 @@ class Words(Leaf):
 
     @property
     def _is_counted(self) -> bool:
-        return self.low > 0 or self.high is not None
+        """Whether the number of characters matters, beside the patterns."""
+        sizes = [pattern.length(part) for part in self.patterns]
+        low = max((least for least, _ in sizes), default=0)
+        high = min((most for _, most in sizes if most is not None), default=None)
+        return low < self.low or (self.high is not None and (high is None or high > self.high))
 
     def _regex(self, part: Pattern) -> str:
         return f"/{pattern.regex(pattern.in_json(part) if self.escaped else part)}/"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -87,6 +88,32 @@ def in_json(pattern: Pattern) -> Pattern:
             return AnyOf(tuple(map(in_json, options_)))
         case Times(item, low, high):
             return Times(in_json(item), low, high)
+
+
+def length(pattern: Pattern) -> tuple[int, int | None]:
+    """How many characters it has, at least and at most. None: there is no most."""
+    match pattern:
+        case Chars():
+            return 1, 1
+        case Row(items):
+            sizes = [length(item) for item in items]
+            return sum(low for low, _ in sizes), _sum(high for _, high in sizes)
+        case AnyOf(options):
+            sizes = [length(option) for option in options]
+            highs = [high for _, high in sizes if high is not None]
+            return min(low for low, _ in sizes), max(highs) if len(highs) == len(sizes) else None
+        case Times(item, low, high):
+            least, most = length(item)
+            return low * least, 0 if high == 0 or most == 0 else None if high is None or most is None else high * most
+
+
+def _sum(sizes: Iterable[int | None]) -> int | None:
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 def regex(pattern: Pattern) -> str:

@@ -65,8 +65,7 @@ def test_a_character_that_has_begun_is_completed():
 
 
 def test_alternatives_that_are_the_same_do_not_multiply():
-    quote = Literal('"')
-    same = either(*(sequence(quote, Words(high=high, escaped=True), quote) for high in (None, 98, 99)))
+    same = either(*(sequence(Literal('"'), Words(high=high, escaped=True), Literal('"')) for high in (None, 98, 99)))
     grammar = outline(Repeat(same, Literal(",")))
     place = grammar.start
     for _ in range(12):
