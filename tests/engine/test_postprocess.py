@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from langchain_gemma_jax.engine import postprocess
@@ -146,3 +148,12 @@ def test_what_nobody_streams_is_not_delivered_piece_by_piece():
     with pytest.raises(TimeoutError):
         made.mailbox.get(0)
     assert made.text == ["A"]
+
+
+def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
+    one = request()
+    one.lookup = Lookup(limit=4)
+    one.lookup.extend(tokens("ABCDEFGABC"))
+    one.constraint = SimpleNamespace(shortest=0, allowed=None, legal=lambda draft: draft[:2])
+    postprocess.draft(one, ())
+    assert one.draft == tuple(tokens("DE"))
