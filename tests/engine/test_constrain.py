@@ -122,6 +122,13 @@ def test_where_a_text_can_go_on_the_model_says_whether_it_does(ask):
     assert isinstance(json.loads(done.text), int)
 
 
+@pytest.mark.parametrize("wary", [0, 10**6])
+def test_the_end_of_a_turn_is_legal_where_the_text_is_whole_and_nowhere_else(ask, wary):
+    ask.engine._models[ask.served].constraints.trust._wary_for = wary
+    done = ask(json_grammar({"type": "integer", "minimum": 10}), logit_bias={1: 90.0}, max_tokens=12)
+    assert (done.stop, done.finish_reason, len(done.text)) == (1, FinishReason.STOP, 2)
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89])
 def test_endings_keep_to_the_number_of_tokens(ask, most):
     for schema in (PERSON, NUMBERS, {"type": "object", "additionalProperties": {"type": "array", "minItems": 3}}):
