@@ -107,7 +107,7 @@ class Holdings:
 
 
 def assert_holds(expected: Holdings, within: float = 5.0) -> None:
-    """Wait for what a thread may just be putting down. A thread of another test's that has ended meanwhile is no leak."""
+    """Wait for what a thread may just be putting down. A thread that has ended meanwhile is no leak."""
     until = time.monotonic() + within
     while not (found := Holdings.now()).is_no_more_than(expected) and time.monotonic() < until:
         time.sleep(0.01)
