@@ -14,14 +14,20 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_gemma_jax.chat.answer_format import checked_format
 from langchain_gemma_jax.chat.batching import Configs, together
 from langchain_gemma_jax.chat.call import Call, start
 from langchain_gemma_jax.chat.counting import count_tokens, token_ids
+from langchain_gemma_jax.chat.held import check_answer, check_tools
 from langchain_gemma_jax.chat.messages_out import Chunks, whole
 from langchain_gemma_jax.chat.metadata import PROVIDER
 from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
 from langchain_gemma_jax.chat.profile import profile_of
-from langchain_gemma_jax.chat.tool_choice import ToolLike, openai_tools, plain_choice
+from langchain_gemma_jax.chat.schemas import SchemaLike
+from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
+from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.config import default_model
+from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.request import Completion, Piece
 from langchain_gemma_jax.errors import InputError
 
@@ -44,7 +50,8 @@ class ChatGemmaJax(BaseChatModel):
     """
 
     model: str
-    """A folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub."""
+    """A folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. The environment variable
+    GEMMA_JAX_MODEL sets a default."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -100,9 +107,11 @@ class ChatGemmaJax(BaseChatModel):
             given = renamed(given)
             warn_unknown(given, set(type(self).model_fields), type(self).__name__)
             if given.get("model") is None:
+                given["model"] = default_model()
+            if given["model"] is None:
                 raise InputError(
                     "model: expected a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'; "
-                    "found nothing. There is no default until a model comes with the package."
+                    "found nothing. GEMMA_JAX_MODEL sets a default; none comes with the package yet."
                 )
             super().__init__(**(given | settings_of(given)))
 
@@ -218,18 +227,67 @@ class ChatGemmaJax(BaseChatModel):
         Args:
             tools: functions, LangChain tools, pydantic and TypedDict classes, JSON schemas with a title, tools in the
                 form of OpenAI, Anthropic or Bedrock.
-            tool_choice: "auto", by default, leaves it to the model, and "none" forbids it. "any", "required" and a
-                tool's name are known and refused when the model is called: answers are not held to a grammar yet.
-            strict: noted in the tools' schemas, as OpenAI's users expect.
-            kwargs: settings of this model.
+            tool_choice: "auto", by default, leaves it to the model; "any" or "required" has it call one, a tool's name
+                that one, and "none" forbids it. Arguments are valid against their schemas in any case.
+            strict: False leaves out what a grammar cannot promise of the arguments, instead of an error.
+            kwargs: settings of this model, and ``response_format``: what an answer that is no call has to be.
 
         Raises:
             InputError: a tool is of no form that is known, or the choice is not possible.
+            SchemaError: a schema is malformed, or asks what a grammar cannot promise. It says where.
         """
         formed = openai_tools(tools, strict=strict)
+        choice = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
+        check_tools([Tool.of(form) for form in formed], choice, self.dialect, lenient=lenient_tools(formed))
+        check_answer(checked_format(kwargs.get("response_format")))
         if tool_choice is not None:
-            kwargs["tool_choice"] = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
+            kwargs["tool_choice"] = choice
         return self.bind(tools=formed, **kwargs)
+
+    def with_structured_output(
+        self,
+        schema: SchemaLike | None = None,
+        *,
+        method: Method = "json_schema",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, Any]:
+        """The model, with answers that are objects of a schema, whatever the model is like.
+
+            class City(BaseModel):
+                name: str
+                inhabitants: int = Field(ge=0)
+
+            city = llm.with_structured_output(City).invoke("Paris has 2,100,000 inhabitants.")
+
+        Streams give the object as far as it is known.
+
+        Args:
+            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, or a JSON schema. Classes of pydantic and
+                dataclasses give their objects, the others dictionaries.
+            method: "json_schema" tells the model the schema and holds it to it. "function_calling" has it call a tool
+                with that schema. "json_mode" tells it nothing, so the prompt has to, and may go without a schema.
+            include_raw: give ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.
+            strict: False leaves out what a grammar cannot promise, instead of an error.
+            kwargs: settings of this model.
+
+        Raises:
+            InputError: the schema is of no form that is known, or the method is none.
+            SchemaError: the schema is malformed, or asks what a grammar cannot promise. It says where.
+        """
+        asked = Structure(schema, method, strict)
+        tool = None
+        if method == "function_calling":
+            (formed,) = openai_tools([schema], strict=strict)
+            tool = formed["function"]["name"]
+            kwargs = {"parallel_tool_calls": False} | kwargs
+            model = self.bind_tools([formed], tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
+        else:
+            check_answer(checked_format(asked.response_format))
+            model = self.bind(response_format=asked.response_format, ls_structured_output_format=asked.told, **kwargs)
+        reader = asked.reader(tool)
+        return with_raw(model, reader) if include_raw else model | reader
 
     # Counting.
 

@@ -11,10 +11,10 @@ from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answer import Answer
 from langchain_gemma_jax.chat.answers import answers_of
+from langchain_gemma_jax.chat.held import grammar_of
 from langchain_gemma_jax.chat.messages_in import conversation
 from langchain_gemma_jax.chat.options import Options
 from langchain_gemma_jax.chat.reader import Reader
-from langchain_gemma_jax.chat.tool_choice import Choice
 from langchain_gemma_jax.dialects import (
     Dialect,
     Encoded,
@@ -26,8 +26,6 @@ from langchain_gemma_jax.dialects import (
     Tool,
     dialect_for,
 )
-from langchain_gemma_jax.dialects.function_gemma import NOTATION as FUNCTION_GEMMA
-from langchain_gemma_jax.dialects.gemma4 import NOTATION as GEMMA4
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.request import Completion, Piece
@@ -36,9 +34,6 @@ from langchain_gemma_jax.errors import ContextLengthError, InputError
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
-
-BAN = -100.0  # a bias by which a token is never chosen
-_CALL_ENDS = {"gemma4": GEMMA4.call[1], "function_gemma": FUNCTION_GEMMA.call[1]}
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,10 @@ class Ready:
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], options: Options) -> tuple[Prompt, Encoded]:
         """What the model reads. Its own answers are read as they were generated, if that is still known."""
-        shown = tools if options.choice is Choice.AUTO or self.dialect.opener_is_control else ()
+        # Where calls are words, only the lack of declarations keeps a model from them.
+        shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
+        if options.answer is not None:
+            messages = options.answer.tell(messages)
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         known = answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         return prompt, prompt.encode(self.tokenizer, known)
@@ -83,7 +81,7 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
     told = conversation(messages)
     model = ready(options)
     prompt, encoded = model.prompt(told, options.tools, options)
-    sampling = _sampling(model, options, len(encoded.ids))
+    sampling = _sampling(model, options, prompt, len(encoded.ids))
     timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
     generation = engine().submit(
         model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
@@ -132,31 +130,14 @@ class Call:
         return events
 
 
-def _sampling(model: Ready, options: Options, tokens: int) -> Sampling:
+def _sampling(model: Ready, options: Options, prompt: Prompt, tokens: int) -> Sampling:
     """How the answer is sampled, and where it ends."""
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
     stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
-    if not options.parallel_tool_calls and options.tools and options.choice is Choice.AUTO:
-        stops.append(_end_of_call(model))
-    bias = dict(sampling.logit_bias)
-    opener = tokenizer.control_id(dialect.call_opener) if dialect.opener_is_control else None
-    if opener is not None and (not options.tools or options.choice is Choice.NONE):
-        bias[opener] = BAN
     room = _room(model, options, tokens)
     most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
-    return replace(sampling, stop_ids=tuple(stops), logit_bias=bias, max_tokens=most)
-
-
-def _end_of_call(model: Ready) -> int:
-    name = _CALL_ENDS.get(model.dialect.name)
-    token = None if name is None else model.tokenizer.control_id(name)
-    if token is None:
-        raise InputError(
-            f"parallel_tool_calls=False: in the format {model.dialect.name!r} calls are words, and one of them cannot "
-            "be kept from being followed by another yet. Leave it out, and take the first call."
-        )
-    return token
+    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt), max_tokens=most)
 
 
 def _room(model: Ready, options: Options, tokens: int) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from langchain_gemma_jax.chat.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.checks import checked_setting
-from langchain_gemma_jax.chat.tool_choice import Choice, checked_choice, checked_tools, refuse_response_format
+from langchain_gemma_jax.chat.tool_choice import checked_tools, lenient_tools, plain_choice
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import ConfigError, InputError
@@ -59,7 +60,9 @@ class Options:
     parallel_tool_calls: bool
     sampled: Mapping[str, object]  # what was given, by the names that ``Sampling`` has
     tools: tuple[Tool, ...] = ()
-    choice: Choice = Choice.AUTO
+    choice: str = "auto"  # or "any", "none", or a tool's name
+    answer: AnswerFormat | None = None
+    lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
 
     def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
         """How to sample: as was given, for the rest as the checkpoint's authors recommend.
@@ -120,8 +123,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         given["stop"] = stop
     changed = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
-    refuse_response_format(given.get("response_format"))
-    tools = checked_tools(given.get("tools") or ())
+    listed = given.get("tools") or ()
+    tools = checked_tools(listed)
     return Options(
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
@@ -134,7 +137,9 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         parallel_tool_calls=cast("bool", found.get("parallel_tool_calls", True)),
         sampled={name: found[name] for name in SAMPLED if name in found},
         tools=tools,
-        choice=checked_choice(given.get("tool_choice"), [tool.name for tool in tools]),
+        choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
+        answer=checked_format(given.get("response_format")),
+        lenient=lenient_tools(cast("Sequence[object]", listed)),
     )
 
 

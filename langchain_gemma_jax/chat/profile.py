@@ -28,8 +28,8 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
         video_outputs=False,
         tool_calling=True,
         tool_call_streaming=True,
-        tool_choice=False,
-        structured_output=False,
+        tool_choice=True,
+        structured_output=True,
         attachment=False,
         temperature=True,
     )

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from langchain_gemma_jax.chat.schemas import recursive_schema, schema_by_pydantic
 from langchain_gemma_jax.dialects import Json, Tool
 from langchain_gemma_jax.errors import InputError
 
 ToolLike: TypeAlias = Any  # whatever convert_to_openai_tool takes: functions, classes, tools, dicts of several forms
 
-
-class Choice(StrEnum):
-    """Whether the model calls tools."""
-
-    AUTO = "auto"  # as it likes
-    NONE = "none"  # it may not; their declarations stay in the prompt
+_NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
 def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> list[dict[str, Any]]:
@@ -69,28 +64,10 @@ def plain_choice(choice: object, names: Sequence[str]) -> str:
     raise InputError(f"tool_choice: expected 'auto', 'any', 'required' or 'none'{known}; found {choice!r}.")
 
 
-def checked_choice(choice: object, names: Sequence[str]) -> Choice:
-    """Whether tools may be called, in any of the forms that LangChain's users know.
-
-    Raises:
-        InputError: it is none of them, or cannot be promised.
-    """
-    wanted = plain_choice(choice, names)
-    if wanted in ("auto", "none"):
-        return Choice(wanted)
-    raise InputError(
-        f"tool_choice={choice!r}: a call cannot be forced yet, since answers are not held to a grammar. 'auto' leaves "
-        "it to the model and 'none' forbids it."
-    )
-
-
-def refuse_response_format(response_format: object) -> None:
-    """Answers of a given form are not there yet."""
-    if response_format is not None:
-        raise InputError(
-            "response_format: an answer cannot be held to a schema yet. Ask for JSON in the prompt, or let the model "
-            "call a tool with that schema."
-        )
+def lenient_tools(tools: Iterable[ToolLike]) -> bool:
+    """Whether a tool says itself, with ``strict=False``, that its arguments need not be promised to be valid."""
+    functions = (tool.get("function") for tool in tools if isinstance(tool, Mapping))
+    return any(isinstance(function, Mapping) and function.get("strict") is False for function in functions)
 
 
 def _declared(number: int, tool: ToolLike) -> Tool:
@@ -101,11 +78,16 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dic
     try:
         form = convert_to_openai_tool(tool, strict=strict)
     except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"tools[{number}]: {error}") from error
+        if (found := schema_by_pydantic(tool)) is None:
+            raise InputError(f"tools[{number}]: {error}") from error
+        form = convert_to_openai_tool({"description": ""} | dict(found), strict=strict)
     if form.get("type") != "function":
         raise InputError(
             f"tools[{number}]: {form.get('type')!r} is a tool that another company's server runs. Use one that runs "
             "here: a function, a LangChain tool, or a schema."
         )
+    schema = getattr(tool, "args_schema", tool)
+    if (full := recursive_schema(schema)) is not None:
+        form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
     Tool.of(form)  # which says what is wrong with it
     return form

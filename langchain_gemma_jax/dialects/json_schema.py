@@ -77,7 +77,8 @@ class Reader:
     def cannot(self, at: str, what: str) -> None:
         """Something cannot be promised."""
         if not self.lenient:
-            raise UnpromisedError(at, f"{what}: a grammar cannot promise that. Leave it out, and check the result")
+            advice = "Leave it out and check the result; strict=False leaves it out for you"
+            raise UnpromisedError(at, f"{what}: a grammar cannot promise that. {advice}")
         self.unpromised[f"{at}: {what}"] = None
 
     def rule(self, node: Node) -> Node:

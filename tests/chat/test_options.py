@@ -48,7 +48,7 @@ def test_what_is_not_possible_is_refused_with_what_is(name, value, scripted):
 
 
 def test_without_a_model_it_says_what_one_is():
-    with pytest.raises(InputError, match=r"google/gemma-3-1b-it.* There is no default"):
+    with pytest.raises(InputError, match=r"google/gemma-3-1b-it.*GEMMA_JAX_MODEL sets a default"):
         ChatGemmaJax()
 
 

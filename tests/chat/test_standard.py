@@ -13,40 +13,37 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 
 from langchain_gemma_jax import ChatGemmaJax, engine
 
-WITH_SCHEMAS = "an answer that is held to a schema: not there yet"
-FORCED = "a call that is forced: not there yet"
 ABLE = "a model that has learnt something"
 TEXT_ALONE = "a model that reads more than text"
 NOT_WITH_RANDOM_WEIGHTS = {
     "test_agent_loop": ABLE,
     "test_audio_inputs": TEXT_ALONE,
-    "test_bind_runnables_as_tools": FORCED,
+    "test_bind_runnables_as_tools": ABLE,
     "test_image_inputs": TEXT_ALONE,
     "test_image_tool_message": TEXT_ALONE,
-    "test_json_mode": WITH_SCHEMAS,
     "test_no_overrides_DO_NOT_OVERRIDE": "a suite that runs by itself",
     "test_pdf_inputs": TEXT_ALONE,
     "test_pdf_tool_message": TEXT_ALONE,
     "test_stream_time": "a recorded conversation with a server",
-    "test_structured_few_shot_examples": FORCED,
-    "test_structured_output": WITH_SCHEMAS,
-    "test_structured_output_async": WITH_SCHEMAS,
-    "test_structured_output_optional_param": WITH_SCHEMAS,
-    "test_structured_output_pydantic_2_v1": WITH_SCHEMAS,
-    "test_tool_calling": FORCED,
-    "test_tool_calling_async": FORCED,
-    "test_tool_calling_with_no_arguments": FORCED,
-    "test_tool_choice": FORCED,
-    "test_unicode_tool_call_integration": FORCED,
+    "test_tool_calling": ABLE,
+    "test_tool_calling_async": ABLE,
+    "test_unicode_tool_call_integration": ABLE,
 }
 IN_BOTH_VERSIONS = {"test_stream", "test_astream"}
 NAMES = [name for name in dir(ChatModelIntegrationTests) if name.startswith("test_")]
 SHOWN = [
     (name, version)
     for name in NAMES
-    if name not in NOT_WITH_RANDOM_WEIGHTS
+    if name not in NOT_WITH_RANDOM_WEIGHTS and "structured_output" not in name
     for version in (None, "v1")
     if version is None or name in IN_BOTH_VERSIONS
+]
+OF_A_TYPE = {"test_structured_output", "test_structured_output_async"}
+STRUCTURED = [
+    (name, kind)
+    for name in NAMES
+    if "structured_output" in name
+    for kind in (("pydantic", "typeddict", "json_schema") if name in OF_A_TYPE else ("",))
 ]
 
 
@@ -61,6 +58,10 @@ class TestSurface(ChatModelUnitTests):
     def chat_model_params(self):
         return {"model": "google/gemma-3-1b-it"}
 
+    @property
+    def init_from_env_params(self):
+        return {"GEMMA_JAX_MODEL": "google/gemma-3-270m-it"}, {}, {"model": "google/gemma-3-270m-it"}
+
     @pytest.fixture(autouse=True)
     def _on_the_list(self, monkeypatch):
         # What load(allowed_objects="all") may make is a closed list of LangChain's own packages. ``test_serdes`` takes
@@ -73,6 +74,8 @@ class TestSurface(ChatModelUnitTests):
 
 class Suite(ChatModelIntegrationTests):
     """The other suite, on a tiny model. It is not collected: what it can show is called below."""
+
+    method = "json_schema"
 
     def __init__(self, model: ChatGemmaJax, other: str) -> None:
         self.model_under_test = model
@@ -93,6 +96,14 @@ class Suite(ChatModelIntegrationTests):
     @property
     def supports_anthropic_inputs(self):
         return True
+
+    @property
+    def supports_json_mode(self):
+        return True
+
+    @property
+    def structured_output_kwargs(self):
+        return {"method": self.method}
 
     @cached_property
     def supported_usage_metadata_details(self):
@@ -128,7 +139,8 @@ def suite(chat_of, folder_of) -> Suite:
 
 def test_all_that_the_suite_has_is_shown_or_named():
     assert set(NOT_WITH_RANDOM_WEIGHTS) <= set(NAMES)
-    assert len(NAMES) == len(NOT_WITH_RANDOM_WEIGHTS) + len({name for name, _ in SHOWN})
+    shown = {name for name, _ in SHOWN} | {name for name, _ in STRUCTURED}
+    assert len(NAMES) == len(NOT_WITH_RANDOM_WEIGHTS) + len(shown)
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
@@ -140,5 +152,14 @@ async def test_what_random_weights_can_show(name, version, suite, chat_of):
     if "my_adder_tool" in inspect.signature(test).parameters:
         given["my_adder_tool"] = type(suite).my_adder_tool.__wrapped__(suite)
     result = test(**given)
+    if inspect.isawaitable(result):
+        await result
+
+
+@pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
+@pytest.mark.parametrize(("name", "kind"), STRUCTURED)
+async def test_objects_by_each_method(name, kind, method, suite, chat_of):
+    suite.method = method
+    result = getattr(suite, name)(chat_of(), *([kind] if kind else []))
     if inspect.isawaitable(result):
         await result

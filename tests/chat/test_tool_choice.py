@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TypedDict
 
 import pytest
+from jsonschema import Draft202012Validator
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from langchain_gemma_jax import InputError
+from langchain_gemma_jax import InputError, SchemaError, engine
 from langchain_gemma_jax.engine.options import Sampling
 from tests.dialects.vocabulary import tokenizer
 
-OPENER, CLOSER = (tokenizer().control_id(name) for name in ("<|tool_call>", "<tool_call|>"))
+SCHEMAS = {
+    name: {"properties": {key: {"type": kind}}, "required": [key]}
+    for name, key, kind in (("ring", "times", "integer"), ("sing", "song", "string"))
+}
 
 
 def ring(times: int) -> str:
@@ -95,48 +99,36 @@ def asked(scripted, choice, dialect="gemma4", **given) -> tuple[str, Sampling]:
 def test_auto_leaves_it_to_the_model(choice, scripted):
     prompt, sampling = asked(scripted, choice)
     assert "declaration:ring" in prompt
-    assert OPENER not in sampling.logit_bias
-    assert CLOSER not in sampling.stop_ids
+    assert sampling.grammar.opener == "<|tool_call>"
+    assert not sampling.grammar.banned
 
 
 @pytest.mark.parametrize("choice", ["none", {"type": "none"}])
 def test_none_bans_calls_and_leaves_the_prompt_as_it_was(choice, scripted):
     prompt, sampling = asked(scripted, choice)
-    assert sampling.logit_bias[OPENER] == -100
+    assert sampling.grammar.banned == ("<|tool_call>",)
     assert prompt == asked(scripted, "auto")[0]
 
 
 def test_where_calls_are_words_none_leaves_the_tools_out(scripted):
     prompt, sampling = asked(scripted, "none", dialect="gemma")
     assert "ring" not in prompt
-    assert not sampling.logit_bias
+    assert sampling.grammar.root is not None
 
 
 def test_without_tools_there_are_no_calls(scripted):
-    model, engine = scripted("Hello", logit_bias={5: 1.0, OPENER: 50})
+    model, engine = scripted("Hello", logit_bias={5: 1.0})
     model.invoke("Hi")
-    assert engine.submitted[0]["sampling"].logit_bias == {5: 1.0, OPENER: -100}
+    sampling = engine.submitted[0]["sampling"]
+    assert sampling.logit_bias == {5: 1.0}
+    assert sampling.grammar.banned == ("<|tool_call>",)
+    assert sampling.grammar.root is None
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        "any",
-        "required",
-        True,
-        "ring",
-        {"type": "function", "function": {"name": "ring"}},
-        {"type": "tool", "name": "ring"},
-    ],
-)
-def test_what_cannot_be_promised_yet_is_refused_when_it_is_called(choice, scripted):
-    model, engine = scripted("Hello")
-    bound = model.bind_tools([ring], tool_choice=choice)
-    with pytest.raises(InputError, match="a call cannot be forced yet"):
-        bound.invoke("Hi")
-    with pytest.raises(InputError, match="held to a schema yet"):
-        model.invoke("Hi", response_format={"type": "json_object"})
-    assert engine.submitted == []
+def test_where_calls_are_words_nothing_holds_an_answer_without_tools(scripted):
+    model, engine = scripted("Hello", dialect="gemma")
+    model.invoke("Hi")
+    assert engine.submitted[0]["sampling"].grammar is None
 
 
 @pytest.mark.parametrize(("tools", "choice"), [([ring], "sing"), ([], "any"), ([ring], 3), ([ring], {"type": "x"})])
@@ -146,17 +138,70 @@ def test_a_choice_that_is_none_is_refused_when_it_is_bound(tools, choice, script
         model.bind_tools(tools, tool_choice=choice)
 
 
-@pytest.mark.parametrize("dialect", ["gemma4", "function_gemma"])
-def test_one_call_ends_the_answer_if_there_is_to_be_one(dialect, scripted):
-    begin, end = (
-        ("<|tool_call>", "<tool_call|>") if dialect == "gemma4" else ("<start_function_call>", "<end_function_call>")
-    )
-    call = f"{begin}call:ring{{times:1}}{end}"
-    model, _ = scripted(call * 2, call * 2, dialect=dialect)
-    assert len(model.bind_tools([ring]).invoke("Hi").tool_calls) == 2
-    assert len(model.bind_tools([ring], parallel_tool_calls=False).invoke("Hi").tool_calls) == 1
+@pytest.mark.parametrize("bound", ["tools", "response_format", "structure"])
+def test_what_cannot_be_promised_is_named_when_it_is_bound(bound, scripted):
+    model, _ = scripted()
+    wanted = {"type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}}
+    form = {"name": "mark", "parameters": wanted}
+
+    def bind(**given: object) -> object:
+        if bound == "tools":
+            return model.bind_tools([form], **given)
+        if bound == "structure":
+            return model.with_structured_output(wanted, **given)
+        strict = {"strict": given["strict"]} if given else {}
+        return model.bind_tools([], response_format={"type": "json_schema", "json_schema": {"schema": wanted} | strict})
+
+    with pytest.raises(SchemaError, match=r"tags.*uniqueItems.*strict=False"):
+        bind()
+    bind(strict=False)
 
 
-def test_where_calls_are_words_one_alone_cannot_be_promised_yet(scripted):
-    with pytest.raises(InputError, match="parallel_tool_calls=False"):
-        asked(scripted, None, dialect="gemma", parallel_tool_calls=False)
+def sing(song: str) -> str:
+    """Sings."""
+    return song
+
+
+FORCED = [
+    ("any", {"ring", "sing"}),
+    ("required", {"ring", "sing"}),
+    (True, {"ring", "sing"}),
+    ("ring", {"ring"}),
+    ({"type": "function", "function": {"name": "sing"}}, {"sing"}),
+    ({"type": "tool", "name": "sing"}, {"sing"}),
+]
+
+
+@pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
+@pytest.mark.parametrize(("choice", "names"), FORCED)
+def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, chat_of):
+    model = chat_of(dialect, temperature=1.0).bind_tools([ring, sing], tool_choice=choice)
+    for seed in range(3):
+        answer = model.invoke("HELLO", seed=seed)
+        assert answer.tool_calls
+        assert not answer.invalid_tool_calls
+        assert not answer.text
+        for call in answer.tool_calls:
+            assert call["name"] in names
+            Draft202012Validator(SCHEMAS[call["name"]]).validate(call["args"])
+
+
+@pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
+def test_one_call_alone(dialect, chat_of):
+    model = chat_of(dialect, temperature=1.0, max_tokens=200).bind_tools([ring, sing], tool_choice="any")
+    several = [len(model.invoke("HELLO", seed=seed).tool_calls) for seed in range(6)]
+    single = [len(model.invoke("HELLO", seed=seed, parallel_tool_calls=False).tool_calls) for seed in range(6)]
+    assert max(several) > 1
+    assert single == [1] * 6
+
+
+@pytest.mark.parametrize("dialect", ["function_gemma", "gemma4"])
+def test_a_call_that_the_model_opens_is_valid(dialect, chat_of):
+    opener = {"gemma4": "<|tool_call>", "function_gemma": "<start_function_call>"}[dialect]
+    model = chat_of(dialect, temperature=1.0, max_tokens=100)
+    begin = engine().load(model.model).model.tokenizer.control_id(opener)
+    for seed in range(6):
+        answer = model.bind_tools([ring, sing], logit_bias={begin: 4}).invoke("HELLO", seed=seed)
+        for call in answer.tool_calls:
+            Draft202012Validator(SCHEMAS[call["name"]]).validate(call["args"])
+        assert not answer.invalid_tool_calls
