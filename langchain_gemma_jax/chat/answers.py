@@ -1,8 +1,8 @@
 """The ids of recent answers, so that a conversation that comes back is read as it was generated.
 
 Text that is encoded anew can have other ids than those that the model generated, and then its KV cannot be reused.
-An answer is found by what it says, thinks and calls: one that was changed in between is not found, and one that was
-sent through JSON, or by somebody who keeps no ids of messages, is.
+An answer is found by what it says, thinks and calls, and by what was said before: one that was changed in between is
+not found, and one that was sent through JSON, or by somebody who keeps no ids of messages, is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import weakref
 from array import array
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.messages_in import spoken
@@ -37,11 +37,11 @@ class Answers:
         self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, scope: str, dialect: str, answer: Message, ids: Sequence[int]) -> None:
-        """Remember what an answer was generated as."""
+    def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
+        """Remember what the last message of a conversation was generated as."""
         if not ids or len(ids) > self._most:
             return
-        key = _key(scope, dialect, answer)
+        *_, key = _keys(scope, dialect, conversation)
         with self._lock:
             self._held -= len(self._ids.pop(key, ()))
             self._ids[key] = array("i", ids)
@@ -52,13 +52,10 @@ class Answers:
 
     def of(self, scope: str, dialect: str, messages: Sequence[Message]) -> Mapping[int, Sequence[int]]:
         """The ids of those of a conversation's messages that are answers which are remembered, by their numbers."""
-        wanted = {
-            number: _key(scope, dialect, each) for number, each in enumerate(messages) if each.role == "assistant"
-        }
         found: dict[int, Sequence[int]] = {}
         with self._lock:
-            for number, key in wanted.items():
-                if (ids := self._ids.get(key)) is not None:
+            for number, key in enumerate(_keys(scope, dialect, messages)):
+                if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
                     self._ids.move_to_end(key)
                     found[number] = ids
         return found
@@ -70,7 +67,15 @@ def answers_of(model: Model) -> Answers:
         return _by_model.setdefault(model, Answers())
 
 
-def _key(scope: str, dialect: str, answer: Message) -> bytes:
-    calls = [(call.name, call.arguments) for call in answer.calls]
-    whole = json.dumps([scope, dialect, *spoken(answer), calls], sort_keys=True, default=repr)
-    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()
+def _keys(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
+    """For each message a digest of all up to and with it.
+
+    The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
+    """
+    state = hashlib.sha256(json.dumps([scope, dialect]).encode("utf-8", "surrogatepass"))
+    for message in conversation:
+        calls = [(call.name, call.arguments) for call in message.calls]
+        value = None if message.result is None else message.result.value
+        whole = json.dumps([message.role, *spoken(message), calls, value], sort_keys=True, default=repr)
+        state.update(whole.encode("utf-8", "surrogatepass"))
+        yield state.digest()

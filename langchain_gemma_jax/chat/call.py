@@ -51,8 +51,6 @@ class Ready:
         """What the model reads. Its own answers are read as they were generated, if that is still known."""
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
-        if options.answer is not None:
-            messages = options.answer.tell(messages)
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         known = answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         return prompt, prompt.encode(self.tokenizer, known)
@@ -78,7 +76,7 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
     from langchain_gemma_jax.engine.process import engine
 
     begun = time.monotonic()
-    told = conversation(messages)
+    told = options.told(conversation(messages))
     model = ready(options)
     prompt, encoded = model.prompt(told, options.tools, options)
     sampling = _sampling(model, options, prompt, len(encoded.ids))
@@ -86,17 +84,20 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
     generation = engine().submit(
         model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
     )
-    return Call(generation, model, prompt, options)
+    return Call(generation, model, told, prompt, options)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
-    def __init__(self, generation: Generation, model: Ready, prompt: Prompt, options: Options) -> None:
+    def __init__(
+        self, generation: Generation, model: Ready, told: Sequence[Message], prompt: Prompt, options: Options
+    ) -> None:
         from langchain_gemma_jax.models.tokenizer import StreamDecoder
 
         self.generation = generation
         self.model = model
+        self.told = told
         self.prompt = prompt
         self.options = options
         tokenizer = model.tokenizer
@@ -117,7 +118,7 @@ class Call:
         if not answer.invalid:  # those come back as words
             ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
             remembered = answers_of(self.model.served.model)
-            remembered.keep(self.options.scope, self.model.dialect.name, answer.message, ids)
+            remembered.keep(self.options.scope, self.model.dialect.name, [*self.told, answer.message], ids)
         return events
 
     @property

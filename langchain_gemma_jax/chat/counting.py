@@ -17,7 +17,7 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     told = conversation(messages)
     if not told:
         return 0
-    _, encoded = ready(options).prompt(_whole(told), options.tools, options)
+    _, encoded = ready(options).prompt(options.told(_whole(told)), options.tools, options)
     return len(encoded.ids)
 
 

@@ -46,6 +46,8 @@ def ending(call: Call, done: Completion) -> dict[str, Any]:
             "reused_tokens": done.reused_tokens,
             "drafted_tokens": done.drafted_tokens,
             "accepted_tokens": done.accepted_tokens,
+            "forced_tokens": done.forced_tokens,
+            "bucket": done.bucket,
         },
     }
     if isinstance(done.stop, str):

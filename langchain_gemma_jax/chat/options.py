@@ -11,7 +11,7 @@ from typing import cast
 from langchain_gemma_jax.chat.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.checks import checked_setting
 from langchain_gemma_jax.chat.tool_choice import checked_tools, lenient_tools, plain_choice
-from langchain_gemma_jax.dialects import Tool
+from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import ConfigError, InputError
 
@@ -63,6 +63,10 @@ class Options:
     choice: str = "auto"  # or "any", "none", or a tool's name
     answer: AnswerFormat | None = None
     lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
+
+    def told(self, messages: list[Message]) -> list[Message]:
+        """The conversation as the model is told it."""
+        return messages if self.answer is None else self.answer.tell(messages)
 
     def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
         """How to sample: as was given, for the rest as the checkpoint's authors recommend.

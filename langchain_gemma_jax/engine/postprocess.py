@@ -17,13 +17,18 @@ class End:
     stop: str | int | None = None
 
 
-def accept(request: Request, tokens: Sequence[int], logprobs: Sequence[TokenLogprobs] = ()) -> End | None:
+def accept(
+    request: Request, tokens: Sequence[int], logprobs: Sequence[TokenLogprobs] = (), *, forced: bool = False
+) -> End | None:
     """Take these tokens into a request's context, one after the other; deliver them. Gives its end, if they end it.
 
     Tokens behind the end are not taken, and neither is one that its grammar does not allow, with all behind it.
     """
+    now = time.monotonic()
     if request.first_token_at is None:
-        request.first_token_at = time.monotonic()
+        request.first_token_at = now
+    if request.chosen_at is None and not forced:
+        request.chosen_at = now
     taken: list[int] = []
     parts: list[str] = []
     end: End | None = None
@@ -61,7 +66,7 @@ def go_on(request: Request) -> End | None:
     end = None
     if not rule.cut_off and (tokens := rule.forced()):
         before = request.generated
-        end = accept(request, tokens)
+        end = accept(request, tokens, forced=True)
         request.forced += request.generated - before
     if end is None and not rule.cut_off:
         rule.prepare()

@@ -54,13 +54,9 @@ class Timings:
     """Seconds, as the owner thread saw them."""
 
     queued_s: float  # until its first chunk was begun
-    prefill_s: float  # from there to its first token
+    prefill_s: float  # from there to the first token that the model chose
+    first_token_s: float  # from submission; a token that a grammar forces comes before anything is read
     total_s: float
-
-    @property
-    def first_token_s(self) -> float:
-        """From submission to the first token."""
-        return self.queued_s + self.prefill_s
 
 
 @dataclass(frozen=True)
@@ -76,6 +72,7 @@ class Completion:
     drafted_tokens: int
     accepted_tokens: int
     forced_tokens: int  # to which the grammar left no alternative
+    bucket: int  # tokens that its KV had room for in the end
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
 
@@ -139,6 +136,7 @@ class Request:
     submitted_at: float = field(default_factory=time.monotonic)
     started_at: float | None = None
     first_token_at: float | None = None
+    chosen_at: float | None = None  # the first token that was not forced
 
     def __post_init__(self) -> None:
         self.context = list(self.prompt)
@@ -193,6 +191,7 @@ class Request:
     def completion(self, reason: FinishReason, stop: str | int | None, now: float) -> Completion:
         """What its caller gets at the end."""
         started = now if self.started_at is None else self.started_at
+        chosen = now if self.chosen_at is None else self.chosen_at
         first = now if self.first_token_at is None else self.first_token_at
         return Completion(
             ids=tuple(self.context[len(self.prompt) :]),
@@ -204,6 +203,9 @@ class Request:
             drafted_tokens=self.drafted,
             accepted_tokens=self.accepted,
             forced_tokens=self.forced,
-            timings=Timings(started - self.submitted_at, first - started, now - self.submitted_at),
+            bucket=0 if self.resident is None else self.resident.capacity,
+            timings=Timings(
+                started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
+            ),
             logprobs=tuple(self.logprobs),
         )

@@ -113,30 +113,42 @@ def test_a_call_that_was_none_and_was_taken_out_does_not_come_back(scripted):
 
 def test_the_store_is_bounded_and_forgets_the_oldest():
     answers = Answers(most_tokens=10)
-    said = [Message.assistant(text) for text in "abc"]
-    for message in said[:2]:
-        answers.keep("", "gemma", message, [1, 2, 3, 4, 5])
-    answers.of("", "gemma", said[:1])  # used
+    said = [[Message.assistant(text)] for text in "abc"]
+
+    def known() -> list[bool]:
+        return [bool(answers.of("", "gemma", conversation)) for conversation in said]
+
+    for conversation in said[:2]:
+        answers.keep("", "gemma", conversation, [1, 2, 3, 4, 5])
+    answers.of("", "gemma", said[0])  # used
     answers.keep("", "gemma", said[2], [6])
-    assert sorted(answers.of("", "gemma", said)) == [0, 2]
+    assert known() == [True, False, True]
     answers.keep("", "gemma", said[1], range(11))  # more than there is room for
     answers.keep("", "gemma", said[1], [])
-    assert sorted(answers.of("", "gemma", said)) == [0, 2]
+    assert known() == [True, False, True]
     for _ in range(5):
         answers.keep("", "gemma", said[0], [7, 8])  # in place of what was there
-    assert list(answers.of("", "gemma", said)[0]) == [7, 8]
-    assert sorted(answers.of("", "gemma", said)) == [0, 2]
+    assert list(answers.of("", "gemma", said[0])[0]) == [7, 8]
+    assert known() == [True, False, True]
+
+
+def test_each_answer_comes_back_in_its_own_place():
+    answers, said = Answers(), [Message.user("a"), Message.assistant("b"), Message.user("a"), Message.assistant("b")]
+    answers.keep("", "gemma", said[:2], [1])
+    answers.keep("", "gemma", said, [2])
+    assert {number: list(ids) for number, ids in answers.of("", "gemma", said).items()} == {1: [1], 3: [2]}
+    assert not answers.of("", "gemma", said[2:][::-1])
 
 
 def test_formats_and_calls_are_told_apart():
     answers = Answers()
-    answers.keep("", "gemma", Message.assistant("a"), [1])
+    answers.keep("", "gemma", [Message.assistant("a")], [1])
     assert not answers.of("", "gemma4", [Message.assistant("a")])
     assert not answers.of("", "gemma", [Message.user("a")])
     assert not answers.of("", "gemma", [Message.assistant("a", thinking="a")])
     assert not answers.of("", "gemma", [Message.assistant("a", calls=[ToolCall("a")])])
     strange = Message.assistant("\ud800", calls=[ToolCall("a", {"n": 10**30, "x": float("nan")}, "c1")])
-    answers.keep("", "gemma", strange, [2])
+    answers.keep("", "gemma", [strange], [2])
     again = Message.assistant("\ud800", calls=[ToolCall("a", json.loads(json.dumps(strange.calls[0].arguments)), "c2")])
     assert list(answers.of("", "gemma", [again])[0]) == [2]
     assert answers.of("", "gemma", [again]) == answers.of("", "gemma", [strange])
@@ -144,7 +156,7 @@ def test_formats_and_calls_are_told_apart():
 
 def test_answers_go_with_their_model():
     engine = ScriptedEngine()
-    answers_of(engine.model).keep("", "gemma", Message.assistant("a"), [1])
+    answers_of(engine.model).keep("", "gemma", [Message.assistant("a")], [1])
     assert answers_of(engine.model).of("", "gemma", [Message.assistant("a")])
     known = len(answers_of.__globals__["_by_model"])
     del engine

@@ -26,12 +26,14 @@ MARKERS = {
 SAMPLED = {"do_sample": True, "top_k": 20, "top_p": 0.95}
 
 
-def tiny_folder(folder: Path, dialect: str = "gemma4", *, seed: int = 0, **generation: object) -> Path:
+def tiny_folder(
+    folder: Path, dialect: str = "gemma4", *, seed: int = 0, context: int = CONTEXT, **generation: object
+) -> Path:
     """Write one. ``generation`` is what its ``generation_config.json`` says."""
     folder.mkdir(parents=True)
     files = tiny_gemma.tiny_gemma(seed=seed)
     config = json.loads(files["config.json"])
-    config |= {"max_position_embeddings": CONTEXT, "sliding_window": 64}
+    config |= {"max_position_embeddings": context, "sliding_window": 64}
     files["config.json"] = json.dumps(config).encode()
     files["tokenizer.json"] = json.dumps(_with_markers(json.loads(files["tokenizer.json"]), dialect)).encode()
     files["generation_config.json"] = json.dumps(generation).encode()

@@ -1,0 +1,174 @@
+"""LangChain's agents and LangGraph's streams, on a model that knows nothing and is held to its tools."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from jsonschema import Draft202012Validator
+from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax.engine import process
+from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.settings import Settings
+from tests.chat.tiny import tiny_folder
+
+
+@tool
+def weather(city: str, days: int) -> str:
+    """The weather in a city."""
+    return f"{city}: rain for {days} days"
+
+
+@tool
+def convert(amount: float, currency: str) -> dict:
+    """Converts money."""
+    return {"amount": amount / 2, "currency": currency}
+
+
+@tool
+def search(query: str, limit: int = 3) -> list:
+    """Searches."""
+    return [query] * min(limit, 3)
+
+
+@tool
+def remind(text: str, at: str, loud: bool) -> str:  # noqa: FBT001  a tool's arguments are named
+    """Sets an alarm."""
+    return "done"
+
+
+@tool
+def roll(sides: int) -> int:
+    """Rolls a die."""
+    return 4
+
+
+@tool
+def now() -> str:
+    """The time."""
+    return "12:00"
+
+
+TOOLS = [weather, convert, search, remind, roll, now]
+SCHEMAS = {each.name: each.tool_call_schema.model_json_schema() for each in TOOLS}
+
+
+class Report(BaseModel):
+    """What came of it."""
+
+    title: str = Field(max_length=12)
+    score: int = Field(ge=0, le=10)
+
+
+@wrap_model_call
+async def acall_once(request, handler):
+    """Two calls of a tool, then words: a model that knows nothing would never end."""
+    return await handler(request.override(tool_choice=_choice(request.messages)))
+
+
+@wrap_model_call
+def call_once(request, handler):
+    """The same."""
+    return handler(request.override(tool_choice=_choice(request.messages)))
+
+
+def _choice(messages) -> str:
+    asked = max(number for number, message in enumerate(messages) if isinstance(message, HumanMessage))
+    return "any" if sum(isinstance(message, ToolMessage) for message in messages[asked:]) < 2 else "none"
+
+
+@pytest.fixture
+def several_buckets(tmp_path, monkeypatch, running):
+    """A model with room for ten turns, in an engine in which a conversation outgrows its bucket."""
+    folder = tiny_folder(tmp_path / "model", context=4096)
+    ladders = Ladders(chunks=(16, 128), capacities=(2048, 4096), rows=(1,))
+    engine = Engine(Settings(ladders=ladders, drafts=False, guards="raise"))
+    monkeypatch.setattr(process, "_engine", engine)
+    yield engine, ChatGemmaJax(model=str(folder), temperature=1.0, max_tokens=40, parallel_tool_calls=False)
+    assert engine.close(30)
+
+
+def test_ten_turns_with_six_tools(several_buckets):
+    engine, model = several_buckets
+    agent = create_agent(model, TOOLS, middleware=[call_once], system_prompt="BE BRIEF.")
+    messages, compiled, buckets = [], [], []
+    for turn in range(10):
+        before, shown = engine.report(), len(messages)
+        messages = agent.invoke({"messages": [*messages, HumanMessage(f"ASK {turn}")]})["messages"]
+        compiled.append(engine.report().compiles - before.compiles)
+        answers = [message for message in messages[shown:] if isinstance(message, AIMessage)]
+        buckets.append({answer.response_metadata["timings"]["bucket"] for answer in answers})
+        calls = [call for answer in answers for call in answer.tool_calls]
+        assert len(calls) == 2
+        assert not any(answer.invalid_tool_calls for answer in answers)
+        for call in calls:
+            Draft202012Validator(SCHEMAS[call["name"]]).validate(call["args"])
+    for earlier, later in pairwise(message for message in messages if isinstance(message, AIMessage)):
+        # All that was ever in the cache is taken from there. Not in it: the last token, and before it those to which
+        # there was no alternative.
+        known = earlier.usage_metadata["total_tokens"]
+        reused = later.usage_metadata["input_token_details"]["cache_read"]
+        assert known - 1 - earlier.response_metadata["timings"]["forced_tokens"] <= reused <= known
+    assert set().union(*buckets) == {2048, 4096}
+    known = set()
+    for turn, seen in enumerate(buckets):
+        assert compiled[turn] == 0 or not seen <= known, (turn, compiled, buckets)
+        known |= seen
+
+
+async def test_messages_are_streamed_token_by_token(chat_of):
+    model = chat_of(temperature=1.0, max_tokens=24, parallel_tool_calls=False)
+    agent = create_agent(model, TOOLS, middleware=[acall_once])
+    found = {}
+    async for chunk, metadata in agent.astream({"messages": [HumanMessage("HELLO")]}, stream_mode="messages"):
+        if isinstance(chunk, AIMessageChunk):
+            assert metadata["langgraph_node"] == "model"
+            known = found.get(chunk.id)
+            found[chunk.id] = (chunk, 1) if known is None else (known[0] + chunk, known[1] + 1)
+    assert len(found) == 3
+    for number, (message, chunks) in enumerate(found.values()):
+        assert chunks > 1
+        assert bool(message.tool_calls) == (number < 2)
+        assert message.usage_metadata["output_tokens"] > 3
+
+
+async def test_events_are_streamed(chat_of):
+    model = chat_of(temperature=1.0, max_tokens=24).bind_tools(TOOLS, tool_choice="any")
+    seen = [event async for event in model.astream_events("HELLO", version="v2")]
+    names = [event["event"] for event in seen]
+    assert names[0] == "on_chat_model_start"
+    assert names[-1] == "on_chat_model_end"
+    assert names.count("on_chat_model_stream") > 2
+    whole = seen[-1]["data"]["output"]
+    streamed = sum((event["data"]["chunk"] for event in seen[2:-1]), seen[1]["data"]["chunk"])
+    assert [call["args"] for call in streamed.tool_calls] == [call["args"] for call in whole.tool_calls]
+
+
+@pytest.mark.parametrize("strategy", [ProviderStrategy, ToolStrategy, lambda schema: schema])
+def test_agents_answer_in_a_schema(strategy, chat_of):
+    model = chat_of(temperature=1.0, max_tokens=40, parallel_tool_calls=False)
+    made = create_agent(model, [], response_format=strategy(Report)).invoke({"messages": [HumanMessage("HELLO")]})
+    assert isinstance(made["structured_response"], Report)
+
+
+def test_agents_take_the_strategy_of_the_provider_by_themselves(chat_of):
+    made = create_agent(chat_of(temperature=1.0), [], response_format=Report)
+    messages = made.invoke({"messages": [HumanMessage("HELLO")]})["messages"]
+    assert len(messages) == 2
+    Report(**json.loads(messages[-1].text))
+
+
+def test_an_agent_with_tools_and_a_schema(chat_of):
+    model = chat_of(temperature=1.0, max_tokens=40, parallel_tool_calls=False, seed=5)
+    agent = create_agent(model, TOOLS, response_format=ProviderStrategy(Report))
+    made = agent.invoke({"messages": [HumanMessage("HELLO")]})
+    assert isinstance(made["structured_response"], Report)
