@@ -82,7 +82,7 @@ def tiny_model(folder: Path) -> Path:
         "query_pre_attn_scalar": size,
         "sliding_window": 256,
         "layer_types": kinds,
-        "max_position_embeddings": 1024,
+        "max_position_embeddings": 2048,
     }
     norms = ("input", "post_attention", "pre_feedforward", "post_feedforward")
     shapes: dict[str, tuple[int, ...]] = {"embed_tokens": (320, width), "norm": (width,)}
