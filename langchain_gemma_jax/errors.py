@@ -156,7 +156,14 @@ class CancelledRequestError(EngineError):
 
 
 class DeviceMemoryError(EngineError):
-    """A request needs more memory than there is, also after everything idle was evicted."""
+    """A request or a model needs more memory than there is, also after everything idle was evicted.
+
+    ``holders`` says who holds what: a line for each model, where models compete for the memory.
+    """
+
+    def __init__(self, message: str = "", holders: tuple[str, ...] = ()) -> None:
+        self.holders = holders
+        super().__init__(message)
 
 
 class DeviceFailedError(EngineError):

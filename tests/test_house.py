@@ -38,8 +38,8 @@ PLAIN = [
     *(f"compile_cache.{name}" for name in ("claims", "entry", "everywhere", "folder", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
-    *(f"engine.{name}" for name in ("options", "pool", "postprocess", "prefix", "request", "route", "scheduler")),
-    *(f"engine.{name}" for name in ("settings", "speculate", "stop_strings", "collecting")),
+    *(f"engine.{name}" for name in ("options", "pool.*", "postprocess", "prefix", "request", "route", "scheduler")),
+    *(f"engine.{name}" for name in ("settings", "sharing", "speculate", "stop_strings", "collecting")),
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

@@ -9,13 +9,19 @@ from dataclasses import dataclass
 
 import jax
 
+from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.device import out_of_memory
 from langchain_gemma_jax.engine.inbox import Inbox, closed
+from langchain_gemma_jax.engine.keeper import Keeper
+from langchain_gemma_jax.engine.known import Known
 from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.pool.status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.request import Completion, Request
 from langchain_gemma_jax.engine.runner import InFlight, Runner
 from langchain_gemma_jax.engine.scheduler import Scheduler
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
+
+WORTH_MEASURING = 16  # tokens of a prompt: what fewer take says little of how long a token takes
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Endings:
         self.flights: deque[InFlight] = deque()
         self.raised: list[BaseException] = []  # in this turn of the loop
         self._inbox = Inbox()
+        self.keeper = Keeper(self.runners, self.scheduler, self.flights, metrics)
+        self.keeper.refused = self._refuse
 
     def finish(self, request: Request, outcome: Completion | Exception) -> None:
         """A request is over. What it read stays until the bytes are needed."""
@@ -45,6 +53,8 @@ class Endings:
         if (runner := self.runners.get(request.model)) is not None:
             runner.memory.release(request)
         self.scheduler.remove(request)
+        if isinstance(outcome, Completion):
+            self._learn_cost(request, outcome)
         self.answer(request, outcome)
 
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
@@ -54,6 +64,18 @@ class Endings:
         self.metrics.requests += 1
         self.metrics.failed += isinstance(outcome, Exception)
         request.mailbox.put(outcome, last=True)
+
+    def _learn_cost(self, request: Request, done: Completion) -> None:
+        """How long reading a prompt takes here."""
+        known, read = self.keeper.known.get(request.model), done.prompt_tokens - done.reused_tokens
+        if known is not None and read >= WORTH_MEASURING and done.ids:
+            known.shelf.read.add(done.timings.prefill_s, read)
+
+    def _refuse(self, known: Known, error: Exception) -> None:
+        """A model that requests wait for does not come."""
+        for request in list(self.scheduler.waiting):
+            if request.model is known.served:
+                self.finish(request, again(error))
 
     def drop_kv(self, request: Request) -> None:
         """Forget what it has read."""
@@ -127,17 +149,18 @@ class Endings:
             request.device_knobs = request.device_masked = None
             request.memory_failures += 1
             if request.memory_failures > 1:
+                holders = self.keeper.statuses()
                 found = DeviceMemoryError(
                     f"The device's memory was full twice while request {request.number} ran ({len(request.context)} "
                     "tokens), also after everything idle was evicted. Use a shorter context or a smaller model, or "
-                    "leave more memory free: configure(kv_bytes=...)."
+                    f"leave more memory free: configure(kv_bytes=...). In memory: {who_holds_what(holders)}.",
+                    tuple(str(holder) for holder in holders if holder.nbytes),
                 )
                 found.__cause__ = error
                 self.finish(request, found)
             elif request in self.scheduler.running:
                 self.start_again(request)
-        for other in self.runners.values():
-            other.memory.evict_idle()
+        self.keeper.evict_idle("the device's memory was full")
         self.metrics.memory_retries += 1
 
     def fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
@@ -169,6 +192,7 @@ class Endings:
             with suppress(Exception):
                 runner.close()
         self.runners.clear()
+        self.keeper.end()
         self.kv = KvView()
 
     def count_kv(self) -> None:
@@ -178,6 +202,7 @@ class Endings:
             runner.memory.changed = False
             for scope, size in runner.memory.nbytes_by_scope().items():
                 sizes[scope] = sizes.get(scope, 0) + size
+        self.keeper.publish()
         self.kv = KvView(sum(r.memory.nbytes() for r in self.runners.values()), tuple(sorted(sizes.items())))
 
     def look_at_kv(self) -> None:
@@ -195,10 +220,13 @@ def no_number(request: Request) -> DeviceFailedError:
     )
 
 
-def too_large(runner: Runner, request: Request) -> DeviceMemoryError:
+def too_large(runner: Runner, request: Request, models: tuple[ModelStatus, ...]) -> DeviceMemoryError:
     """The error of a request that can never have the memory that it needs."""
     budget, context = runner.memory.policy.budget, len(request.context)
+    room = min(budget, runner.memory.shared.room())
     return DeviceMemoryError(
-        f"A conversation of {context} tokens does not fit the {budget} bytes that conversations may take, even alone. "
-        "Shorten it, or allow more: configure(kv_bytes=...)."
+        f"A conversation of {context} tokens does not fit the {room} bytes that conversations may take, even alone. "
+        "Shorten it, or allow more: configure(kv_bytes=...) or configure(memory_budget=...). "
+        f"In memory: {who_holds_what(models)}.",
+        tuple(str(model) for model in models if model.nbytes),
     )

@@ -67,13 +67,13 @@ class Inbox:
 
     # For the owner thread.
 
-    def get(self, *, block: bool) -> Item:
+    def get(self, timeout: float | None) -> Item:
         """The next item.
 
         Raises:
-            Empty: there is none, and ``block`` is false.
+            Empty: none came within so many seconds. None: wait for ever.
         """
-        return self._items.get(block=block)
+        return self._items.get(timeout=timeout) if timeout is None or timeout > 0 else self._items.get_nowait()
 
     def begun(self, request: Request) -> None:
         """A request does not wait any more."""

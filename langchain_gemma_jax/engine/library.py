@@ -89,6 +89,7 @@ class Library:
         self._lock = threading.Lock()
         self._made: dict[ProgramKey, Future[Made]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
+        self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
 
     def of(self, key: ProgramKey) -> Callable[..., Any]:
         """A program to call. The first call fetches or makes it, unless it is there."""
@@ -120,6 +121,7 @@ class Library:
                 del self._made[key]
             mine.set_exception(error)
             raise
+        self.workspace = max(self.workspace, _workspace(made.call))
         mine.set_result(made)
         return made
 
@@ -225,6 +227,14 @@ class Library:
             _log.warning("compiled programs cannot be kept on this platform: %s", error)
             return
         self._store.put(name, payload, label=program_names.label(self._name, key), seconds=made.seconds)
+
+
+def _workspace(compiled: Any) -> int:
+    """Bytes that a program needs while it runs, beside what it takes and gives. 0: this platform does not say."""
+    try:
+        return int(compiled.memory_analysis().temp_size_in_bytes)
+    except Exception:  # noqa: BLE001  each platform has its own way not to
+        return 0
 
 
 def _dump(compiled: Any) -> bytes:

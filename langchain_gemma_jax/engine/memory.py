@@ -6,11 +6,12 @@ Only the owner thread comes here. Byte counts follow from shapes; nothing is ask
 from __future__ import annotations
 
 import logging
+import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import jax
 
@@ -24,11 +25,28 @@ from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.prefix import PrefixIndex, Resident, Reuse, Rings, Snapshot, token_ids
 from langchain_gemma_jax.engine.programs import Shape
 from langchain_gemma_jax.engine.request import Request
+from langchain_gemma_jax.engine.shelf import Shelf, bytes_of
 
 _log = logging.getLogger(__name__)
 
 WORTH_A_COPY = 16  # tokens in common: fewer are read again sooner than copied
 HEADROOM = 64  # tokens that a new conversation can grow by before its cache does
+
+
+class Budget(Protocol):
+    """What a model's conversations may take of a device that other things are on, too."""
+
+    def room(self) -> int:
+        """Bytes, all of them together."""
+        ...
+
+    def more(self, missing: int) -> None:
+        """Evict models that nobody uses, if so many bytes come free by that."""
+        ...
+
+    def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
+        """Conversations went: for the log."""
+        ...
 
 
 @dataclass
@@ -41,7 +59,9 @@ class Memory:
     ladders: Ladders
     policy: Policy
     metrics: Metrics
-    others: Callable[[], list[Memory]]  # of other models, which share the budget
+    others: Callable[[], list[Memory]]  # of other models on the device, which share the budget
+    shared: Budget
+    shelf: Shelf
     index: PrefixIndex = field(init=False)
     changed: bool = False  # since somebody looked at the byte counts
     _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
@@ -53,6 +73,7 @@ class Memory:
 
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
+        self._bring_back(request)
         reuse = self.index.plan(request.context, request.scope)
         wanted = self.ladders.capacity(min(len(request.context) + min(request.room, HEADROOM), request.max_context))
         resident = self._take_over(reuse, wanted, request.scope) or self._start(reuse, wanted, request.scope)
@@ -81,7 +102,8 @@ class Memory:
 
     def fits_alone(self, tokens: int) -> bool:
         """Whether a conversation of so many tokens fits if nothing else is kept, its own smaller arrays neither."""
-        return self._used_elsewhere() + self._bytes(self.ladders.capacity(tokens)) <= self.policy.budget
+        size = self._bytes(self.ladders.capacity(tokens))
+        return self._used_elsewhere() + size <= self.policy.budget and size <= self.shared.room()
 
     def keep(self, resident: Resident) -> None:
         """Keep the rings as they are now, so that this point can be continued later too."""
@@ -135,12 +157,22 @@ class Memory:
     def nbytes_by_scope(self) -> dict[str, int]:
         return self.index.nbytes_by_scope()
 
+    def busy(self) -> int:
+        """What running requests own."""
+        return sum(bytes_of(resident) for resident in self.index.residents if resident.leased)
+
     def evict_idle(self) -> None:
         """Give up everything that no running request owns."""
         for resident in self.index.residents:
             if not resident.leased:
                 self.drop(resident)
         self._padding.clear()
+        self.changed = True
+
+    def park_all(self) -> None:
+        """The model goes: its conversations move to host memory, as far as that pays, the last one used on top."""
+        for resident in sorted(self.index.residents, key=lambda r: r.last_used):
+            self.shelf.keep(resident, self.index.rings)
 
     def drop(self, resident: Resident) -> None:
         """Forget a conversation."""
@@ -170,12 +202,18 @@ class Memory:
         return found
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
-        """Give up idle conversations, this model's first, until so many bytes fit the budget."""
-        missing = self.nbytes() + self._used_elsewhere() + needed - self.policy.budget
+        """Give up idle conversations, this model's first, then idle models, until so many bytes fit."""
         for memory in (self, *self.others()):
-            if missing > 0:
-                missing -= memory.give_up(missing, scope if memory is self else None, needed)
-        return missing <= 0
+            if (missing := self._missing(needed)) > 0:
+                memory.give_up(missing, scope if memory is self else None, needed)
+        if (missing := self.nbytes() + needed - self.shared.room()) > 0:
+            self.shared.more(missing)
+        return self._missing(needed) <= 0
+
+    def _missing(self, needed: int) -> int:
+        """Bytes that are missing: of what conversations may take, or of what there is."""
+        held = self.nbytes() + needed
+        return max(held + self._used_elsewhere() - self.policy.budget, held - self.shared.room())
 
     def give_up(self, missing: int, scope: str | None = None, needed: int = 0) -> int:
         """Give up idle conversations of so many bytes, or as many as there are. Gives how many bytes that were.
@@ -185,7 +223,7 @@ class Memory:
             scope: whom they are for: ...
             needed: ... it is judged by what it would use with this many more.
         """
-        before = self.nbytes()
+        before, began, parked = self.nbytes(), time.perf_counter(), 0
         for action in eviction.to_free(
             self.index,
             missing,
@@ -194,6 +232,8 @@ class Memory:
             asking=scope,
             asked=needed,
         ):
+            if not isinstance(action, DropSnapshot):
+                parked += self.shelf.keep(action.resident, self.index.rings)
             if isinstance(action, Drop):
                 self.drop(action.resident)
             elif isinstance(action, DropSnapshot):
@@ -204,7 +244,27 @@ class Memory:
         if self.nbytes() > before - missing and self._padding:
             self._padding.clear()
             self.changed = True
-        return before - self.nbytes()
+        freed = before - self.nbytes()
+        if freed:
+            what = "conversations to host memory" if parked else "conversations"
+            self.shared.gave_up(
+                what,
+                "room for another conversation" if needed else "room for a model",
+                freed,
+                time.perf_counter() - began,
+            )
+        return freed
+
+    def _bring_back(self, request: Request) -> None:
+        """A conversation that was moved to the host, if that is faster than to read it again."""
+        if not self.shelf.nbytes:
+            return
+        have = self.index.plan(request.context, request.scope).length
+        found = self.shelf.find(request.context, request.scope, have, self.index.rings)
+        # Making room may move others to the host, and this one out of it.
+        if found is not None and self._make_room(bytes_of(found), request.scope) and self.shelf.holds(found):
+            self.index.add(self.shelf.fetch(found))
+            self.changed = True
 
     def _used_elsewhere(self) -> int:
         return sum(memory.nbytes() for memory in self.others())

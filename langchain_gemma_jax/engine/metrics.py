@@ -7,6 +7,10 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from langchain_gemma_jax.engine.pool.log import Evicted
+from langchain_gemma_jax.engine.pool.sizes import show_bytes
+from langchain_gemma_jax.engine.pool.status import ModelStatus
+
 
 @dataclass
 class Metrics:
@@ -32,6 +36,12 @@ class Metrics:
     evictions: int = 0
     preemptions: int = 0
     memory_retries: int = 0  # calls repeated after idle memory was freed
+    loads: int = 0  # models that came into memory, again or for the first time
+    load_s: float = 0.0
+    models_evicted: int = 0
+    parked: int = 0  # conversations that were moved to host memory
+    restored: int = 0  # and back
+    restored_tokens: int = 0
     guard_trips: dict[str, int] = field(default_factory=dict)
 
 
@@ -68,10 +78,19 @@ class Report:
     evictions: int
     preemptions: int
     memory_retries: int
+    loads: int
+    load_s: float
+    models_evicted: int
+    parked: int
+    restored: int
+    restored_tokens: int
     kv_bytes: int
     kv_budget: int
     kv_bytes_by_scope: Mapping[str, int]
     guard_trips: Mapping[str, int]
+    host_kv_bytes: int = 0
+    models: tuple[ModelStatus, ...] = ()
+    eviction_log: tuple[Evicted, ...] = ()  # the latest ones, oldest first
 
     @property
     def acceptance(self) -> float:
@@ -86,6 +105,7 @@ class Report:
 
     def __str__(self) -> str:
         host = f"{self.host_s:.2f} s host ({self.host_share:.1%})"
+        restored = f"{self.restored} back with {self.restored_tokens} tokens"
         rows = [
             (
                 "requests",
@@ -101,11 +121,15 @@ class Report:
                 "compile cache",
                 f"{self.cache_hits} hits, {self.cache_misses} misses, {self.cache_saved_s:.1f} s saved",
             ),
-            ("copied", f"{_size(self.bytes_to_device)} to the device, {_size(self.bytes_to_host)} back"),
+            ("copied", f"{show_bytes(self.bytes_to_device)} to the device, {show_bytes(self.bytes_to_host)} back"),
             ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
-            ("KV", f"{_size(self.kv_bytes)} of {_size(self.kv_budget)}"),
-            *((f"  scope {scope!r}", _size(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
+            ("KV", f"{show_bytes(self.kv_bytes)} of {show_bytes(self.kv_budget)}"),
+            *((f"  scope {scope!r}", show_bytes(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
             ("memory", f"{self.evictions} evictions, {self.preemptions} preemptions, {self.memory_retries} retries"),
+            ("models", f"{self.loads} loads in {self.load_s:.1f} s, {self.models_evicted} evicted"),
+            *(("  model", str(model)) for model in self.models),
+            ("host KV", f"{show_bytes(self.host_kv_bytes)}; {self.parked} moved there, {restored}"),
+            *(("  evicted", str(evicted)) for evicted in self.eviction_log),
             *((f"  guard {name}", f"{count} trips") for name, count in sorted(self.guard_trips.items())),
         ]
         width = max(len(name) for name, _ in rows)
@@ -116,14 +140,6 @@ def snapshot(metrics: Metrics) -> dict[str, object]:
     """The counters, copied."""
     found: dict[str, object] = {f.name: getattr(metrics, f.name) for f in dataclasses.fields(metrics)}
     return found | {"guard_trips": dict(metrics.guard_trips)}
-
-
-def _size(count: int) -> str:
-    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
-        units.pop(0)
-    return f"{size:.0f} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
 
 
 class CompileCounter:

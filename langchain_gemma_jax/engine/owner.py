@@ -23,17 +23,19 @@ from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.leaving import leave_early
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
-from langchain_gemma_jax.engine.prefix import Resident, common_prefix
+from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
 from langchain_gemma_jax.engine.runner import Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
+from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
 
 T = TypeVar("T")
 
+LOOK_SECONDS = 0.02  # between two looks at requests that wait for a model ...
+SHORT_LOOK_SECONDS = 0.001  # ... and at those that wait for memory, or for their turn
 EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
-WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
 
 
 class Owner(Endings):
@@ -145,7 +147,10 @@ class Owner(Endings):
     def _turn(self) -> None:
         """One turn: schedule, run, postprocess."""
         self._tidy()
+        self.keeper.turn()
         self._admit()
+        if self.keeper.waits:
+            self.keeper.turn()  # what was found to be missing just now need not wait for the next turn
         work = self.scheduler.next()
         brings_tokens = work is not None and self._run(work)
         # Look at the results of the dispatch before, while the one just handed over runs.
@@ -156,20 +161,30 @@ class Owner(Endings):
 
     def _receive(self) -> bool:
         """Take what callers sent; wait for it if there is nothing else to do. False: close."""
-        idle = not len(self.scheduler) and not self.flights
+        patience = self._patience()
         with suppress(Empty):
             while not self.closing:
-                item = self._inbox.get(block=idle)
-                idle = False
+                item = self._inbox.get(patience)
+                patience = 0.0
                 if isinstance(item, Request):
                     self._take_in(item)
                 elif item is not None:
                     item()
         return not self.closing
 
+    def _patience(self) -> float | None:
+        """How long there is nothing to do unless somebody sends something. None: for ever."""
+        waiting = self.scheduler.waiting
+        if self.scheduler.running or self.flights:
+            return 0.0
+        if any(request.model in self.runners for request in waiting):
+            return SHORT_LOOK_SECONDS
+        # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
+        return LOOK_SECONDS if waiting or self.keeper.waits else self.keeper.patience()
+
     def _take_in(self, request: Request) -> None:
         """It waits for its turn; unless its model was unloaded since it was sent."""
-        if request.model in self.runners:
+        if request.model in self.keeper.known:
             if (end := self._go_on(request)) is None:
                 if request.lookup is not None:
                     request.lookup.extend(request.context[len(request.prompt) :])
@@ -193,9 +208,10 @@ class Owner(Endings):
         for request in list(self.scheduler.waiting):
             if not self.scheduler.has_room:
                 return
-            if self._will_be_shared(request):
+            if (runner := self._runner_for(request)) is None or will_be_shared(
+                request, self.scheduler.running, runner.memory.index
+            ):
                 continue
-            runner = self.runners[request.model]
             try:
                 taken = runner.memory.take(request)
             except Exception as error:  # noqa: BLE001
@@ -208,10 +224,19 @@ class Owner(Endings):
                 if request.started_at is None:
                     request.started_at = time.monotonic()
                     self.metrics.reused_tokens += request.reused
-            elif not self.scheduler.running:
-                self.finish(request, too_large(runner, request))
+            elif not self.scheduler.running and not self.keeper.may_change(request.model):
+                self.finish(request, too_large(runner, request, self.keeper.statuses()))
             else:
                 return
+
+    def _runner_for(self, request: Request) -> Runner | None:
+        """What runs it. None: not now; if its model is not in memory, it will be."""
+        known = self.keeper.known[request.model]
+        if (runner := self.runners.get(request.model)) is None:
+            self.keeper.want(known)
+        elif not self.keeper.may_run(known, time.monotonic()):
+            return None
+        return runner
 
     def _run(self, work: Work) -> bool:
         """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
@@ -282,7 +307,7 @@ class Owner(Endings):
         self._bring_home(keep=0)
         while request in self.scheduler.running and not runner.memory.grow(resident, tokens):
             if len(self.scheduler.running) == 1 and not runner.memory.fits_alone(tokens):
-                self.finish(request, too_large(runner, request))
+                self.finish(request, too_large(runner, request, self.keeper.statuses()))
                 return
             # Alone, it is read anew: growing takes the old arrays beside the new ones.
             self.start_again(max(self.scheduler.running, key=lambda r: r.number))
@@ -362,20 +387,3 @@ class Owner(Endings):
         for request in [*self._inbox.end(), *self.scheduler.running, *self.scheduler.waiting]:
             self.answer(request, ended)
         self.give_up_everything()
-
-    def _will_be_shared(self, request: Request) -> bool:
-        """Whether another request is just reading what this one begins with, so that it is better to wait for that."""
-        readers = [r for r in self.scheduler.running if r.to_read > 1 and r.group[0] == request.group[0]]
-        if not any(reader.scope == request.scope for reader in readers):
-            return False
-        memory = self.runners[request.model].memory
-        have = memory.index.plan(request.prompt, request.scope).length
-        prompt = request.prompt.tobytes()
-        for reader in readers:
-            limit = min(len(request.prompt), len(reader.prompt)) - 1
-            common = common_prefix(prompt, reader.prompt, limit) if reader.scope == request.scope else 0
-            waits = common in reader.marks  # and goes on waiting: what is read meanwhile is what it waits for
-            if reader.held < common and (waits or common - have >= WORTH_WAITING):
-                reader.marks.add(common)
-                return True
-        return False

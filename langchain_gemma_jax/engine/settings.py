@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.pool.sizes import parse_bytes
 from langchain_gemma_jax.errors import InputError
 
 GUARD_MODES = ("off", "warn", "raise")
@@ -21,13 +22,21 @@ class Settings:
     configure(max_waiting=64, kv_bytes=8 * 1024**3, guards="warn")
     """
 
-    CHANGEABLE: ClassVar = ("max_waiting",)
+    CHANGEABLE: ClassVar = ("max_waiting", "memory_budget", "keep_alive")
     """Those that can be changed while the engine is running."""
 
     ladders: Ladders | None = None
     """The shapes that programs are compiled for. None: what suits the platform."""
     max_context: int | None = None
     """Tokens that a conversation may have, at most. None: as many as the model was made for."""
+    memory_budget: int | str | None = None
+    """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
+    tenths of what the device has, or four fifths of the machine's memory where that is the device."""
+    keep_alive: float | None = None
+    """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
+    host_kv_bytes: int | None = None
+    """Host memory, beside ``memory_budget``, for conversations that had to leave the device. None: a sixteenth of the
+    machine's. 0: they are read again."""
     kv_bytes: int | None = None
     """Memory for conversations, running and remembered. None: a quarter of what the device has."""
     scope_share: float = 1.0
@@ -52,6 +61,7 @@ class Settings:
         whole = {
             "max_context": 2,
             "kv_bytes": 1,
+            "host_kv_bytes": 0,
             "max_snapshots": 0,
             "max_waiting": 1,
             "loop_steps": 1,
@@ -63,6 +73,7 @@ class Settings:
                 continue
             if not _is_whole(value) or not least <= value < 2**62:
                 raise InputError(f"{name}: expected a whole number from {least} to 2**62, found {value!r}.")
+        self._check_models()
         share = self.scope_share
         if not _is_number(share) or not 0 < share <= 1:  # NaN is in no range
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
@@ -76,6 +87,12 @@ class Settings:
         if self.ladders is not None and not isinstance(self.ladders, Ladders):
             raise InputError(f"ladders: expected Ladders(...) or None, found {self.ladders!r}.")
 
+    def _check_models(self) -> None:
+        if self.memory_budget is not None:
+            parse_bytes("memory_budget", self.memory_budget)
+        if self.keep_alive is not None:
+            checked_seconds("keep_alive", self.keep_alive)
+
     def replace(self, **changes: object) -> Settings:
         """These settings with some changed.
 
@@ -86,6 +103,17 @@ class Settings:
         if unknown := sorted(set(changes) - set(known)):
             raise InputError(f"configure: no setting is called {', '.join(unknown)}. There are: {', '.join(known)}.")
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def checked_seconds(name: str, value: object) -> float:
+    """How long something lasts.
+
+    Raises:
+        InputError: it is no time. ``name`` is what the caller calls it.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**31:
+        raise InputError(f"{name}: expected seconds from 0 to 2**31, or None, found {value!r}.")
+    return float(value)
 
 
 def _is_absolute(place: str | os.PathLike[str]) -> bool:

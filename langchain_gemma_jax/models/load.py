@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
 
-from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError
+from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
@@ -34,6 +34,7 @@ class Plan:
     recipe: Recipe
     tokenizer: Tokenizer
     device: jax.Device
+    folder: Path
 
 
 def load(
@@ -46,6 +47,7 @@ def load(
     device: jax.Device | None = None,
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
+    like: Model | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
 
@@ -64,6 +66,7 @@ def load(
         device: where the weights go. By default the first one of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
+        like: the same model, loaded before and closed: only its weights are read again, from a folder.
 
     Raises:
         InputError: an argument is not possible.
@@ -72,6 +75,8 @@ def load(
 
         Nothing stays on the device after an error.
     """
+    if like is not None:
+        return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
     folder, name = _find(source, revision=revision, token=token, progress=progress)
     config, tensors, naming = open_folder(folder)
@@ -83,10 +88,26 @@ def load(
         recipe = recipe or choose_recipe(dtype)
         device = device or jax.local_devices()[0]
         if planned is not None:
-            planned(Plan(name, config, recipe, tokenizer, device))
+            planned(Plan(name, config, recipe, tokenizer, device, folder))
         with loading_bar(name, total_bytes(abstract(config, dtype)), progress=progress) as advance:
             params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
     return Model(config, params, tokenizer, recipe, name, generation_defaults)
+
+
+def _load_again(
+    like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None
+) -> Model:
+    config, tensors, naming = open_folder(folder)
+    with tensors:
+        if config != like.config:
+            advice = "Unload it, and load it anew."
+            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
+        recipe, device = like.recipe, like.device
+        if planned is not None:
+            planned(Plan(like.name, config, recipe, like.tokenizer, device, folder))
+        with loading_bar(like.name, like.nbytes, progress=progress) as advance:
+            params = place(tensors, naming, config, recipe.dtype, recipe.layout, device, advance)
+    return replace(like, params=params)
 
 
 def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:

@@ -72,14 +72,18 @@ class Model:
 
     @property
     def device(self) -> jax.Device:
-        """Where its weights are."""
-        return next(iter(next(leaves(self.params)).devices()))
+        """Where its weights are, or were."""
+        return next(iter(next(leaves(self.params)).sharding.device_set))
 
     def close(self) -> None:
         """Free every array now, whoever else still refers to one. May be called twice."""
         for array in leaves(self.params):
             if not array.is_deleted():
                 array.delete()
+
+    def reopen(self, twin: Model) -> None:
+        """Take over the arrays of the same model, loaded again, after ``close``. Whoever refers to this one goes on."""
+        self.params.update(twin.params)  # whose names are the same, so that a loop over them goes on too
 
     def __enter__(self) -> Self:
         return self

@@ -125,7 +125,7 @@ def engine_of(monkeypatch, _compiled, strict_transfers) -> Iterator[Callable[...
     made: list[Engine] = []
 
     def engine_of(**settings: object) -> Engine:
-        values: dict[str, object] = {"ladders": LADDERS, "guards": "raise", "drafts": False}
+        values: dict[str, object] = {"ladders": LADDERS, "guards": "raise", "drafts": False, "host_kv_bytes": 0}
         made.append(Engine(Settings(**(values | settings))))  # type: ignore[arg-type]
         return made[-1]
 

@@ -305,20 +305,23 @@ def test_a_model_in_use_is_not_unloaded(small, tiny_model):
     engine.unload(other)
 
 
-def test_a_request_that_meets_the_unloading_is_told_and_harms_nobody(small, tiny_model):
+def test_a_request_that_meets_the_unloading_is_told_and_harms_nobody(small, tiny_model, monkeypatch):
     engine, served = small
     other = engine.serve(copied(tiny_model))
     with slowed(0.01):
         lives = engine.submit(served, [10], greedy(20))
-        # What submit() does, with the unloading between its check and its offer.
-        runners = engine._owner.runners
-        engine._owner.call(lambda: runners.pop(other).close())
+        offer = engine._owner.offer
+
+        def unloaded_between_its_check_and_its_offer(*arguments):
+            engine.unload(other)
+            return offer(*arguments)
+
+        monkeypatch.setattr(engine._owner, "offer", unloaded_between_its_check_and_its_offer)
         late = engine.submit(other, [10], greedy(20))
+        monkeypatch.undo()
         with pytest.raises(ClosedError, match="was unloaded"):
             late.result()
         assert len(lives.result().ids) == 20
-    with engine._lock:
-        del engine._models[other]
     assert_works(engine, served)
 
 

@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics, Report, 
 
 def report(**changes: object) -> Report:
     values: dict[str, object] = {field.name: 0 for field in dataclasses.fields(Report)}
-    values |= {"kv_bytes_by_scope": {}, "guard_trips": {}}
+    values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": ()}
     return Report(**(values | changes))  # type: ignore[arg-type]
 
 

@@ -15,6 +15,9 @@ NUMBERS = [-(2**63), -1, 0, 2**63, float("inf"), float("nan"), True, "1", 1.5, [
 WRONG = {
     "max_context": [*NUMBERS[:-1], 1],
     "kv_bytes": NUMBERS[:-1],
+    "memory_budget": [-1, 0, 2**63, float("nan"), True, "1 PB", "-1GB", "GB", "1e9", "", 1.5, [], b"1GB", "9" * 30],
+    "keep_alive": [-1, 2**63, float("inf"), float("nan"), True, "1", []],
+    "host_kv_bytes": [value for value in NUMBERS[:-1] if value is True or value != 0],
     "max_snapshots": [value for value in NUMBERS if value is True or value != 0],
     "max_waiting": NUMBERS,
     "loop_steps": NUMBERS[:-1],
@@ -28,6 +31,9 @@ WRONG = {
 RIGHT = {
     "max_context": [None, 2, 2**31],
     "kv_bytes": [None, 1, 2**40],
+    "memory_budget": [None, 1, 2**40, "1", "20GB", "1.5 GiB", "300 mb"],
+    "keep_alive": [None, 0, 300, 0.5],
+    "host_kv_bytes": [None, 0, 2**40],
     "max_snapshots": [0, 1, 100],
     "max_waiting": [1, 10**6],
     "loop_steps": [None, 1, 64],

@@ -1,0 +1,40 @@
+"""What things take here, measured: moving a byte, reading a token."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import median
+
+LATEST = 9
+
+
+class Rate:
+    """Seconds for one of something: the median of the latest, so that one odd measurement decides nothing."""
+
+    def __init__(self) -> None:
+        self._seen: deque[float] = deque(maxlen=LATEST)
+
+    def add(self, seconds: float, amount: int) -> None:
+        if amount > 0:
+            self._seen.append(seconds / amount)
+
+    def seconds(self, amount: int) -> float | None:
+        """For so many. None: it was never measured."""
+        return median(self._seen) * amount if self._seen else None
+
+
+class Costs:
+    """Of one device, and of the models on it."""
+
+    def __init__(self) -> None:
+        self.to_host, self.to_device = Rate(), Rate()  # a byte
+
+    def worth_keeping(self, nbytes: int, tokens: int, read: Rate) -> bool:
+        """Whether a conversation of so many tokens comes back sooner from the host than by reading it again."""
+        again, out, back = read.seconds(tokens), self.to_host.seconds(nbytes), self.to_device.seconds(nbytes)
+        return again is not None and (out or 0.0) + (back or 0.0) < again
+
+    def worth_fetching(self, nbytes: int, tokens: int, read: Rate) -> bool:
+        """Whether moving it back is faster than reading so many tokens again."""
+        again, back = read.seconds(tokens), self.to_device.seconds(nbytes)
+        return tokens > 0 and (again is None or (back or 0.0) < again)

@@ -1,0 +1,90 @@
+"""A model in the books: what it takes, and who needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class State(StrEnum):
+    """Whether a model is in memory."""
+
+    ABSENT = "absent"
+    LOADING = "loading"  # its bytes are reserved
+    RESIDENT = "resident"
+
+
+class KvUse(NamedTuple):
+    """What a model's conversations take."""
+
+    total: int = 0
+    busy: int = 0  # of that: what running requests own
+
+
+def _nothing() -> KvUse:
+    return KvUse()
+
+
+@dataclass(eq=False)
+class Entry:
+    """One model. Only the owner thread changes it."""
+
+    name: str
+    home: Hashable  # the device: each has a budget of its own
+    weights: int  # bytes
+    floor: int  # bytes of the smallest conversation: a resident model can always run one
+    workspace: int  # bytes that its programs need while they run
+    returns: bool  # the engine can load it again, so it may be evicted
+    keep_alive: float | None = None  # seconds that it stays when nobody uses it; None: until the memory is needed
+    pinned: bool = False
+    leaving: bool = False  # it goes as soon as nobody uses it
+    state: State = State.ABSENT
+    holds: int = 0  # explicit leases
+    running: int = 0  # requests, those of dispatches in flight included
+    last_used: float = 0.0
+    guarded_until: float = 0.0  # just loaded, for somebody who is about to use it
+    load_s: float = 0.0  # what loading it took the last time
+    kv: Callable[[], KvUse] = field(default=_nothing, repr=False)
+    seen_kv: int = 0  # what its conversations took when the owner thread last looked: for other threads
+    seen_host_kv: int = 0  # and those in host memory
+
+    @property
+    def leases(self) -> int:
+        """How many are using it: it is not evicted before there is none."""
+        return self.holds + self.running
+
+    @property
+    def need(self) -> int:
+        """What has to be free before it is loaded."""
+        return self.weights + self.workspace + self.floor
+
+    @property
+    def kv_bytes(self) -> int:
+        """What its conversations take, or are sure to get."""
+        return 0 if self.state is State.ABSENT else max(self.kv().total, self.floor)
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes now."""
+        return 0 if self.state is State.ABSENT else self.weights + self.workspace + self.kv_bytes
+
+    @property
+    def idle_kv(self) -> int:
+        """What giving up its idle conversations would free."""
+        use = self.kv()
+        return max(0, max(use.total, self.floor) - max(use.busy, self.floor)) if self.state is State.RESIDENT else 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may go, if it has to."""
+        return self.state is State.RESIDENT and self.returns and not self.pinned and not self.leases
+
+    def evictable(self, now: float) -> bool:
+        """Whether it may go to make room: not in the moment between its loading and its first use."""
+        return self.idle and now >= self.guarded_until
+
+    def reset(self) -> None:
+        """It is not in memory any more."""
+        self.state, self.leaving, self.kv, self.seen_kv = State.ABSENT, False, _nothing, 0

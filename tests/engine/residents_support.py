@@ -1,0 +1,64 @@
+"""Three tiny models in folders of their own, and budgets that so many of them fit."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import jax
+
+from langchain_gemma_jax.engine.engine import Engine
+from langchain_gemma_jax.engine.pool.status import ModelStatus
+from langchain_gemma_jax.engine.predict import bytes_in_use
+from langchain_gemma_jax.engine.served import Served
+from tests.engine.tiny import settle
+from tests.tiny_gemma import tiny_gemma
+
+SEEDS = (0, 1, 2)
+
+
+def folders_in(place: Path) -> list[Path]:
+    """Three models of one shape with other weights."""
+    found = []
+    for seed in SEEDS:
+        folder = place / f"model-{seed}"
+        folder.mkdir()
+        for name, content in tiny_gemma(seed=seed).items():
+            (folder / name).write_bytes(content)
+        found.append(folder)
+    return found
+
+
+def need_of(engine: Engine, folder: Path) -> int:
+    """What a model of this shape needs before it can be loaded, as the engine predicts it."""
+    served = engine.load(folder)
+    need = engine._known[served].entry.need
+    engine.unload(served)
+    return need
+
+
+def status(engine: Engine, served: Served) -> ModelStatus:
+    """What the engine says of a model, when its books are up to date."""
+    settle(engine)
+    entry = engine._known[served].entry
+    return next(s for e, s in zip(engine._owner.keeper.pool.entries, engine.models(), strict=True) if e is entry)
+
+
+def on_device() -> int:
+    """Bytes of all arrays on the device."""
+    return bytes_in_use(jax.local_devices()[0])
+
+
+def baseline() -> int:
+    """The same, when what other tests left in circles is collected."""
+    gc.collect()
+    return on_device()
+
+
+def constants(engine: Engine) -> int:
+    """Bytes that runners keep on the device beside weights and conversations: what nobody's rows are sampled with."""
+    return sum(
+        leaf.nbytes
+        for runner in engine._models.values()
+        for leaf in {id(leaf): leaf for leaf in jax.tree.leaves((runner.idle_row, runner._all_allowed))}.values()
+    )
