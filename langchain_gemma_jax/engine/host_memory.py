@@ -43,9 +43,9 @@ class HostMemory:
 
 def _works(device: jax.Device, kind: str) -> jax.sharding.SingleDeviceSharding | None:
     """Where to put what goes there, if bytes come back from it as they were."""
-    place = jax.sharding.SingleDeviceSharding(device, memory_kind=kind)
     pattern = np.arange(1024, dtype=np.int32)
     try:
+        place = jax.sharding.SingleDeviceSharding(device, memory_kind=kind)
         there: Any = jax.device_put(jax.device_put(pattern, device), place)
         back = jax.device_put(there, jax.sharding.SingleDeviceSharding(device))
         same = bool(np.array_equal(np.asarray(back), pattern))

@@ -136,7 +136,8 @@ class Keeper:
     def turn(self) -> None:
         """Look at who uses what, whose time is up, and who can be given room."""
         now = time.monotonic()
-        self._look(now)
+        if self._look(now):
+            self.shrink("programs need more than was expected")
         for entry in self.pool.expired(now):
             idle = "nobody used it" if entry.leaving else f"unused for {entry.keep_alive:g} s"
             self.evict(self._of(entry), "asked to go" if entry.leaving else idle)
@@ -190,8 +191,8 @@ class Keeper:
         for victim in self.pool.to_free(missing, entry.home, now, but=entry) or ():
             self.evict(self._of(victim), f"room for conversations of {entry.name}")
 
-    def shrink(self) -> None:
-        """The budget was changed: what is too much goes, as far as nobody uses it."""
+    def shrink(self, reason: str = "a smaller budget") -> None:
+        """Something is larger than it was, or the budget smaller: what is too much goes, as far as nobody uses it."""
         self._look(time.monotonic())
         for home in {entry.home for entry in self.pool.entries}:
             excess = self.pool.used(home) - self.pool.budget(home)
@@ -201,7 +202,7 @@ class Keeper:
             idle = [entry for entry in self.pool.at(home) if entry.idle]
             for entry in sorted(idle, key=lambda e: e.last_used):
                 if self.pool.used(home) > self.pool.budget(home):
-                    self.evict(self._of(entry), "a smaller budget")
+                    self.evict(self._of(entry), reason)
 
     def leave(self, known: Known) -> None:
         """A model is not known any more."""
@@ -268,14 +269,17 @@ class Keeper:
             tuple(str(status) for status in statuses if status.state is not State.ABSENT),
         )
 
-    def _look(self, now: float) -> None:
-        """Who uses what: requests that run, and dispatches in flight."""
+    def _look(self, now: float) -> bool:
+        """Who uses what: requests that run, dispatches in flight. Gives whether programs need more than they did."""
         requests = {*self._scheduler.running, *(request for flight in self._flights for request in flight.requests)}
         found = [self.known[request.model].entry for request in requests if request.model in self.known]
         self.pool.note_running(found, now)
+        grew = False
         for known in self.known.values():
-            if (runner := self._runners.get(known.served)) is not None:
-                known.entry.workspace = max(known.entry.workspace, runner.library.workspace)
+            runner = self._runners.get(known.served)
+            if runner is not None and runner.library.workspace > known.entry.workspace:
+                known.entry.workspace, grew = runner.library.workspace, True
+        return grew
 
     def _of(self, entry: Entry) -> Known:
         return next(known for known in self.known.values() if known.entry is entry)

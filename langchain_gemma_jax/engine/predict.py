@@ -17,6 +17,8 @@ from langchain_gemma_jax.models.abstract import abstract, total_bytes
 
 SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
 HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too
+ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
+USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
 HOST_KV_PARTS = 16  # of the machine's memory, one part in so many is for conversations that had to leave a device
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # a container's
 
@@ -35,9 +37,10 @@ def first_workspace(shape: Shape, ladders: Ladders) -> int:
     """About what its programs need while they run. What they do need is known when they have been compiled."""
     config = shape.config
     widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
-    chunk = ladders.chunks[-1] * (widest + 2 * config.width)
+    seen = min(ladders.capacities[-1], USUAL_CONTEXT)
+    chunk = ladders.chunks[-1] * (widest + 2 * config.width + config.heads * seen)
     scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * config.vocab_size
-    return 4 * max(chunk, scores)
+    return ANY_WORKSPACE + 4 * max(chunk, scores)
 
 
 def memory_budget(settings: Settings, device: jax.Device) -> int:

@@ -369,6 +369,17 @@ def test_a_smaller_budget_is_kept_at_once(fitting, folders):
     assert_works(engine, models[0])
 
 
+def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, folders, monkeypatch):
+    engine = fitting(2)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    known = engine._known[two]
+    library = engine._models[two].library  # which tests share
+    monkeypatch.setattr(library, "workspace", known.entry.workspace + known.entry.need)
+    assert_works(engine, two)
+    assert not is_there(engine, one)
+    assert engine.report().eviction_log[-1].reason == "programs need more than was expected"
+
+
 # Conversations and models share the memory.
 
 

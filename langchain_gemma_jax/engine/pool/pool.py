@@ -57,9 +57,9 @@ class Pool:
         return sum(entry.nbytes for entry in self.at(home))
 
     def kv_room(self, entry: Entry) -> int:
-        """Bytes that a model's conversations may take together, beside everything else that is there."""
+        """Bytes that a model's conversations may take together, beside all else. The smallest one always fits."""
         others = sum(other.nbytes for other in self.at(entry.home) if other is not entry)
-        return self.budget(entry.home) - others - entry.weights - entry.workspace
+        return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.workspace)
 
     def can_load(self, entry: Entry, now: float) -> Decision:
         """What has to happen before a model is loaded. Changes nothing."""

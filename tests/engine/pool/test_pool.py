@@ -114,6 +114,8 @@ def test_room_for_conversations_is_what_is_left(pool):
     other = resident(pool, "b", 1, 30, kv=(0, 0))
     assert pool.kv_room(one) == 24
     assert pool.kv_room(other) == 100 - 56 - 36
+    other.workspace = 50
+    assert pool.kv_room(other) == other.floor, "whatever its programs were found to need, one conversation can run"
 
 
 def test_models_go_for_conversations_only_if_that_is_enough(pool):
