@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.routing import Choice, Route, Signals
 
 __version__ = "0.1.0.dev0"
 
@@ -75,6 +76,7 @@ __all__ = [
     "ChatGemmaJax",
     "CheckpointError",
     "CheckpointNotFoundError",
+    "Choice",
     "ClosedError",
     "CompileCacheWarning",
     "Completion",
@@ -103,10 +105,12 @@ __all__ = [
     "OfflineError",
     "Piece",
     "Report",
+    "Route",
     "Sampling",
     "SchemaError",
     "Served",
     "Settings",
+    "Signals",
     "TensorMismatchError",
     "TokenizerError",
     "UnknownOptionWarning",
@@ -124,6 +128,7 @@ __all__ = [
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
     "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
+    "Choice": ("routing", "Choice"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.request", "Completion"),
     "Engine": ("engine.engine", "Engine"),
@@ -135,9 +140,11 @@ _LAZY = {
     "ModelConfig": ("models.config", "ModelConfig"),
     "Piece": ("engine.request", "Piece"),
     "Report": ("engine.metrics", "Report"),
+    "Route": ("routing", "Route"),
     "Sampling": ("engine.options", "Sampling"),
     "Served": ("engine.served", "Served"),
     "Settings": ("engine.settings", "Settings"),
+    "Signals": ("routing", "Signals"),
     "UnknownOptionWarning": ("chat.options", "UnknownOptionWarning"),
     "Warmup": ("engine.warmup", "Warmup"),
     "configure": ("engine.process", "configure"),

@@ -22,14 +22,17 @@ from langchain_gemma_jax.chat.held import check_answer, check_tools
 from langchain_gemma_jax.chat.messages_out import Chunks, whole
 from langchain_gemma_jax.chat.metadata import PROVIDER
 from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
-from langchain_gemma_jax.chat.profile import profile_of
+from langchain_gemma_jax.chat.profile import profile_of, profile_of_all
 from langchain_gemma_jax.chat.schemas import SchemaLike
+from langchain_gemma_jax.chat.steps import escalated, may_escalate
 from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
 from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.request import Completion, Piece
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing import Route
+from langchain_gemma_jax.routing.route import AUTO, as_route
 
 _LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
 
@@ -51,7 +54,7 @@ class ChatGemmaJax(BaseChatModel):
 
     model: str
     """A folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. The environment variable
-    GEMMA_JAX_MODEL sets a default."""
+    GEMMA_JAX_MODEL sets a default. "auto", or the name of a size: see ``route``."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -90,6 +93,10 @@ class ChatGemmaJax(BaseChatModel):
     max_context: int | None = None
     """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
     longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
+    route: Route | dict[str, str] | None = None
+    """With ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
+    keep_alive: float | None = None
+    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
     scope: str = ""
     """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
     dialect: str | None = None
@@ -107,13 +114,14 @@ class ChatGemmaJax(BaseChatModel):
             given = renamed(given)
             warn_unknown(given, set(type(self).model_fields), type(self).__name__)
             if given.get("model") is None:
-                given["model"] = default_model()
+                given["model"] = AUTO if given.get("route") is not None else default_model()
             if given["model"] is None:
                 raise InputError(
                     "model: expected a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'; "
                     "found nothing. GEMMA_JAX_MODEL sets a default; none comes with the package yet."
                 )
             super().__init__(**(given | settings_of(given)))
+            options(self._settings(), None, {})  # what is possible one by one may not be together
 
     # What LangChain asks for.
 
@@ -131,6 +139,9 @@ class ChatGemmaJax(BaseChatModel):
         return {name: value for name, value in self._settings().items() if value is not None}
 
     def _resolve_model_profile(self) -> ModelProfile | None:
+        route = as_route(self.route) if self.model == AUTO else None
+        if route is not None:
+            return profile_of_all(route.sizes.values(), self.max_context)
         return profile_of(self.model, self.max_context)
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
@@ -155,12 +166,16 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        call = start(messages, self._options(stop, kwargs))
-        try:
-            done = call.generation.result()
-        finally:
-            call.generation.cancel()  # for whoever interrupts the waiting
-        return _result(call, done)
+        options: Options | None = self._options(stop, kwargs)
+        while options is not None:
+            call = start(messages, options)
+            try:
+                done = call.generation.result()
+            finally:
+                call.generation.cancel()  # for whoever interrupts the waiting
+            found = _result(call, done)
+            options = escalated(call.options, call.answer, done)
+        return found
 
     async def _agenerate(
         self,
@@ -169,11 +184,14 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
-        done = await call.generation
-        if done.generated_tokens < _LONG_ANSWER:
-            return _result(call, done)
-        return await run_in_executor(None, _result, call, done)
+        options: Options | None = self._options(stop, kwargs)
+        while options is not None:
+            call = await run_in_executor(None, start, messages, options)
+            done = await call.generation
+            short = done.generated_tokens < _LONG_ANSWER
+            found = _result(call, done) if short else await run_in_executor(None, _result, call, done)
+            options = escalated(call.options, call.answer, done)
+        return found
 
     def _stream(
         self,
@@ -183,6 +201,12 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         call = start(messages, self._options(stop, kwargs))
+        while may_escalate(call.options):  # whose answer it is shows at its end
+            at_once = self._at_once(call, done := call.generation.result())
+            if (larger := escalated(call.options, call.answer, done)) is None:
+                yield from map(_generation, at_once)
+                return
+            call = start(messages, larger)
         chunks = self._chunks(call)
         for piece in call.generation:
             yield from map(_generation, chunks.of(piece))
@@ -196,6 +220,13 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
+        while may_escalate(call.options):
+            at_once = self._at_once(call, done := await call.generation)
+            if (larger := escalated(call.options, call.answer, done)) is None:
+                for chunk in at_once:
+                    yield _generation(chunk)
+                return
+            call = await run_in_executor(None, start, messages, larger)
         chunks = self._chunks(call)
         async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
             async for piece in pieces:
@@ -303,6 +334,10 @@ class ChatGemmaJax(BaseChatModel):
 
     def _chunks(self, call: Call) -> Chunks:
         return Chunks(call, as_blocks=self.output_version == "v1")
+
+    def _at_once(self, call: Call, done: Completion) -> list[AIMessageChunk]:
+        chunks = self._chunks(call)
+        return [*chunks.of(Piece(done.ids, done.text, done.logprobs)), *chunks.last(done)]
 
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
         return options(self._settings(), stop, given)

@@ -22,6 +22,7 @@ ROOMS = [
     "__init__",
     "chat_model",
     "chat",
+    "routing",
     "dialects",
     "engine",
     "compile_cache",
@@ -33,7 +34,7 @@ ROOMS = [
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
-    "__init__", "_jax_check", "chat_model", "chat.*", "config", "dialects", "dialects.*", "errors",
+    "__init__", "_jax_check", "chat_model", "chat.*", "routing.*", "config", "dialects", "dialects.*", "errors",
     "engine.__init__", "compile_cache.__init__",
     *(f"compile_cache.{name}" for name in ("claims", "entry", "everywhere", "folder", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",

@@ -41,7 +41,7 @@ class Answers:
         """Remember what the last message of a conversation was generated as."""
         if not ids or len(ids) > self._most:
             return
-        *_, key = _keys(scope, dialect, conversation)
+        *_, key = digests(scope, dialect, conversation)
         with self._lock:
             self._held -= len(self._ids.pop(key, ()))
             self._ids[key] = array("i", ids)
@@ -54,7 +54,7 @@ class Answers:
         """The ids of those of a conversation's messages that are answers which are remembered, by their numbers."""
         found: dict[int, Sequence[int]] = {}
         with self._lock:
-            for number, key in enumerate(_keys(scope, dialect, messages)):
+            for number, key in enumerate(digests(scope, dialect, messages)):
                 if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
                     self._ids.move_to_end(key)
                     found[number] = ids
@@ -67,7 +67,7 @@ def answers_of(model: Model) -> Answers:
         return _by_model.setdefault(model, Answers())
 
 
-def _keys(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
+def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
     """For each message a digest of all up to and with it.
 
     The same answer can be generated in two ways in one conversation, and each has to come back in its own place.

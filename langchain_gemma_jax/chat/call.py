@@ -15,6 +15,7 @@ from langchain_gemma_jax.chat.held import grammar_of
 from langchain_gemma_jax.chat.messages_in import conversation
 from langchain_gemma_jax.chat.options import Options
 from langchain_gemma_jax.chat.reader import Reader
+from langchain_gemma_jax.chat.steps import may_escalate, remember, routed
 from langchain_gemma_jax.dialects import (
     Dialect,
     Encoded,
@@ -61,6 +62,8 @@ def ready(options: Options) -> Ready:
     from langchain_gemma_jax.engine.process import engine
 
     served = engine().load(options.model, dtype=options.dtype, revision=options.revision)
+    if options.keep_alive is not None:
+        engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
     return Ready(served, dialect_for(facts, options.dialect))
@@ -76,28 +79,32 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
     from langchain_gemma_jax.engine.process import engine
 
     begun = time.monotonic()
-    told = options.told(conversation(messages))
+    spoken = conversation(messages)
+    options = routed(options, messages, spoken)
+    if (step := options.step) is not None and step.chosen:
+        switched = step.last not in {None, step.size}
+        engine().note_route(step.size, switched=switched, escalated=bool(step.gave_up))
     model = ready(options)
-    prompt, encoded = model.prompt(told, options.tools, options)
+    prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
     sampling = _sampling(model, options, prompt, len(encoded.ids))
     timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
     generation = engine().submit(
         model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
     )
-    return Call(generation, model, told, prompt, options)
+    return Call(generation, model, spoken, prompt, options)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
     def __init__(
-        self, generation: Generation, model: Ready, told: Sequence[Message], prompt: Prompt, options: Options
+        self, generation: Generation, model: Ready, spoken: Sequence[Message], prompt: Prompt, options: Options
     ) -> None:
         from langchain_gemma_jax.models.tokenizer import StreamDecoder
 
         self.generation = generation
         self.model = model
-        self.told = told
+        self.spoken = spoken
         self.prompt = prompt
         self.options = options
         tokenizer = model.tokenizer
@@ -118,7 +125,9 @@ class Call:
         if not answer.invalid:  # those come back as words
             ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
             remembered = answers_of(self.model.served.model)
-            remembered.keep(self.options.scope, self.model.dialect.name, [*self.told, answer.message], ids)
+            told = [*self.options.told(self.spoken), answer.message]
+            remembered.keep(self.options.scope, self.model.dialect.name, told, ids)
+            remember(self.options, [*self.spoken, answer.message])
         return events
 
     @property
@@ -136,6 +145,8 @@ def _sampling(model: Ready, options: Options, prompt: Prompt, tokens: int) -> Sa
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
     stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
+    if may_escalate(options):
+        sampling = replace(sampling, logprobs=True)
     room = _room(model, options, tokens)
     most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
     return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt), max_tokens=most)

@@ -9,6 +9,7 @@ from typing import cast
 
 from langchain_gemma_jax.dialects import NAMES
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing.route import as_route
 
 DTYPES = ("bfloat16", "float32", "float16")
 MOST_TOKENS = 2**31 - 1
@@ -69,6 +70,11 @@ def _error(name: str, expected: str, found: object) -> InputError:
     return InputError(f"{name}: expected {expected}; found {found!r}.")
 
 
+def _route(name: str, value: object) -> object:  # noqa: ARG001  as all of them
+    route = as_route(value)
+    return None if route is None else route.plain
+
+
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "model": _place,
     "dtype": _one_of(DTYPES),
@@ -79,4 +85,6 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "max_context": _context,
     "thinking": _truth,
     "parallel_tool_calls": _truth,
+    "route": _route,
+    "keep_alive": _seconds,
 }

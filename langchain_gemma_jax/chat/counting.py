@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage
 from langchain_gemma_jax.chat.call import ready
 from langchain_gemma_jax.chat.messages_in import conversation
 from langchain_gemma_jax.chat.options import Options
+from langchain_gemma_jax.chat.steps import routed
 from langchain_gemma_jax.dialects import Message, ToolCall
 
 
@@ -17,13 +18,14 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     told = conversation(messages)
     if not told:
         return 0
+    options = routed(options, messages, told)
     _, encoded = ready(options).prompt(options.told(_whole(told)), options.tools, options)
     return len(encoded.ids)
 
 
 def token_ids(text: str, options: Options) -> list[int]:
     """A text's tokens, without anything that a format adds."""
-    return ready(options).tokenizer.encode_text(text)
+    return ready(routed(options, (), ())).tokenizer.encode_text(text)
 
 
 def _whole(told: Sequence[Message]) -> list[Message]:

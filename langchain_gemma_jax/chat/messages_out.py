@@ -21,7 +21,7 @@ from langchain_gemma_jax.dialects import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.engine.request import Completion, Piece, TokenLogprobs
 
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
 
@@ -42,7 +42,7 @@ def whole(call: Call, done: Completion) -> AIMessage:
             for each in answer.invalid
         ],
         usage_metadata=usage(call, done),
-        response_metadata=ending(call, done) | logprobs(call.model.tokenizer, done.logprobs),
+        response_metadata=ending(call, done) | _logprobs(call, done.logprobs),
     )
 
 
@@ -63,7 +63,7 @@ class Chunks:
 
     def of(self, piece: Piece) -> list[AIMessageChunk]:
         """What this piece adds."""
-        self._logprobs.append(logprobs(self._call.model.tokenizer, piece.logprobs))
+        self._logprobs.append(_logprobs(self._call, piece.logprobs))
         return self._chunks(self._call.take(piece))
 
     def last(self, done: Completion) -> list[AIMessageChunk]:
@@ -155,6 +155,10 @@ def unrepairable(text: str) -> str:
             closers.pop()
     wrong = "]" if closers and closers[-1] == "}" else "}"
     return ("\\" if escaped else "") + ('"' if inside else "") + wrong
+
+
+def _logprobs(call: Call, found: Iterable[TokenLogprobs]) -> dict[str, Any]:
+    return logprobs(call.model.tokenizer, found) if call.options.shows_logprobs else {}
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

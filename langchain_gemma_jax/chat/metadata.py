@@ -48,10 +48,13 @@ def ending(call: Call, done: Completion) -> dict[str, Any]:
             "accepted_tokens": done.accepted_tokens,
             "forced_tokens": done.forced_tokens,
             "bucket": done.bucket,
+            "compiled": done.compiled,
         },
     }
     if isinstance(done.stop, str):
         found["stop"] = done.stop
+    if call.options.step is not None:
+        found["route"] = call.options.step.told
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from langchain_gemma_jax.chat.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.checks import checked_setting
@@ -14,12 +14,20 @@ from langchain_gemma_jax.chat.tool_choice import checked_tools, lenient_tools, p
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import ConfigError, InputError
+from langchain_gemma_jax.routing import Route
+from langchain_gemma_jax.routing.route import AUTO, as_route
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.steps import Step
 
 SAMPLED = (
     "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
-PLACED = ("model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls")
+PLACED = (
+    "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
+    "route", "keep_alive",
+)  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
 OTHER_NAMES = {"n_ctx": "max_context"}  # as llama.cpp's users know it
@@ -62,9 +70,27 @@ class Options:
     tools: tuple[Tool, ...] = ()
     choice: str = "auto"  # or "any", "none", or a tool's name
     answer: AnswerFormat | None = None
+    route: Route | None = None
+    step: Step | None = None  # what was decided by the route
+    keep_alive: float | None = None
     lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
 
-    def told(self, messages: list[Message]) -> list[Message]:
+    @property
+    def on_its_model(self) -> Options:
+        """With the model that the step was given to."""
+        return self if self.step is None else replace(self, model=self.step.model)
+
+    @property
+    def model_was_named(self) -> bool:
+        """Whether the call said which model, so that no other one may take over."""
+        return self.step is not None and not self.step.chosen
+
+    @property
+    def shows_logprobs(self) -> bool:
+        """Whether the caller wants to see log-probabilities: a route may need them for itself."""
+        return bool(self.sampled.get("logprobs"))
+
+    def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The conversation as the model is told it."""
         return messages if self.answer is None else self.answer.tell(messages)
 
@@ -129,6 +155,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
+    if found["model"] == AUTO and found.get("route") is None:
+        raise InputError('model="auto": expected a route to choose from, such as route=Route(light=..., heavy=...).')
     return Options(
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
@@ -140,6 +168,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         thinking=cast("bool", found.get("thinking", False)),
         parallel_tool_calls=cast("bool", found.get("parallel_tool_calls", True)),
         sampled={name: found[name] for name in SAMPLED if name in found},
+        route=as_route(found.get("route")),
+        keep_alive=cast("float | None", found.get("keep_alive")),
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
         answer=checked_format(given.get("response_format")),

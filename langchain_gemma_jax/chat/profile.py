@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax.models.catalog import known
@@ -41,3 +43,18 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
     elif max_context is not None:
         profile["max_input_tokens"] = profile["max_output_tokens"] = max_context - 1
     return profile
+
+
+def profile_of_all(models: Iterable[str], max_context: int | None = None) -> ModelProfile:
+    """What every one of these models can do: nobody knows beforehand which of them answers."""
+    profiles = [profile_of(model, max_context) for model in models]
+    found = ModelProfile(**{**profiles[0], "name": "auto"})
+    limits = [profile.get("max_input_tokens") for profile in profiles]
+    known = [limit for limit in limits if limit is not None]
+    if len(known) == len(limits):
+        found["max_input_tokens"] = found["max_output_tokens"] = min(known)
+    else:
+        found.pop("max_input_tokens", None)
+        found.pop("max_output_tokens", None)
+    found["reasoning_output"] = all(profile.get("reasoning_output", False) for profile in profiles)
+    return found

@@ -149,6 +149,14 @@ class Engine(Residents):
         """
         self._known_of(served).constraints.prepare(grammar)
 
+    def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
+        """Count a step that was given to one of several sizes. Any thread may do so."""
+        found = self._metrics
+        with self._lock:
+            found.routed[size] = found.routed.get(size, 0) + 1
+            found.switches += switched
+            found.escalations += escalated
+
     def report(self) -> Report:
         """What was done so far, and what it cost."""
         owner, view = self._owner, self._owner.kv

@@ -169,6 +169,7 @@ class Keeper:
         runner, freed = self._runners.pop(known.served), entry.weights + entry.kv().total
         with suppress(Exception):  # what cannot be kept is read again
             runner.memory.park_all()
+        known.programs = tuple(runner.library.first_calls()) or known.programs
         entry.reset()
         self.forgotten(known)
         runner.close()
@@ -253,6 +254,7 @@ class Keeper:
         """Have other threads see what conversations take now."""
         for known in self.known.values():
             known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.shelf.nbytes
+            known.entry.seen_read_s = known.shelf.read.seconds(1) or 0.0
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """All models that are known. Any thread may ask."""

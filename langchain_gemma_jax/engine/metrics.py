@@ -43,6 +43,10 @@ class Metrics:
     restored: int = 0  # and back
     restored_tokens: int = 0
     guard_trips: dict[str, int] = field(default_factory=dict)
+    # What callers note, and not the owner thread: steps that a route's policy gave to each size ...
+    routed: dict[str, int] = field(default_factory=dict)
+    switches: int = 0  # ... of them to another size than the one before
+    escalations: int = 0  # answers that were not taken, and given again by a larger size
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,9 @@ class Report:
     kv_budget: int
     kv_bytes_by_scope: Mapping[str, int]
     guard_trips: Mapping[str, int]
+    routed: Mapping[str, int]
+    switches: int
+    escalations: int
     host_kv_bytes: int = 0
     models: tuple[ModelStatus, ...] = ()
     eviction_log: tuple[Evicted, ...] = ()  # the latest ones, oldest first
@@ -130,6 +137,8 @@ class Report:
             *(("  model", str(model)) for model in self.models),
             ("host KV", f"{show_bytes(self.host_kv_bytes)}; {self.parked} moved there, {restored}"),
             *(("  evicted", str(evicted)) for evicted in self.eviction_log),
+            *((f"  routed to {name}", f"{count} steps") for name, count in sorted(self.routed.items())),
+            *([("routes", f"{self.switches} switches, {self.escalations} escalations")] if self.routed else []),
             *((f"  guard {name}", f"{count} trips") for name, count in sorted(self.guard_trips.items())),
         ]
         width = max(len(name) for name, _ in rows)
@@ -139,7 +148,7 @@ class Report:
 def snapshot(metrics: Metrics) -> dict[str, object]:
     """The counters, copied."""
     found: dict[str, object] = {f.name: getattr(metrics, f.name) for f in dataclasses.fields(metrics)}
-    return found | {"guard_trips": dict(metrics.guard_trips)}
+    return found | {"guard_trips": dict(metrics.guard_trips), "routed": dict(metrics.routed)}
 
 
 class CompileCounter:

@@ -222,7 +222,7 @@ class Owner(Endings):
                 self.scheduler.start(request)
                 self._inbox.begun(request)
                 if request.started_at is None:
-                    request.started_at = time.monotonic()
+                    request.started_at, request.compiles_before = time.monotonic(), self.compiles.compiles
                     self.metrics.reused_tokens += request.reused
             elif not self.scheduler.running and not self.keeper.may_change(request.model):
                 self.finish(request, too_large(runner, request, self.keeper.statuses()))
@@ -356,7 +356,8 @@ class Owner(Endings):
             if end is None and got < len(tokens):
                 runner.draw_again(request)
         if end is not None:
-            self.finish(request, request.completion(end.reason, end.stop, time.monotonic()))
+            compiled = self.compiles.compiles - request.compiles_before
+            self.finish(request, request.completion(end.reason, end.stop, time.monotonic(), compiled))
         elif not_a_number:
             self.finish(request, no_number(request))
         else:

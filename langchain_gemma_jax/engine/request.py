@@ -73,6 +73,7 @@ class Completion:
     accepted_tokens: int
     forced_tokens: int  # to which the grammar left no alternative
     bucket: int  # tokens that its KV had room for in the end
+    compiled: int  # programs that were compiled meanwhile, for whichever request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
 
@@ -135,6 +136,7 @@ class Request:
 
     submitted_at: float = field(default_factory=time.monotonic)
     started_at: float | None = None
+    compiles_before: int = 0
     first_token_at: float | None = None
     chosen_at: float | None = None  # the first token that was not forced
 
@@ -188,7 +190,7 @@ class Request:
         """Requests of the same group can share a step."""
         return self.model, 0 if self.resident is None else self.resident.capacity
 
-    def completion(self, reason: FinishReason, stop: str | int | None, now: float) -> Completion:
+    def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
         """What its caller gets at the end."""
         started = now if self.started_at is None else self.started_at
         chosen = now if self.chosen_at is None else self.chosen_at
@@ -203,6 +205,7 @@ class Request:
             drafted_tokens=self.drafted,
             accepted_tokens=self.accepted,
             forced_tokens=self.forced,
+            compiled=compiled,
             bucket=0 if self.resident is None else self.resident.capacity,
             timings=Timings(
                 started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at

@@ -32,6 +32,7 @@ class ScriptedEngine:
     at_once: int = 1  # tokens in a piece
     submitted: list[dict[str, Any]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    routes: list[tuple[str, bool, bool]] = field(default_factory=list)
     silent: bool = False  # it never answers
     before: Callable[[], None] = lambda: None  # happens when something is submitted
 
@@ -43,6 +44,12 @@ class ScriptedEngine:
     def load(self, source: str, **how: object) -> Served:
         self.loaded = (source, how)
         return self.served
+
+    def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
+        self.routes.append((size, switched, escalated))
+
+    def models(self) -> tuple[()]:
+        return ()
 
     def submit(self, served: Served, prompt: Sequence[int], sampling: Sampling, **how: object) -> Generation:
         self.before()

@@ -120,6 +120,8 @@ def test_ten_turns_with_six_tools(several_buckets):
         assert known - 1 - earlier.response_metadata["timings"]["forced_tokens"] <= reused <= known
     assert set().union(*buckets) == {2048, 4096}
     known = set()
+    told = [answer.response_metadata["timings"]["compiled"] for answer in messages if isinstance(answer, AIMessage)]
+    assert 0 < sum(told) <= sum(compiled)
     for turn, seen in enumerate(buckets):
         assert compiled[turn] == 0 or not seen <= known, (turn, compiled, buckets)
         known |= seen

@@ -210,13 +210,14 @@ async def test_the_event_loop_is_free_while_a_large_schema_is_compiled(chat_of):
     model = chat_of()
     await model.with_structured_output(wide_schema("narrow", 3), method="json_mode").ainvoke("HELLO")
     # In this mode it is not told to the model, whose context is small.
-    bound = [model.with_structured_output(wide_schema(f"wide_{number}"), method="json_mode") for number in range(3)]
+    bound = [model.with_structured_output(wide_schema(f"wide_{number}"), method="json_mode") for number in range(6)]
 
     async def ask() -> None:
         for wide in bound:
             assert isinstance(await wide.ainvoke("HELLO"), dict)
 
-    assert await with_heartbeat(ask()) < 0.05
+    idle = await with_heartbeat(asyncio.sleep(1))  # what the machine's other work costs
+    assert await with_heartbeat(ask()) < 0.05 + 2 * idle
 
 
 def test_a_large_schema_is_bound_in_no_time(chat_of):

@@ -68,7 +68,7 @@ def test_values_are_plain(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("num_predict", "max_tokens"), ("temprature", "temperature"), ("num_ctx", "max_context"), ("route", None)],
+    [("num_predict", "max_tokens"), ("temprature", "temperature"), ("num_ctx", "max_context"), ("zebra", None)],
 )
 def test_what_means_nothing_is_said(name, hint, scripted):
     match = f"takes no {name}: it has no effect." + (f" Did you mean {hint}" if hint else "$")

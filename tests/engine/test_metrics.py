@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics, Report, 
 
 def report(**changes: object) -> Report:
     values: dict[str, object] = {field.name: 0 for field in dataclasses.fields(Report)}
-    values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": ()}
+    values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": (), "routed": {}}
     return Report(**(values | changes))  # type: ignore[arg-type]
 
 
@@ -24,7 +24,9 @@ def test_a_snapshot_is_a_copy():
     metrics.requests += 1
     metrics.guard_trips["recompile"] += 1
     assert found["requests"] == 3
+    metrics.routed["light"] = 1
     assert found["guard_trips"] == {"recompile": 1}
+    assert found["routed"] == {}
     assert set(found) == {field.name for field in dataclasses.fields(Metrics)}
 
 
@@ -61,11 +63,16 @@ def test_the_table_has_everything_that_happened():
             cache_hits=6,
             cache_misses=8,
             cache_saved_s=9.75,
+            routed={"heavy": 11},
+            switches=2,
+            escalations=1,
         )
     )
     assert "7 done, 2 of them failed, 1 run, 3 wait" in text
     assert text.index("scope 'a'") < text.index("scope 'b'")
     assert "guard recompile" in text
+    assert "routed to heavy" in text
+    assert "2 switches, 1 escalations" in text
     assert "4 trips" in text
     assert "5 in 1.2 s" in text
 

@@ -49,6 +49,7 @@ class Entry:
     kv: Callable[[], KvUse] = field(default=_nothing, repr=False)
     seen_kv: int = 0  # what its conversations took when the owner thread last looked: for other threads
     seen_host_kv: int = 0  # and those in host memory
+    seen_read_s: float = 0.0  # what reading a token took; 0: it was never measured
 
     @property
     def leases(self) -> int:

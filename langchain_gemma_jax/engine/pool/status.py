@@ -23,6 +23,8 @@ class ModelStatus:
     idle_s: float  # seconds since it was used; 0 while it is in use
     pinned: bool
     keep_alive: float | None
+    load_s: float  # what loading it took the last time
+    read_s: float  # what it takes to read a token of a prompt; 0: not known yet
 
     @property
     def resident(self) -> bool:
@@ -61,6 +63,8 @@ def status_of(entry: Entry, now: float) -> ModelStatus:
         idle_s=0.0 if entry.leases or not there else max(0.0, now - entry.last_used),
         pinned=entry.pinned,
         keep_alive=entry.keep_alive,
+        load_s=entry.load_s,
+        read_s=entry.seen_read_s,
     )
 
 

@@ -1,0 +1,172 @@
+"""Which model takes a step of a conversation: the one that was named, or what a route's policy chooses."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_gemma_jax.chat.answers import digests
+from langchain_gemma_jax.routing import Choice, Route, Signals
+from langchain_gemma_jax.routing.route import AUTO
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.answer import Answer
+    from langchain_gemma_jax.chat.options import Options
+    from langchain_gemma_jax.dialects import Message
+    from langchain_gemma_jax.engine.request import Completion
+
+CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
+REMEMBERED = 4096  # conversations of which it is known who answered last
+
+_lock = threading.Lock()
+_answered: OrderedDict[bytes, str] = OrderedDict()  # digest of a conversation up to an answer: the model that gave it
+
+
+@dataclass(frozen=True)
+class Step:
+    """Who answers, and why."""
+
+    size: str
+    model: str
+    reason: str
+    last: str | None
+    chosen: bool = True  # by the route, and not by the caller
+    gave_up: tuple[str, ...] = ()  # the sizes whose answers were not taken
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As ``response_metadata["route"]`` has it."""
+        found = {"size": self.size, "model": self.model, "reason": self.reason, "last": self.last}
+        return found | ({"escalated_from": list(self.gave_up)} if self.gave_up else {})
+
+
+def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
+    """The options with a model that can be loaded, whatever was named."""
+    route, named = options.route, options.model
+    if route is None:
+        return options
+    last = _last(route, options.scope, messages, told)
+    if named == AUTO:
+        choice = route.choose(_signals(route, last, options, messages))
+    elif named in route.sizes:
+        choice = Choice(named, "named by the caller")
+    else:
+        return options
+    step = Step(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
+    return replace(options, step=step).on_its_model
+
+
+def escalated(options: Options, answer: Answer, done: Completion) -> Options | None:
+    """Who should answer instead, if this answer is not to be taken; None if it is."""
+    route, step = options.route, options.step
+    if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
+        return None
+    if answer.invalid:
+        reason = f"a call of {step.size} could not be understood"
+    elif route.confidence is not None and answer.calls and (sure := confidence(done)) < route.confidence:
+        reason = f"{step.size} was sure of its call to {sure:.0%} only"
+    else:
+        return None
+    gave_up = (*step.gave_up, step.size)
+    return replace(options, step=Step(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)).on_its_model
+
+
+def may_escalate(options: Options) -> bool:
+    """Whether an answer has to be whole before it is known who gives it."""
+    route, step = options.route, options.step
+    if route is None or step is None or options.model_was_named or route.confidence is None:
+        return False
+    return bool(options.tools) and route.larger(step.size) is not None
+
+
+def confidence(done: Completion) -> float:
+    """The mean probability of an answer's tokens."""
+    probabilities = [exp(each.logprob) for each in done.logprobs]
+    return sum(probabilities) / len(probabilities) if probabilities else 1.0
+
+
+def remember(options: Options, conversation: Sequence[Message]) -> None:
+    """Note who gave the last message of a conversation."""
+    if options.step is None:
+        return
+    *_, key = digests(options.scope, "", conversation)
+    with _lock:
+        _answered[key] = options.step.model
+        _answered.move_to_end(key)
+        while len(_answered) > REMEMBERED:
+            _answered.popitem(last=False)
+
+
+def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
+    """Which size answered in this conversation before: its last answer says so, or it is remembered."""
+    keys = list(digests(scope, "", told))
+    for number in range(len(messages) - 1, -1, -1):
+        message = messages[number]
+        if isinstance(message, AIMessage):
+            said = message.response_metadata.get("model_name")
+            with _lock:
+                known = said if isinstance(said, str) else _answered.get(keys[number])
+            return route.name_of(known)
+    return None
+
+
+def _signals(route: Route, last: str | None, options: Options, messages: Sequence[BaseMessage]) -> Signals:
+    asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
+    since = messages[asked:]
+    bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
+    failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
+    tokens = _tokens(messages)
+    resident, switch = _memory(route, last, tokens)
+    return Signals(
+        sizes=route.names,
+        last=last,
+        tools=0 if options.choice == "none" else len(options.tools),
+        forced=options.choice not in {"auto", "none"},
+        structured=options.answer is not None,
+        prompt_tokens=tokens,
+        results=sum(isinstance(each, ToolMessage) for each in since),
+        failed=bad + failed,
+        quiet_turns=_quiet_turns(messages[:asked]),
+        resident=resident,
+        switch_s=switch,
+    )
+
+
+def _tokens(messages: Sequence[BaseMessage]) -> int:
+    """About how many tokens a conversation has: those that an answer counted, and what came behind it."""
+    for number in range(len(messages) - 1, -1, -1):
+        message = messages[number]
+        if isinstance(message, AIMessage) and message.usage_metadata is not None:
+            behind = sum(len(each.text) for each in messages[number + 1 :])
+            return message.usage_metadata["total_tokens"] + behind // CHARACTERS_A_TOKEN
+    return sum(len(each.text) for each in messages) // CHARACTERS_A_TOKEN
+
+
+def _quiet_turns(before: Sequence[BaseMessage]) -> int:
+    """Turns in a row, up to the end, in which no tool was called."""
+    turns = 0
+    for message in reversed(before):
+        if isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and message.tool_calls):
+            return turns
+        turns += isinstance(message, HumanMessage)
+    return turns
+
+
+def _memory(route: Route, last: str | None, tokens: int) -> tuple[frozenset[str], Mapping[str, float]]:
+    """Which sizes are in memory, and about how long each would take to be ready to go on."""
+    from langchain_gemma_jax.engine.process import engine
+
+    known = {status.name: status for status in engine().models()}
+    found = {name: known[model] for name, model in route.sizes.items() if model in known}
+    resident = frozenset(name for name, status in found.items() if status.resident)
+    costs = {
+        name: (0.0 if status.resident else status.load_s) + (0.0 if name == last else tokens * status.read_s)
+        for name, status in found.items()
+    }
+    return resident, costs

@@ -1,0 +1,13 @@
+"""Which of several sizes answers a step, and why. Plain Python: nothing here loads or runs a model.
+
+    llm = ChatGemmaJax(model="auto", route=Route(light="google/gemma-3-270m-it", heavy="google/gemma-3-4b-it"))
+
+A policy is one function from ``Signals`` to a ``Choice``; ``default_policy`` is the one that is used unless a route has
+its own.
+"""
+
+from langchain_gemma_jax.routing.policy import default_policy
+from langchain_gemma_jax.routing.route import Policy, Route
+from langchain_gemma_jax.routing.signals import Choice, Signals
+
+__all__ = ["Choice", "Policy", "Route", "Signals", "default_policy"]

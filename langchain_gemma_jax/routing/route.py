@@ -1,0 +1,110 @@
+"""Several sizes to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing.policy import default_policy
+from langchain_gemma_jax.routing.signals import Choice, Signals
+
+Policy: TypeAlias = Callable[[Signals], Choice]
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, init=False)
+class Route:
+    """Sizes by name, smallest first, and how to choose among them.
+
+        Route(light="google/gemma-3-270m-it", heavy="google/gemma-3-4b-it")
+        Route(small="./270m", middle="./1b", large="./4b", confidence=0.6)
+        Route(light="./270m", heavy="./1b", policy=lambda signals: Choice("heavy", "always"))
+
+    ``confidence``, above 0 and below 1: an answer of a smaller size that calls tools, and whose tokens have a lower
+    mean probability, is given again by the next larger size. It has the log-probabilities of every token computed.
+
+    Raises:
+        InputError: fewer than two sizes, one that is no model's name, two that are the same model.
+    """
+
+    sizes: Mapping[str, str]
+    policy: Policy = default_policy
+    confidence: float | None = None
+
+    def __init__(self, *, policy: Policy = default_policy, confidence: float | None = None, **sizes: str) -> None:
+        for name, model in sizes.items():
+            if not _is_model(model):
+                raise InputError(f"route: expected a folder or a model's id for {name!r}; found {model!r}.")
+        if len(sizes) < 2 or len(set(sizes.values())) < len(sizes):
+            raise InputError(
+                "route: expected two or more models that differ, smallest first, such as Route(light=..., heavy=...); "
+                f"found {dict(sizes)!r}."
+            )
+        if confidence is not None and not _is_share(confidence):
+            raise InputError(f"route: expected a confidence above 0 and below 1, or None; found {confidence!r}.")
+        if not callable(policy):
+            raise InputError(f"route: expected a policy that takes Signals and gives a Choice; found {policy!r}.")
+        object.__setattr__(self, "sizes", dict(sizes))
+        object.__setattr__(self, "policy", policy)
+        object.__setattr__(self, "confidence", confidence)
+
+    @property
+    def plain(self) -> Route | dict[str, str]:
+        """As it can be stored and sent: its sizes, if that is all that it has."""
+        return dict(self.sizes) if self.policy is default_policy and self.confidence is None else self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sizes, smallest first."""
+        return tuple(self.sizes)
+
+    def name_of(self, model: str | None) -> str | None:
+        """The name of the size that this model is."""
+        return next((name for name, known in self.sizes.items() if known == model), None)
+
+    def larger(self, name: str) -> str | None:
+        """The next larger size; None behind the largest."""
+        place = self.names.index(name) + 1
+        return self.names[place] if place < len(self.names) else None
+
+    def choose(self, signals: Signals) -> Choice:
+        """What the policy says.
+
+        Raises:
+            InputError: it says nothing that can be done.
+        """
+        found: object = self.policy(signals)
+        if not isinstance(found, Choice) or found.size not in self.sizes:
+            raise InputError(
+                f"route: expected the policy to give a Choice of {', '.join(self.sizes)}; it gave {found!r}."
+            )
+        return found
+
+
+def as_route(value: object) -> Route | None:
+    """A route, or its sizes by name.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if value is None or isinstance(value, Route):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        if options := set(value) & {"policy", "confidence"}:
+            raise InputError(f"route: {', '.join(sorted(options))} cannot be in a dictionary. Use Route(...).")
+        return Route(**value)
+    raise InputError(
+        'route: expected Route(light=..., heavy=...), or a dictionary such as {"light": "./a", "heavy": "./b"}; found '
+        f"{value!r}."
+    )
+
+
+def _is_model(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value != AUTO
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1

@@ -1,0 +1,42 @@
+"""What a decision is made from, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """One step of a conversation, as it can be seen before any model has read it."""
+
+    sizes: tuple[str, ...]
+    """The names of the route's sizes, smallest first."""
+    last: str | None = None
+    """Which of them answered in this conversation before."""
+    tools: int = 0
+    """Tools that may be called."""
+    forced: bool = False
+    """Whether a call has to come."""
+    structured: bool = False
+    """Whether an object of a schema is wanted."""
+    prompt_tokens: int = 0
+    """Of the conversation, about."""
+    results: int = 0
+    """Results of tools since somebody last said something."""
+    failed: int = 0
+    """Calls since then that failed, or that could not be understood."""
+    quiet_turns: int = 0
+    """Turns in a row, before this one, in which no tool was called."""
+    resident: frozenset[str] = frozenset()
+    """The sizes whose weights are in memory."""
+    switch_s: Mapping[str, float] = field(default_factory=dict)
+    """What it would cost to let each size answer: loading it, and reading the conversation. Seconds, about."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which size answers, and why: the reason is shown in ``response_metadata["route"]``."""
+
+    size: str
+    reason: str

@@ -1,0 +1,242 @@
+"""A model of several sizes: who answers, why, and who takes over."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from langchain_core.load import dumps, loads
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
+
+from langchain_gemma_jax import ChatGemmaJax, Choice, InputError, Route
+from langchain_gemma_jax.chat import steps
+
+SIZES = {"light": "./light", "heavy": "./heavy"}
+CALL = "<|tool_call>call:ring{times:2}<tool_call|>"
+
+
+def ring(times: int) -> str:
+    """Rings the bell."""
+    return "ding" * times
+
+
+@pytest.fixture
+def said(scripted):
+    """``said("one", "two")``: a routed model, its engine, and what the policy was shown."""
+
+    def said(*answers: str, policy=None, **settings):
+        seen = []
+
+        def watched(signals):
+            seen.append(signals)
+            return policy(signals)
+
+        route = Route(**SIZES, **({} if policy is None else {"policy": watched}), **settings.pop("route", {}))
+        model, engine = scripted(*answers, model="auto", route=route, **settings)
+        return model, engine, seen
+
+    return said
+
+
+def route_of(message: AIMessage) -> dict:
+    return message.response_metadata["route"]
+
+
+def test_small_talk_goes_to_the_small_one_and_work_to_the_large_one(said):
+    model, engine, _ = said("Hello<turn|>", f"{CALL}<|tool_response>")
+    first = model.invoke("Hi")
+    assert route_of(first) == {"size": "light", "model": "./light", "reason": "load 0.0: it asks little", "last": None}
+    assert first.response_metadata["model_name"] == "./light"
+    assert engine.loaded[0] == "./light"
+    assert engine.routes == [("light", False, False)]
+    second = model.bind_tools([ring], tool_choice="any").invoke("Ring")
+    assert route_of(second)["size"] == "heavy"
+    assert engine.loaded[0] == "./heavy"
+
+
+def test_streams_say_so_in_their_last_chunk(said):
+    model, _, _ = said("Hello<turn|>")
+    chunks = list(model.stream("Hi"))
+    assert route_of(chunks[-1])["size"] == "light"
+    assert not any("route" in chunk.response_metadata for chunk in chunks[:-1])
+
+
+def test_whoever_names_a_model_gets_it(said):
+    model, engine, seen = said(*["Hello<turn|>"] * 3, policy=lambda signals: Choice("light", "always"))
+    assert route_of(model.invoke("Hi", model="heavy"))["reason"] == "named by the caller"
+    assert engine.loaded[0] == "./heavy"
+    assert "route" not in model.invoke("Hi", model="./another").response_metadata
+    assert engine.loaded[0] == "./another"
+    assert seen == []
+
+
+def test_what_a_policy_is_shown(said):
+    model, _, seen = said(*["Hello<turn|>"] * 3, policy=lambda signals: Choice("heavy", "always"))
+    wanted = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
+    conversation = [
+        HumanMessage("x" * 400),
+        AIMessage("", tool_calls=[{"name": "ring", "args": {"times": 1}, "id": "1"}]),
+        ToolMessage("ding", tool_call_id="1"),
+        AIMessage("Done.", response_metadata={"model_name": "./light"}),
+        HumanMessage("Thanks"),
+        AIMessage("You are welcome.", response_metadata={"model_name": "./light"}),
+        HumanMessage("Again"),
+        AIMessage(
+            "",
+            tool_calls=[{"name": "ring", "args": {"times": 1}, "id": "2"}],
+            response_metadata={"model_name": "./heavy"},
+        ),
+        ToolMessage("no bell", tool_call_id="2", status="error"),
+    ]
+    model.bind_tools([ring], tool_choice="ring", response_format=wanted).invoke(conversation)
+    model.invoke(conversation[:7])
+    model.bind_tools([ring], tool_choice="none").invoke("Hi")
+    busy, quiet, none = seen
+    assert busy.sizes == ("light", "heavy")
+    assert (busy.last, busy.tools, busy.forced, busy.structured) == ("heavy", 1, True, True)
+    assert (busy.results, busy.failed) == (1, 1)
+    assert 100 < busy.prompt_tokens < 130
+    assert (quiet.last, quiet.results, quiet.failed, quiet.quiet_turns) == ("light", 0, 0, 1)
+    assert (none.last, none.tools, none.forced) == (None, 0, False)
+
+
+def test_a_conversation_stays_with_its_size_through_every_form(said):
+    model, _, seen = said(
+        *[f"{CALL}<|tool_response>"] * 4, policy=lambda signals: Choice(signals.last or "heavy", "as before")
+    )
+    first = model.bind_tools([ring]).invoke("Ring")
+    result = ToolMessage("ding", tool_call_id=first.tool_calls[0]["id"])
+    stripped = AIMessage(first.content, tool_calls=first.tool_calls)
+    (sent,) = convert_to_messages(convert_to_openai_messages([first]))
+    for form in (first, stripped, sent):
+        assert route_of(model.bind_tools([ring]).invoke([HumanMessage("Ring"), form, result]))["size"] == "heavy"
+    assert [signals.last for signals in seen] == [None, "heavy", "heavy", "heavy"]
+
+
+def test_what_is_remembered_is_bounded(said, monkeypatch):
+    monkeypatch.setattr(steps, "REMEMBERED", 2)
+    model, _, _ = said(*["Hello<turn|>"] * 4)
+    for word in "abcd":
+        model.invoke(word)
+    assert len(steps._answered) == 2
+
+
+def test_a_failed_call_goes_up(said):
+    model, _, _ = said("Hello<turn|>")
+    failed = [
+        HumanMessage("Ring"),
+        AIMessage(
+            "",
+            tool_calls=[{"name": "ring", "args": {"times": 1}, "id": "1"}],
+            response_metadata={"model_name": "./light"},
+        ),
+        ToolMessage("no bell", tool_call_id="1", status="error"),
+    ]
+    assert route_of(model.bind_tools([ring]).invoke(failed)) == {
+        "size": "heavy",
+        "model": "./heavy",
+        "reason": "a call failed on light",
+        "last": "light",
+    }
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_a_call_that_the_small_one_is_not_sure_of_is_given_by_the_large_one(way, said):
+    # Each of the scripted tokens has a log-probability of -0.5, so a probability of 61 %.
+    model, engine, _ = said(*[f"{CALL}<|tool_response>"] * 2, route={"confidence": 0.7})
+    bound = model.bind_tools([ring])
+    if way == "invoke":
+        answer = bound.invoke("Ring")
+    elif way == "ainvoke":
+        answer = await bound.ainvoke("Ring")
+    elif way == "stream":
+        first, *rest = bound.stream("Ring")
+        answer = first + rest
+    else:
+        chunks = [chunk async for chunk in bound.astream("Ring")]
+        answer = chunks[0] + chunks[1:]
+    assert len(answer.tool_calls) == 1
+    assert len(engine.submitted) == 2
+    assert route_of(answer)["size"] == "heavy"
+    assert route_of(answer)["escalated_from"] == ["light"]
+    assert route_of(answer)["reason"] == "light was sure of its call to 61% only"
+    assert engine.routes == [("light", False, False), ("heavy", False, True)]
+    assert "logprobs" not in answer.response_metadata
+    assert [request["sampling"].logprobs for request in engine.submitted] == [True, False]
+
+
+def test_one_that_it_is_sure_of_stays(said):
+    model, engine, _ = said(
+        f"{CALL}<|tool_response>", "Hello<turn|>", f"{CALL}<|tool_response>", route={"confidence": 0.5}
+    )
+    assert route_of(model.bind_tools([ring]).invoke("Ring"))["size"] == "light"
+    assert route_of(model.bind_tools([ring]).invoke("Hi"))["size"] == "light"
+    assert not engine.answers[1:]
+    # Nobody takes over from a size that was named.
+    model.route = Route(**SIZES, confidence=0.9)
+    assert route_of(model.bind_tools([ring]).invoke("Ring", model="light"))["size"] == "light"
+
+
+def test_a_call_that_cannot_be_understood_goes_up(said):
+    model, _, _ = said("<|tool_call>call:ring{", f"{CALL}<|tool_response>")
+    answer = model.bind_tools([ring]).invoke("Ring")
+    assert answer.tool_calls
+    assert route_of(answer)["reason"] == "a call of light could not be understood"
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"model": "auto"}, "expected a route to choose from"),
+        ({"route": {"light": "./a"}}, "two or more"),
+        ({"route": "light"}, "route: expected Route"),
+        ({"route": {"light": "./a", "heavy": "./b", "policy": "x"}}, "policy cannot be in a dictionary"),
+        ({"model": "x", "keep_alive": -1}, "keep_alive"),
+    ],
+)
+def test_what_is_not_possible_is_refused(given, match):
+    with pytest.raises(InputError, match=match):
+        ChatGemmaJax(**given)
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+def test_a_route_alone_means_auto_and_is_stored_in_plain_values():
+    model = ChatGemmaJax(route=Route(**SIZES))
+    assert model.model == "auto"
+    assert model.route == SIZES
+    assert loads(dumps(model), allowed_objects=[ChatGemmaJax], valid_namespaces=["langchain_gemma_jax"]) == model
+    assert pickle.loads(pickle.dumps(model)) == model
+    assert json.loads(json.dumps(model.route)) == ChatGemmaJax(route=SIZES).route
+
+
+def test_the_profile_is_what_all_of_them_can():
+    both = ChatGemmaJax(route={"light": "google/gemma-3-270m-it", "heavy": "google/gemma-3-4b-it"})
+    light, heavy = (ChatGemmaJax(model=model) for model in both.route.values())
+    assert both.profile["max_input_tokens"] == light.profile["max_input_tokens"] < heavy.profile["max_input_tokens"]
+    assert both.profile["name"] == "auto"
+    unknown = ChatGemmaJax(route={"light": "./own", "heavy": "google/gemma-4-31b-it"}).profile
+    assert "max_input_tokens" not in unknown
+    assert not unknown["reasoning_output"]
+
+
+def test_two_sizes_in_one_engine(chat_of, folder_of, running):
+    before = running.report()
+    route = Route(light=str(folder_of(seed=1)), heavy=str(folder_of()))
+    model = chat_of(model="auto", route=route)
+    light, heavy = model.invoke("HELLO"), model.bind_tools([ring], tool_choice="any").invoke("HELLO")
+    assert (route_of(light)["size"], route_of(heavy)["size"]) == ("light", "heavy")
+    assert heavy.tool_calls
+    after = running.report()
+    assert {size: after.routed[size] - before.routed.get(size, 0) for size in after.routed} == {"light": 1, "heavy": 1}
+    assert "routed to heavy" in str(after)
+    assert model.get_num_tokens_from_messages([HumanMessage("HELLO")]) == light.usage_metadata["input_tokens"]
+    assert model.get_token_ids("HELLO")
+    with_names = [HumanMessage("HELLO"), heavy, ToolMessage("ding", tool_call_id=heavy.tool_calls[0]["id"])]
+    assert route_of(model.invoke(with_names))["reason"] == "a tool loop is not split"
