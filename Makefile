@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-cold-start
+.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,5 +35,11 @@ bench: setup ## time the forward pass beside the reference libraries
 bench-engine: setup ## time the engine in an agent's conversation, beside transformers and llama.cpp
 	$(PY) benchmarks/engine.py $(ARGS)
 
+bench-constrained: setup ## time decoding under a grammar beside free decoding
+	$(PY) benchmarks/constrained.py $(ARGS)
+
 bench-cold-start: setup ## time a fresh process to its first token, with what was compiled before and without
 	$(PY) benchmarks/cold_start.py $(ARGS)
+
+bench-memory: setup ## time models and conversations that come back into memory
+	$(PY) benchmarks/memory.py $(ARGS)

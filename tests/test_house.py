@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 ROOMS = [
     "cli",
     "__init__",
+    "middleware",
     "chat_model",
     "chat",
     "routing",

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.answers import digests
+from langchain_gemma_jax.chat.seen import seen_in
 from langchain_gemma_jax.routing import Choice, Route, Signals
 from langchain_gemma_jax.routing.route import AUTO
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.dialects import Message
     from langchain_gemma_jax.engine.request import Completion
 
-CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
 REMEMBERED = 4096  # conversations of which it is known who answered last
 
 _lock = threading.Lock()
@@ -117,45 +117,17 @@ def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Seque
 
 
 def _signals(route: Route, last: str | None, options: Options, messages: Sequence[BaseMessage]) -> Signals:
-    asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
-    since = messages[asked:]
-    bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
-    failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
-    tokens = _tokens(messages)
-    resident, switch = _memory(route, last, tokens)
-    return Signals(
-        sizes=route.names,
-        last=last,
+    seen = seen_in(messages)
+    resident, switch = _memory(route, last, seen.tokens)
+    return seen.signals(
+        route.names,
+        last,
         tools=0 if options.choice == "none" else len(options.tools),
         forced=options.choice not in {"auto", "none"},
         structured=options.answer is not None,
-        prompt_tokens=tokens,
-        results=sum(isinstance(each, ToolMessage) for each in since),
-        failed=bad + failed,
-        quiet_turns=_quiet_turns(messages[:asked]),
         resident=resident,
         switch_s=switch,
     )
-
-
-def _tokens(messages: Sequence[BaseMessage]) -> int:
-    """About how many tokens a conversation has: those that an answer counted, and what came behind it."""
-    for number in range(len(messages) - 1, -1, -1):
-        message = messages[number]
-        if isinstance(message, AIMessage) and message.usage_metadata is not None:
-            behind = sum(len(each.text) for each in messages[number + 1 :])
-            return message.usage_metadata["total_tokens"] + behind // CHARACTERS_A_TOKEN
-    return sum(len(each.text) for each in messages) // CHARACTERS_A_TOKEN
-
-
-def _quiet_turns(before: Sequence[BaseMessage]) -> int:
-    """Turns in a row, up to the end, in which no tool was called."""
-    turns = 0
-    for message in reversed(before):
-        if isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and message.tool_calls):
-            return turns
-        turns += isinstance(message, HumanMessage)
-    return turns
 
 
 def _memory(route: Route, last: str | None, tokens: int) -> tuple[frozenset[str], Mapping[str, float]]:

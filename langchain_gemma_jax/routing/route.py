@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -76,12 +76,18 @@ class Route:
         Raises:
             InputError: it says nothing that can be done.
         """
-        found: object = self.policy(signals)
-        if not isinstance(found, Choice) or found.size not in self.sizes:
-            raise InputError(
-                f"route: expected the policy to give a Choice of {', '.join(self.sizes)}; it gave {found!r}."
-            )
-        return found
+        return checked_choice(self.policy(signals), self.names)
+
+
+def checked_choice(found: object, names: Sequence[str]) -> Choice:
+    """What a policy gave, if it is a choice among these.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not isinstance(found, Choice) or found.size not in names:
+        raise InputError(f"route: expected the policy to give a Choice of {', '.join(names)}; it gave {found!r}.")
+    return found
 
 
 def as_route(value: object) -> Route | None:
