@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.guards import GuardWarning
     from langchain_gemma_jax.engine.metrics import Report
     from langchain_gemma_jax.engine.options import Sampling
+    from langchain_gemma_jax.engine.pool.log import Evicted
+    from langchain_gemma_jax.engine.pool.status import ModelStatus
     from langchain_gemma_jax.engine.process import configure, engine
     from langchain_gemma_jax.engine.request import Completion, FinishReason, Piece
     from langchain_gemma_jax.engine.served import Served
@@ -88,6 +90,7 @@ __all__ = [
     "DeviceMemoryError",
     "Engine",
     "EngineError",
+    "Evicted",
     "FinishReason",
     "ForkedError",
     "GatedModelError",
@@ -102,6 +105,7 @@ __all__ = [
     "Model",
     "ModelConfig",
     "ModelNotOnHubError",
+    "ModelStatus",
     "OfflineError",
     "Piece",
     "Report",
@@ -132,12 +136,14 @@ _LAZY = {
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.request", "Completion"),
     "Engine": ("engine.engine", "Engine"),
+    "Evicted": ("engine.pool.log", "Evicted"),
     "FinishReason": ("engine.request", "FinishReason"),
     "Generation": ("engine.generation", "Generation"),
     "GuardWarning": ("engine.guards", "GuardWarning"),
     "Ladders": ("engine.buckets", "Ladders"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.config", "ModelConfig"),
+    "ModelStatus": ("engine.pool.status", "ModelStatus"),
     "Piece": ("engine.request", "Piece"),
     "Report": ("engine.metrics", "Report"),
     "Route": ("routing", "Route"),

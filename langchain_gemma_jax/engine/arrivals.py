@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 import jax
 
 from langchain_gemma_jax.engine.again import again
+from langchain_gemma_jax.engine.buckets import ProgramKey
 from langchain_gemma_jax.engine.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.constraints import Constraints
@@ -138,7 +139,7 @@ class Arrivals:
             drafts_pay(settings, model.recipe),
             entry,
             self._surroundings.shelf(served, where),
-            None if planned is None else planned.source,
+            source=None if planned is None else planned.source,
         )
         keeper.known[served] = known
         with self._lock:
@@ -157,7 +158,7 @@ class Arrivals:
         planned = _Planned(entry=known.entry)
 
         def plan(found: Plan) -> None:
-            planned.library = self._expect(found)
+            planned.library = self._expect(found, known.programs)
             if (source := Source.of(found.folder)) != known.source:
                 self._owner.call(
                     known.shelf.clear
@@ -228,11 +229,11 @@ class Arrivals:
             self._models[served] = runner
         self._owner.keeper.arrived(known, runner, seconds)
 
-    def _expect(self, plan: Plan) -> Library:
+    def _expect(self, plan: Plan, programs: Sequence[ProgramKey] = ()) -> Library:
         """A model will be served: have the programs fetched that it will need first, while its weights are read."""
         shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
         library = self._libraries.of(shape, plan.device, plan.name)
-        library.soon(library.opening())
+        library.soon(programs or library.opening())
         return library
 
     def _entry(self, name: str, home: jax.Device, shape: Shape, weights: int, *, returns: bool) -> Entry:

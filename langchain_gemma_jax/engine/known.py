@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.buckets import Ladders
+from langchain_gemma_jax.engine.buckets import Ladders, ProgramKey
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.pool.entry import Entry
 from langchain_gemma_jax.engine.programs import Shape
@@ -40,6 +40,7 @@ class Known:
     drafts: bool
     entry: Entry
     shelf: Shelf = field(repr=False)
+    programs: tuple[ProgramKey, ...] = ()  # that it ran first when it was in memory: they are needed when it is back
     source: Source | None = None  # None: somebody else's model, which the engine cannot load again
 
 

@@ -25,7 +25,7 @@ import jax
 from langchain_gemma_jax.compile_cache.store import Entry, Store
 from langchain_gemma_jax.engine import program_names
 from langchain_gemma_jax.engine.buckets import ProgramKey
-from langchain_gemma_jax.engine.opening import Opening
+from langchain_gemma_jax.engine.opening import LONGEST, Opening
 from langchain_gemma_jax.engine.programs import Programs
 from langchain_gemma_jax.engine.signatures import Signatures, lower
 from langchain_gemma_jax.errors import ClosedError
@@ -94,6 +94,11 @@ class Library:
     def of(self, key: ProgramKey) -> Callable[..., Any]:
         """A program to call. The first call fetches or makes it, unless it is there."""
         return self._calls.get(key) or partial(self._first_call, key)
+
+    def first_calls(self) -> list[ProgramKey]:
+        """What was run first here, up to the first step."""
+        called = list(self._calls)
+        return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
 
     def opening(self) -> list[ProgramKey]:
         """What an earlier process needed first."""
