@@ -25,6 +25,7 @@ import jax
 from langchain_gemma_jax.compile_cache.store import Entry, Store
 from langchain_gemma_jax.engine import program_names
 from langchain_gemma_jax.engine.buckets import ProgramKey
+from langchain_gemma_jax.engine.mappings import room_for_a_program
 from langchain_gemma_jax.engine.opening import LONGEST, Opening
 from langchain_gemma_jax.engine.programs import Programs
 from langchain_gemma_jax.engine.signatures import Signatures, lower
@@ -120,7 +121,8 @@ class Library:
         if future is not mine:
             return future.result()
         try:
-            made = self._find(key)
+            with room_for_a_program():
+                made = self._find(key)
         except BaseException as error:
             with self._lock:
                 del self._made[key]
@@ -150,7 +152,8 @@ class Library:
 
     def time_to_fetch(self, key: ProgramKey) -> float | None:
         """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""
-        made = self._fetch(program_names.name(self._family, key), key, count=False)
+        with room_for_a_program():
+            made = self._fetch(program_names.name(self._family, key), key, count=False)
         return None if made is None else made.seconds
 
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
