@@ -7,6 +7,7 @@ import sys
 import tempfile
 from importlib import metadata
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 # Before anything imports JAX or huggingface_hub: both read their settings once, at import.
 # The child processes that tests start inherit them.
 _SCRATCH = tempfile.TemporaryDirectory(prefix="gemma-jax-tests-")
+_HOMES = count()
 _PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test: the same tests on a GPU
 for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING", "GEMMA_JAX_", "JAX_", "XLA_"))]:
     del os.environ[name]
@@ -30,9 +32,20 @@ os.environ |= {
 VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "langchain-core")
 
 
+# Most of what tests take is compiling small programs. So XLA:CPU compiles in less than half the time; what a program
+# computes may differ in its last bits. The slow tests, alone or with the others, compile as users do.
+QUICK_COMPILES = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("markexpr") == "not slow":
+        os.environ["XLA_FLAGS"] = QUICK_COMPILES  # before JAX compiles anything
+
+
 def pytest_report_header() -> list[str]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in VERSIONS_THAT_MATTER)
-    return [versions, f"{os.cpu_count()} cores, JAX_PLATFORMS={_PLATFORMS}"]
+    flags = os.environ.get("XLA_FLAGS", "")
+    return [versions, f"{os.cpu_count()} cores, JAX_PLATFORMS={_PLATFORMS}, XLA_FLAGS={flags!r}"]
 
 
 def pytest_unconfigure() -> None:
@@ -40,9 +53,11 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _empty_home(tmp_path_factory, monkeypatch):
+def _empty_home(monkeypatch):
     """Each test has a home of its own, so no cache or setting of the user's reaches it, or is touched by it."""
-    home = tmp_path_factory.mktemp("home")
+    # Not by tmp_path_factory: it looks at all folders that it has made for the number of the next, thousands of times.
+    home = Path(_SCRATCH.name, "homes", str(next(_HOMES)))
+    home.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
 

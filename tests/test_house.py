@@ -59,9 +59,14 @@ def modules() -> dict[str, str]:
     }
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def imports(source: str, *, at_top_only: bool = False) -> Iterator[str]:
     """The absolute names that a module imports: ``a``, and ``a.b`` for ``from a import b``."""
-    todo: list[ast.AST] = [ast.parse(source)]
+    todo: list[ast.AST] = [parsed(source)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Import):
@@ -130,7 +135,7 @@ def needs(module: str, sources: dict[str, str]) -> set[str]:
 def forbidden(source: str) -> list[str]:
     """The constructs of a module that the house never uses."""
     found = [name for name in imports(source) if name.partition(".")[0] in NEVER_IMPORTED]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NEVER_CALLED:
             found.append(node.func.id)
         elif isinstance(node, ast.keyword) and node.arg in NEVER_PASSED:
@@ -149,7 +154,7 @@ def _gives_up_control(node: ast.AST) -> bool:
 
 
 def reads_environment(source: str) -> bool:
-    names = {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    names = {node.attr for node in ast.walk(parsed(source)) if isinstance(node, ast.Attribute)}
     names |= {name.removeprefix("os.") for name in imports(source) if name.startswith("os.")}
     return bool(names & {"environ", "environb", "getenv", "putenv"})
 
@@ -169,7 +174,7 @@ def test_a_module_uses_nothing_forbidden_and_says_what_it_is_for(module):
     source = modules()[module]
     assert forbidden(source) == []
     assert reads_environment(source) <= (module == "config"), "the environment is read in config.py only"
-    assert ast.get_docstring(ast.parse(source)), "a module begins with what it is for"
+    assert ast.get_docstring(parsed(source)), "a module begins with what it is for"
 
 
 def test_files_are_small():

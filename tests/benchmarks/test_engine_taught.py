@@ -21,6 +21,14 @@ ANSWER = [7, 8, 7, 9, 7, 8, 7, 50, 3, 3]  # the same tokens lead to different on
 WIDER = {**TINY, "hidden_size": 64}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compiles():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoints")

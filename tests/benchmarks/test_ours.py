@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import jax
 import pytest
 from safetensors.numpy import load_file
 
@@ -12,6 +13,14 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from tests.benchmarks.test_checkpoint import TINY
 
 PROMPT = [2, 9, 30, 41, 17]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compiles():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(scope="module")

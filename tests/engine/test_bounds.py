@@ -78,8 +78,9 @@ def run(engine, served, asked):
     return done
 
 
-def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
-    engine_of, tiny_model, rng, compiles, monkeypatch
+@pytest.mark.parametrize("count", [120, pytest.param(500, marks=pytest.mark.slow)])
+def test_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
+    engine_of, tiny_model, rng, compiles, monkeypatch, count
 ):
     def fresh(programs: Programs, tally: Tally, *_: object) -> Library:
         return Library(programs, None, tally)
@@ -87,7 +88,7 @@ def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_
     monkeypatch.setattr(libraries, "library_of", fresh)  # so that each compile is seen
     engine = engine_of(ladders=SMALL, drafts=True)
     served = engine.serve(tiny_model)
-    asked = requests(rng, 500)
+    asked = requests(rng, count)
     done = run(engine, served, asked)
     first = engine.report()
     bound = SMALL.for_context(CONTEXT).programs(WINDOW).total
@@ -95,7 +96,7 @@ def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_
     assert first.compiles == first.programs <= bound
     assert first.compiles == compiles["gemma-jax-engine"] == compiles.total()
     # What it says of the tokens is true as well.
-    assert first.requests == 500
+    assert first.requests == count
     assert first.failed == first.preemptions == 0
     assert first.generated_tokens == sum(one.generated_tokens for one in done)
     assert first.reused_tokens == sum(one.reused_tokens for one in done) > 0
@@ -108,7 +109,7 @@ def test_five_hundred_requests_compile_no_more_than_the_bound_and_a_second_pass_
     warm = engine.report()
     assert warm.programs == warm.compiles == bound  # the bound is no larger than it has to be
     run(engine, served, asked)
-    run(engine, served, requests(rng, 50))
+    run(engine, served, requests(rng, count // 10))
     last = engine.report()
     assert (last.programs, last.compiles) == (bound, bound)
     assert compiles.total() == bound

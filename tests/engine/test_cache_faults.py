@@ -161,7 +161,21 @@ def all_cut(home: Home, root: Path) -> None:
     home.serve_warm(root)
 
 
-def test_what_was_altered_or_cut_off_is_compiled_anew(home, cache, tmp_path, chance):
+def test_what_was_altered_or_cut_off_is_compiled_anew(home, cache, chance):
+    found = files(cache)
+    program, cut, _, _ = sorted(name for name in found if name.startswith("program/"))
+    mine = next(name for name in found if name.startswith("jax/jit_users_"))
+    for name in (program, mine, next(name for name in found if name.startswith("opening/"))):
+        flip(found[name], chance, unseen=True)
+    os.truncate(found[cut], found[cut].stat().st_size // 2)
+    served = home.serve(cache)
+    assert [served[what] for what in ("misses", "compiled", "user_compiled")] == [2, 2, 1]
+    assert files(cache).keys() == found.keys()
+    home.serve_warm(cache)
+
+
+@slow
+def test_each_kind_of_file_may_be_altered_or_all_be_cut_off(home, cache, tmp_path, chance):
     program, opening, mine = (
         next(name for name in files(cache) if kept(name) and name.startswith(kind))
         for kind in ("program/", "opening/", "jax/")
@@ -238,7 +252,7 @@ def healed(home: Home, root: Path) -> None:
 
 def test_processes_that_are_killed_leave_nothing_that_counts(home, tmp_path, chance):
     root = tmp_path / "xla"
-    assert sum(killed(home, root, chance, together=4, longest=3)) >= 2
+    assert sum(killed(home, root, chance, together=3, longest=3)) >= 1
     healed(home, root)
 
 
@@ -375,7 +389,6 @@ HOSTILE = {
     "a name that others can guess": bits(0o1777, lambda root: root.parent),
     "given away": given_away,
 }
-QUICK = "platform linked"
 
 
 def refused(home: Home, shape: str, place: Path) -> None:
@@ -396,16 +409,14 @@ def tree(place: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def test_folders_that_cannot_be_used_cost_a_warning(home, cache, tmp_path):
-    both = [lambda: read_only(home, cache), lambda: refused(home, QUICK, tmp_path / "trap")]
-    two_at_once(lambda work: work(), both)
+def test_a_folder_in_which_nothing_can_be_made_costs_a_warning(home, cache):
+    read_only(home, cache)
 
 
 @slow
 @as_root
 def test_no_folder_that_others_can_change_is_used(home, tmp_path):
-    rest = [shape for shape in HOSTILE if shape != QUICK]
-    two_at_once(lambda shape: refused(home, shape, tmp_path / shape.replace(" ", "-")), rest)
+    two_at_once(lambda shape: refused(home, shape, tmp_path / shape.replace(" ", "-")), HOSTILE)
 
 
 # Crowds.

@@ -63,8 +63,9 @@ def test_a_step_that_raises_ends_all_in_flight_with_one_error(engine_of, tiny_mo
     steps: list[float] = []
 
     def eleventh(_number: int, _name: str, key: tuple[object, ...]) -> bool:
-        if key[0] == "step" and engine.report().running == 8:
-            steps.append(time.monotonic())
+        if key[0] != "step" or engine.report().running != 8:
+            return False  # also once it has failed: the ninth request may begin before the fault is taken away
+        steps.append(time.monotonic())
         return len(steps) == 11
 
     with injected(Fault(lambda: BrokenError("it is broken"), eleventh), ["run"]):
@@ -123,12 +124,13 @@ def prompts(rng):
     return [[*beginning, 30], [*beginning, *text(rng, 3)], text(rng, 9), text(rng, 24)]
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["run", "put", "fetch"])
-def test_when_memory_is_full_once_at_any_call_the_tokens_are_right(small, prompts, method):
+def test_when_memory_is_full_once_at_any_call_the_tokens_are_right(small, prompts, method, every):
     engine, served, before = small
     wanted = [result.ids for result in workload(engine, served, prompts)]
     fired = 0
-    for number in range(1, 51):
+    for number in range(1, 51, every):
         idle_memory_dropped(engine)
         retries, failed = engine.report().memory_retries, engine.report().failed
         fault = Fault(resource_exhausted, lambda call, _m, _k, number=number: call == number)
@@ -144,7 +146,9 @@ def test_when_memory_is_full_once_at_any_call_the_tokens_are_right(small, prompt
             break
         idle_memory_dropped(engine)
         assert_holds(before)
-    assert fired >= {"run": 40, "put": 10, "fetch": 15}[method], "the workload has too few calls to mean something"
+    assert fired >= {"run": 40, "put": 10, "fetch": 15}[method] // every, (
+        "the workload has too few calls to mean something"
+    )
     assert_works(engine, served)
 
 
@@ -167,11 +171,12 @@ def test_when_memory_stays_full_there_is_an_error_after_one_retry(small, prompts
     assert_holds(before)
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["run", "put", "fetch"])
-def test_whatever_raises_at_whichever_call_it_is_told_and_forgotten(small, prompts, method):
+def test_whatever_raises_at_whichever_call_it_is_told_and_forgotten(small, prompts, method, every):
     engine, served, before = small
     wanted = [result.ids for result in workload(engine, served, prompts)]
-    for number in range(1, 51, 3):
+    for number in range(1, 51, every):
         fault = Fault(BrokenError, lambda call, _m, _k, number=number: call == number)
         with injected(fault, [method]):
             results = workload(engine, served, prompts)

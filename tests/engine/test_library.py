@@ -321,11 +321,10 @@ def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, 
         return library_of(tally=tally, later=background.submit)
 
     monkeypatch.setattr(libraries, "library_of", with_store)
-    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2), draft=0)
+    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=0)
 
     def ask(engine, served):
-        going = [engine.submit(served, [2, 10 + index, 11], greedy(12)) for index in range(2)]
-        return [generation.result() for generation in going]
+        return [engine.submit(served, [2, 10 + index, 11], greedy(12)).result() for index in range(2)]
 
     first = engine_of(ladders=ladders)
     expected = ask(first, first.serve(tiny_model))

@@ -238,27 +238,34 @@ class Conversations:
         self.rule.look(self.engine)
 
 
-def test_three_hundred_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than_the_rule_says(
-    engine_of, tiny_model, cold, rng, monkeypatch
+@pytest.mark.parametrize("count", [100, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than_the_rule_says(
+    engine_of, tiny_model, cold, rng, monkeypatch, count
 ):
     monkeypatch.setattr(memory, "HEADROOM", 4)  # so that conversations grow in the midst of an answer
     conversations = Conversations(engine_of(), tiny_model, cold, rng, LADDERS)
-    for number in range(300):
+    for number in range(count):
         conversations.converse(number)
-    assert conversations.cancelled > 10
+    assert conversations.cancelled > count // 30
     assert conversations.reused > 0.4 * conversations.prompts
 
 
 TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
 
 
+@pytest.mark.parametrize("count", [20, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("name", "ladders"), [("all global", ONE_SIZE), ("shared KV", ONE_SIZE), ("a wide window", TWO_SIZES)]
+    ("name", "ladders"),
+    [
+        ("all global", ONE_SIZE),
+        ("shared KV", ONE_SIZE),
+        pytest.param("a wide window", TWO_SIZES, marks=pytest.mark.slow),
+    ],
 )
-def test_so_do_conversations_with_models_of_other_layers(name, ladders, engine_of, model_of, cold_of, rng):
+def test_so_do_conversations_with_models_of_other_layers(name, ladders, engine_of, model_of, cold_of, rng, count):
     cold, model = cold_of(name), model_of(name)
     conversations = Conversations(engine_of(ladders=ladders), model, cold, rng, ladders)
-    for number in range(60):
+    for number in range(count):
         conversations.converse(number)
     cold.check()
     assert conversations.reused > 0.3 * conversations.prompts

@@ -44,6 +44,7 @@ def test_another_model_of_the_same_shape_has_the_same_programs(tmp_path, cache, 
     assert other["answers"] != first["answers"]
 
 
+@pytest.mark.slow
 def test_what_changes_a_program_changes_its_name(tiny_folder, cache, first):
     other = answer(start(tiny_folder, cache, "turns=1", JAX_DEFAULT_MATMUL_PRECISION="highest"))
     assert other["hits"] == 0
@@ -52,13 +53,14 @@ def test_what_changes_a_program_changes_its_name(tiny_folder, cache, first):
 
 def test_processes_that_start_together_compile_each_program_once(tiny_folder, tmp_path, first):
     tmp_path.chmod(0o700)
-    processes = [start(tiny_folder, tmp_path / "programs", "turns=2") for _ in range(3)]
+    processes = [start(tiny_folder, tmp_path / "programs", "turns=2") for _ in range(2)]
     found = [answer(process) for process in processes]
-    assert [one["answers"] for one in found] == [first["answers"][:2]] * 3
+    assert [one["answers"] for one in found] == [first["answers"][:2]] * 2
     assert sum(one["misses"] for one in found) == found[0]["programs"] == found[1]["programs"]
     assert sum(one["compiles"] for one in found) == found[0]["programs"]
 
 
+@pytest.mark.slow
 def test_a_process_for_each_request_is_no_compile_for_each_request(tiny_folder, cache, first):
     for _ in range(3):
         began = time.monotonic()
@@ -66,6 +68,7 @@ def test_a_process_for_each_request_is_no_compile_for_each_request(tiny_folder, 
         assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_without_a_cache_every_process_compiles(tiny_folder, first):
     found = answer(start(tiny_folder, "off", "turns=1"))
     assert found["answers"] == first["answers"][:1]

@@ -36,7 +36,14 @@ def test_the_weights_are_as_they_will_be_loaded(of, name):
         assert (spec.shape, spec.dtype, spec.sharding) == (array.shape, array.dtype, array.sharding)
 
 
-@pytest.mark.parametrize(("name", "loop_steps"), [*((name, 1) for name in CONFIGS), ("local and global", 4)])
+@pytest.mark.parametrize(
+    ("name", "loop_steps"),
+    [
+        ("shared KV", 1),
+        ("local and global", 4),
+        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in CONFIGS if name != "shared KV"),
+    ],
+)
 def test_every_program_is_lowered_from_its_key_and_gives_what_is_said(of, name, loop_steps):
     model, programs, signatures = of(name, loop_steps)
     seen = set()

@@ -20,7 +20,7 @@ from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.hf_config import config_from_hf
 from tests.parity.architectures import MULTIMODAL, SHRUNK
 from tests.parity.made_up import NEW_TOKENS, prompts, tensor
-from tests.parity.tiny import FLOAT32, Runner
+from tests.parity.tiny import AS_USERS, FLOAT32, Runner
 
 ALL = {**SHRUNK, **MULTIMODAL}
 LENGTH = 168  # every row is padded to it
@@ -51,7 +51,7 @@ def logits(name, folder):
     with source:
         params = place(source, naming, config, "float32", FLOAT32.layout, jax.local_devices()[0])
     # Models that differ in their special tokens only can share a program.
-    runner = Runner(config.replace(eos_ids=(1,)), params, lengths=(LENGTH,))
+    runner = Runner(config.replace(eos_ids=(1,)), params, lengths=(LENGTH,), program=AS_USERS)
     rows = zip(found["tokens"], found["lengths"], strict=True)
     return runner.read([row[: prompt + NEW_TOKENS] for row, prompt in rows])
 

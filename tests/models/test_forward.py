@@ -27,7 +27,16 @@ CLOSE = 2e-5  # of the logits' spread
 SHARED_KV = "gemma-4-e2b"
 THREE_LAYERS = "gemma-3-1b"
 
-every = pytest.mark.parametrize("name", ARCHITECTURES)
+# With these, whatever an architecture can have is there; the goldens are of all of them.
+QUICK = {"gemma-2-27b", THREE_LAYERS, SHARED_KV, "gemma-4-26b-a4b"}
+every = pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES]
+)
+
+
+def most_slow(quick, rest):
+    """Parameters: the first are for every run, the others for the thorough one."""
+    return [*quick, *(pytest.param(value, marks=pytest.mark.slow) for value in rest)]
 
 
 @cache
@@ -66,7 +75,7 @@ def test_token_by_token_is_the_same_as_at_once(name):
 
 
 @every
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", most_slow([0, 1], [2, 3]))
 def test_any_chunks_are_the_same_as_at_once(name, seed):
     """Chunks of any length up to longer than the ring, others in each row, and chunks of nothing among them."""
     config, params, tokens, whole = model(name)
@@ -81,7 +90,7 @@ def test_any_chunks_are_the_same_as_at_once(name, seed):
         same(np.concatenate(found[row]), whole[row])
 
 
-@pytest.mark.parametrize("length", [STEP_SLACK, STEP_SLACK + 1, STEP_SLACK + 2, RING, RING + 1])
+@pytest.mark.parametrize("length", most_slow([STEP_SLACK + 1, RING + 1], [STEP_SLACK, STEP_SLACK + 2, RING]))
 def test_full_chunks_at_the_edges_of_slack_and_ring(length):
     """No padding: where a step becomes a chunk (one more than the slack would do), and a chunk longer than the ring."""
     config, params, tokens, whole = model(THREE_LAYERS)
@@ -195,7 +204,7 @@ def test_keep_spares_the_layers_that_own_no_kv():
     assert products(jnp.zeros(2, jnp.int32)) == products(None) - share * one_layer
 
 
-@pytest.mark.parametrize("capacity", [RING - 1, RING, RING + 1, 100])
+@pytest.mark.parametrize("capacity", most_slow([RING - 1, RING + 1], [RING, 100]))
 def test_capacity_does_not_matter(capacity):
     """Below the ring's size, every layer keeps all positions; above it, local ones wrap round."""
     config, params, tokens, whole = model(THREE_LAYERS)
@@ -246,7 +255,7 @@ def test_a_recipe_does_not_change_the_numbers(recipe):
     same(scores_of_everything(recipe), scores_of_everything(FLOAT32))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", most_slow(["bfloat16"], ["float16"]))
 def test_half_precision_is_near_and_its_scores_are_float32(dtype):
     config, _, tokens, whole = model("gemma-3-4b")
     recipe = Recipe(dtype)

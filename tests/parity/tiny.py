@@ -90,6 +90,12 @@ Program: TypeAlias = Callable[..., tuple[jax.Array, KVCache]]
 OPTIMISED: Program = jax.jit(_program, static_argnums=(1, 2))
 QUICK: Program = jax.jit(_program, static_argnums=(1, 2), compiler_options={"xla_backend_optimization_level": 0})
 """Without LLVM's optimisations: the same numbers but for rounding, compiled in half the time."""
+AS_USERS: Program = jax.jit(
+    _program,
+    static_argnums=(1, 2),
+    compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": True},
+)
+"""The same by the kernels that users' XLA makes, whatever flags the tests are run with."""
 
 
 class Runner:

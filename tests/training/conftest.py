@@ -8,6 +8,14 @@ import pytest
 from training import configs, tokenizer
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _quick_compiles():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="session")
 def tokenizer_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")

@@ -449,11 +449,11 @@ def checkpoint(tmp_path_factory):
     ("write", "stored", "dtype", "layout"),
     [
         (write_safetensors, BFLOAT16, "bfloat16", "out_first"),
-        (write_safetensors, np.dtype(np.float32), "bfloat16", "in_first"),
-        (write_orbax, BFLOAT16, "bfloat16", "out_first"),
         (write_orbax, BFLOAT16, "bfloat16", "in_first"),
-        (write_orbax, np.dtype(np.float32), "bfloat16", "in_first"),
-        (write_orbax, np.dtype(np.float32), "float32", "out_first"),
+        pytest.param(write_safetensors, np.dtype(np.float32), "bfloat16", "in_first", marks=pytest.mark.slow),
+        pytest.param(write_orbax, BFLOAT16, "bfloat16", "out_first", marks=pytest.mark.slow),
+        pytest.param(write_orbax, np.dtype(np.float32), "bfloat16", "in_first", marks=pytest.mark.slow),
+        pytest.param(write_orbax, np.dtype(np.float32), "float32", "out_first", marks=pytest.mark.slow),
     ],
 )
 def test_peak_memory_is_the_weights_and_little_more(checkpoint, write, stored, dtype, layout):
