@@ -1,6 +1,7 @@
 """The command ``gemma-jax``.
 
 gemma-jax warmup google/gemma-3-1b-it --max-context 8192
+gemma-jax models
 gemma-jax cache ls
 """
 
@@ -47,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     warmup.add_argument("--dtype", help="float32, bfloat16 or float16; by default the checkpoint's own")
     warmup.set_defaults(run=_warmup)
 
+    models = commands.add_parser("models", help="what is known, on the disk, and in the memory of running processes")
+    models.set_defaults(run=_models)
+
     cache = commands.add_parser("cache", help="look at the compiled programs that are kept on the disk")
     actions = cache.add_subparsers(required=True, metavar="ACTION")
     for name, run, text in (
@@ -63,6 +67,13 @@ def _warmup(options: argparse.Namespace) -> int:
 
     served = engine().load(options.model, dtype=options.dtype)
     _say(str(engine().warmup(served, max_context=options.max_context)))
+    return 0
+
+
+def _models(_: argparse.Namespace) -> int:
+    from langchain_gemma_jax.cli_models import show_models
+
+    show_models(_say)
     return 0
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 import langchain_gemma_jax
 from langchain_gemma_jax.cli import main
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine import process
+from langchain_gemma_jax.engine.noticeboard import Noticeboard
 from langchain_gemma_jax.engine.warmup import Warmup
+from tests.engine.test_noticeboard import STATUS
 from tests.tiny_gemma import tiny_gemma
 
 ROOT = Path(__file__).parents[1]
@@ -146,3 +151,27 @@ def test_the_command_is_installed_by_its_name():
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"gemma-jax": f"{langchain_gemma_jax.__name__}.cli:main"}
+
+
+def test_models_are_listed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert main(["models"]) == 0
+    assert "On the disk, from the Hugging Face Hub: 0 B together" in capsys.readouterr().out
+    for name, kind in (("google/gemma-3-1b-it", "gemma3_text"), ("somebody/else", "llama")):
+        repo = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+        (repo / "snapshots" / "abc").mkdir(parents=True)
+        (repo / "refs").mkdir()
+        (repo / "refs" / "main").write_text("abc")
+        (repo / "snapshots" / "abc" / "config.json").write_text(f'{{"model_type": "{kind}"}}' + " " * 2000)
+    board = Noticeboard()
+    board.show([replace(STATUS, name="./a", weights=5 * 2**20), replace(STATUS, name="./b", leases=2, pinned=False)])
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    board.take_down()
+    assert "gemma-3-270m          511.5 MiB of weights, up to  32,768 tokens" in shown
+    assert "google/gemma-3-1b-it" in shown
+    assert "somebody/else" not in shown
+    assert "In memory, in 1 processes:" in shown
+    assert f"./a, process {os.getpid()}: 5.0 MiB, idle for 10 s, pinned, 7 B of KV on the host" in shown
+    assert f"./b, process {os.getpid()}: 123 B, in use" in shown

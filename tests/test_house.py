@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 # From the top of the house to its ground. A module imports from its own room and from the rooms below it.
 ROOMS = [
     "cli",
+    "cli_models",
     "__init__",
     "middleware",
     "chat_model",
@@ -41,7 +42,7 @@ PLAIN = [
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
     *(f"engine.{name}" for name in ("options", "pool.*", "postprocess", "prefix", "request", "route", "scheduler")),
-    *(f"engine.{name}" for name in ("settings", "sharing", "speculate", "stop_strings", "collecting")),
+    *(f"engine.{name}" for name in ("settings", "noticeboard", "sharing", "speculate", "stop_strings", "collecting")),
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

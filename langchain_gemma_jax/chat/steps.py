@@ -118,7 +118,7 @@ def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Seque
 
 def _signals(route: Route, last: str | None, options: Options, messages: Sequence[BaseMessage]) -> Signals:
     seen = seen_in(messages)
-    resident, switch = _memory(route, last, seen.tokens)
+    resident, switch = _memory(route, last, options, seen.tokens)
     return seen.signals(
         route.names,
         last,
@@ -130,12 +130,15 @@ def _signals(route: Route, last: str | None, options: Options, messages: Sequenc
     )
 
 
-def _memory(route: Route, last: str | None, tokens: int) -> tuple[frozenset[str], Mapping[str, float]]:
+def _memory(
+    route: Route, last: str | None, options: Options, tokens: int
+) -> tuple[frozenset[str], Mapping[str, float]]:
     """Which sizes are in memory, and about how long each would take to be ready to go on."""
     from langchain_gemma_jax.engine.process import engine
 
-    known = {status.name: status for status in engine().models()}
-    found = {name: known[model] for name, model in route.sizes.items() if model in known}
+    dtype, revision = options.dtype, options.revision
+    known = {name: engine().status(model, dtype=dtype, revision=revision) for name, model in route.sizes.items()}
+    found = {name: status for name, status in known.items() if status is not None}
     resident = frozenset(name for name, status in found.items() if status.resident)
     costs = {
         name: (0.0 if status.resident else status.load_s) + (0.0 if name == last else tokens * status.read_s)

@@ -13,9 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.again import again
+from langchain_gemma_jax.engine.collecting import let_go
 from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.known import Known
 from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.noticeboard import Noticeboard
 from langchain_gemma_jax.engine.pool.entry import Entry, KvUse, State
 from langchain_gemma_jax.engine.pool.log import EvictionLog
 from langchain_gemma_jax.engine.pool.pool import Grant, Never, Pool
@@ -24,6 +26,8 @@ from langchain_gemma_jax.engine.pool.status import ModelStatus, status_of, who_h
 from langchain_gemma_jax.engine.runner import InFlight, Runner
 from langchain_gemma_jax.engine.scheduler import Scheduler
 from langchain_gemma_jax.errors import DeviceMemoryError
+
+_GREW = "programs need more than was expected"
 
 
 @dataclass(eq=False)
@@ -44,6 +48,7 @@ class Keeper:
     ) -> None:
         self.pool = Pool(lambda _: 0)
         self.log = EvictionLog()
+        self._board = Noticeboard()
         self.known: dict[Hashable, Known] = {}
         self.forgotten: Callable[[Known], None] = lambda _: None  # a model left the device
         self.refused: Callable[[Known, Exception], None] = lambda _model, _error: None  # it does not come
@@ -137,7 +142,7 @@ class Keeper:
         """Look at who uses what, whose time is up, and who can be given room."""
         now = time.monotonic()
         if self._look(now):
-            self.shrink("programs need more than was expected")
+            self.shrink(_GREW)
         for entry in self.pool.expired(now):
             idle = "nobody used it" if entry.leaving else f"unused for {entry.keep_alive:g} s"
             self.evict(self._of(entry), "asked to go" if entry.leaving else idle)
@@ -174,6 +179,7 @@ class Keeper:
         self.forgotten(known)
         runner.close()
         known.served.model.close()
+        let_go()
         self._metrics.models_evicted += 1
         self.log.add(entry.name, "weights", reason, freed, time.perf_counter() - began)
 
@@ -249,12 +255,23 @@ class Keeper:
             known.entry.reset()
         self.known.clear()
         self.pool.entries.clear()
+        self._board.take_down()
 
     def publish(self) -> None:
         """Have other threads see what conversations take now."""
         for known in self.known.values():
             known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.shelf.nbytes
             known.entry.seen_read_s = known.shelf.read.seconds(1) or 0.0
+        self._board.show(self.statuses())
+
+    def rest(self) -> None:
+        """Before the owner thread rests: nothing stays over the budget, and other processes see what is there."""
+        self._look(time.monotonic())
+        homes = {entry.home for entry in self.pool.entries}
+        if any(self.pool.used(home) > self.pool.budget(home) for home in homes):
+            self.shrink(_GREW)  # when it was found, all that could go may have been in use
+            self.publish()
+        self._board.show(self.statuses())
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """All models that are known. Any thread may ask."""
@@ -273,15 +290,18 @@ class Keeper:
 
     def _look(self, now: float) -> bool:
         """Who uses what: requests that run, dispatches in flight. Gives whether programs need more than they did."""
-        requests = {*self._scheduler.running, *(request for flight in self._flights for request in flight.requests)}
-        found = [self.known[request.model].entry for request in requests if request.model in self.known]
-        self.pool.note_running(found, now)
+        self._note_running(now)
         grew = False
         for known in self.known.values():
             runner = self._runners.get(known.served)
             if runner is not None and runner.library.workspace > known.entry.workspace:
                 known.entry.workspace, grew = runner.library.workspace, True
         return grew
+
+    def _note_running(self, now: float) -> None:
+        requests = {*self._scheduler.running, *(request for flight in self._flights for request in flight.requests)}
+        found = [self.known[request.model].entry for request in requests if request.model in self.known]
+        self.pool.note_running(found, now)
 
     def _of(self, entry: Entry) -> Known:
         return next(known for known in self.known.values() if known.entry is entry)

@@ -162,6 +162,8 @@ class Owner(Endings):
     def _receive(self) -> bool:
         """Take what callers sent; wait for it if there is nothing else to do. False: close."""
         patience = self._patience()
+        if patience != 0.0:
+            self.keeper.rest()
         with suppress(Empty):
             while not self.closing:
                 item = self._inbox.get(patience)

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 
 from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.arrivals import Arrivals, LoadKey, left, until_when
-from langchain_gemma_jax.engine.collecting import collected_later
+from langchain_gemma_jax.engine.collecting import collected_later, let_go
 from langchain_gemma_jax.engine.known import Known
 from langchain_gemma_jax.engine.pool.entry import Entry, State
-from langchain_gemma_jax.engine.pool.status import ModelStatus
+from langchain_gemma_jax.engine.pool.status import ModelStatus, status_of
 from langchain_gemma_jax.engine.served import Served
 from langchain_gemma_jax.engine.settings import checked_seconds
 from langchain_gemma_jax.errors import ClosedError, InputError
@@ -47,11 +47,7 @@ class Residents(Arrivals):
         Raises:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: nor did others go in time.
         """
-        if not isinstance(source, str | os.PathLike):
-            raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
-        folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
-        place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
-        key: LoadKey = (place, dtype, revision)
+        key = _key(source, dtype, revision)
         until, began = until_when(timeout), time.monotonic()
         while True:
             self._check_usable()
@@ -64,7 +60,7 @@ class Residents(Arrivals):
             try:
                 error = load.exception(left(until))
             except TimeoutError:
-                raise self._too_late(f"the model {place!r}", began) from None
+                raise self._too_late(f"the model {key[0]!r}", began) from None
             if error is None:
                 served = load.result()
                 self._bring(served, until)
@@ -111,6 +107,7 @@ class Residents(Arrivals):
             keeper.leave(known)
             if known.source is not None:
                 served.model.close()
+                let_go()
             self._owner.count_kv()
 
         self._owner.call(forget)
@@ -157,6 +154,16 @@ class Residents(Arrivals):
             with suppress(ClosedError):
                 self._owner.call(lambda: _let_go(known, time.monotonic()))
 
+    def status(
+        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
+    ) -> ModelStatus | None:
+        """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
+        with self._lock:
+            load = self._loads.get(_key(source, dtype, revision))
+            done = load is not None and load.done() and load.exception() is None
+            known = self._known.get(load.result()) if load is not None and done else None
+        return None if known is None else status_of(known.entry, time.monotonic())
+
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
         return self._owner.keeper.statuses()
@@ -174,6 +181,14 @@ class Residents(Arrivals):
             raise
         mine.set_result(served)
         return served
+
+
+def _key(source: object, dtype: str | None, revision: str | None) -> LoadKey:
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
+    folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
+    place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
+    return place, dtype, revision
 
 
 def _take_hold(entry: Entry) -> bool:

@@ -94,9 +94,7 @@ def load(
     return Model(config, params, tokenizer, recipe, name, generation_defaults)
 
 
-def _load_again(
-    like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None
-) -> Model:
+def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
     config, tensors, naming = open_folder(folder)
     with tensors:
         if config != like.config:

@@ -48,8 +48,8 @@ class ScriptedEngine:
     def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
         self.routes.append((size, switched, escalated))
 
-    def models(self) -> tuple[()]:
-        return ()
+    def status(self, source: str, **how: object) -> None:
+        """Nothing is known of it."""
 
     def submit(self, served: Served, prompt: Sequence[int], sampling: Sampling, **how: object) -> Generation:
         self.before()

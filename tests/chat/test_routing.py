@@ -216,6 +216,27 @@ def test_a_route_alone_means_auto_and_is_stored_in_plain_values():
     assert json.loads(json.dumps(model.route)) == ChatGemmaJax(route=SIZES).route
 
 
+def test_policies_know_what_is_in_memory_and_what_a_switch_would_take(chat_of, folder_of):
+    seen = []
+
+    def policy(signals):
+        seen.append(signals)
+        return Choice("light", "always")
+
+    sizes = {"light": str(folder_of(seed=1)), "heavy": str(folder_of(seed=2))}
+    model = chat_of(model="auto", route=Route(**sizes, policy=policy))
+    answer = model.invoke("HELLO " * 20)
+    model.invoke([HumanMessage("HELLO " * 20), answer, HumanMessage("AND?")])
+    model.invoke("HELLO", model="heavy")
+    model.invoke([HumanMessage("HELLO " * 20), answer, HumanMessage("AND?")])
+    before, between, after = seen
+    assert "heavy" not in before.resident
+    assert between.resident == {"light"}
+    assert after.resident == {"light", "heavy"}
+    assert between.switch_s["light"] == 0
+    assert 0 <= after.switch_s["heavy"] < 60
+
+
 def test_the_profile_is_what_all_of_them_can():
     both = ChatGemmaJax(route={"light": "google/gemma-3-270m-it", "heavy": "google/gemma-3-4b-it"})
     light, heavy = (ChatGemmaJax(model=model) for model in both.route.values())
