@@ -1,6 +1,6 @@
 """How good a model is at each skill, on conversations that have nothing in common with what it learned from.
 
-python -m training.evaluate runs/sprout-s --each 100
+python -m training.evaluate models/sprout/sprout-s --each 100
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class Question:
     """One thing to do: the conversation, which of its steps, and everything before that step in the dialect."""
 
     conversation: Conversation
-    index: int
+    index: int  # of the conversation in its exam
     step: Step
+    number: int  # of the step in the conversation
 
 
 class Player(Protocol):
@@ -203,7 +204,7 @@ def _questions(exam: Exam, each: int, seed: str, side: Side) -> Iterator[Questio
         made = exam.skill(World(f"{seed}/{number}", side))
         if exam.tag and exam.tag not in made.tags:
             continue
-        yield from (Question(made, found, step) for step in steps(made) if step.graded)
+        yield from (Question(made, found, step, number) for number, step in enumerate(steps(made)) if step.graded)
         found += 1
 
 
@@ -255,18 +256,23 @@ def _json(text: str) -> Json:
 
 
 def main() -> None:
-    """Examine the newest checkpoint of a run."""
+    """Examine a model: in Hugging Face's layout through ``ChatGemmaJax``, or a run's newest checkpoint by itself."""
+    from training.chat_player import ChatPlayer
     from training.train import Settings, load_params
 
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, help="a run's folder, or a model's")
     parser.add_argument("--each", type=int, default=100, help="conversations a skill")
     parser.add_argument("--side", type=Side, choices=list(Side), default=Side.HELD_OUT)
     parser.add_argument("--show", type=int, default=0, help="print so many mistakes of each skill")
     arguments = parser.parse_args()
-    params, settings = load_params(arguments.run)
-    config = model_config(Settings(**settings).model)
-    player = BareModel(Greedy(params, config, tokenizer.load(arguments.run / "tokenizer")))
+    player: Player
+    if (arguments.run / "config.json").exists():
+        player = ChatPlayer(arguments.run)
+    else:
+        params, settings = load_params(arguments.run)
+        config = model_config(Settings(**settings).model)
+        player = BareModel(Greedy(params, config, tokenizer.load(arguments.run / "tokenizer")))
     scores = []
     for score in evaluate(player, arguments.each, side=arguments.side):
         scores.append(score)
