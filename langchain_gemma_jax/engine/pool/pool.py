@@ -97,7 +97,7 @@ class Pool:
 
     def expired(self, now: float) -> list[Entry]:
         """Those whose time is up. One in use is left for later."""
-        return [entry for entry in self.entries if entry.evictable(now) and _time_left(entry, now) <= 0]
+        return [entry for entry in self.entries if entry.idle and _time_left(entry, now) <= 0]
 
     def next_change(self, now: float) -> float | None:
         """Seconds until somebody's time is up; None: never, unless something else happens."""
@@ -135,4 +135,6 @@ def _time_left(entry: Entry, now: float) -> float:
     """Seconds that it may stay unused."""
     if entry.leaving:
         return 0.0
-    return float("inf") if entry.keep_alive is None else entry.last_used + entry.keep_alive - now
+    if entry.keep_alive is None:
+        return float("inf")
+    return max(entry.last_used + entry.keep_alive, entry.guarded_until) - now

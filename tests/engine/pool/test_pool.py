@@ -149,6 +149,11 @@ def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(po
     assert not one.evictable(50.0 + GUARD_SECONDS - 0.01)
     assert pool.next_change(50.0) == GUARD_SECONDS
     assert one.evictable(50.0 + GUARD_SECONDS)
+    one.keep_alive = 0.0
+    assert pool.expired(50.5) == []
+    one.keep_alive, one.leaving = None, True
+    assert pool.expired(50.5) == [one], "whoever asked for it knows better"
+    one.leaving = False
     pool.settle(one, 60.0, 20.0)
     pool.note_running([one], 60.1)
     pool.note_running([], 60.2)
