@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from pydantic.v1 import BaseModel as OldModel
 from typing_extensions import TypedDict
 
-from langchain_gemma_jax import InputError, SchemaError
+from langchain_gemma_jax import InputError, SchemaError, engine
 from tests.dialects.vocabulary import tokenizer
 
 METHODS = ("json_schema", "function_calling", "json_mode")
@@ -145,11 +145,21 @@ def test_in_every_format(method, dialect, chat_of):
     assert isinstance(chat_of(dialect, temperature=1.0).with_structured_output(Tree, method=method).invoke("HI"), Tree)
 
 
-def test_thoughts_can_come_before_it(chat_of):
-    model = chat_of(thinking=True, temperature=1.0, max_tokens=40).with_structured_output(Colour, include_raw=True)
-    for seed in range(4):
-        found = model.invoke("HELLO", seed=seed)
+@pytest.mark.parametrize("method", METHODS)
+def test_thoughts_can_come_before_it(method, chat_of):
+    model = chat_of(thinking=True, temperature=1.0, max_tokens=60)
+    tokenizer = engine().load(model.model).model.tokenizer
+    begin, end = map(tokenizer.control_id, ("<|channel>", "<channel|>"))
+    # Weights that learnt nothing neither begin a thought by themselves nor end one.
+    bound = model.with_structured_output(Colour, method=method, include_raw=True, logit_bias={begin: 60, end: 8})
+    for seed in range(3):
+        found = bound.invoke("HELLO", seed=seed)
         assert isinstance(found["parsed"], Colour)
+        assert found["raw"].usage_metadata["output_token_details"]["reasoning"] > 0
+    without = chat_of().with_structured_output(Colour, method=method, include_raw=True, logit_bias={begin: 60})
+    found = without.invoke("HELLO")
+    assert isinstance(found["parsed"], Colour)
+    assert found["raw"].usage_metadata["output_token_details"]["reasoning"] == 0
 
 
 def test_the_model_is_told_the_schema_at_the_end_of_the_system_message(scripted):
