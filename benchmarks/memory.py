@@ -49,7 +49,7 @@ ONE_B: Mapping[str, object] = {
 }
 MODELS: Mapping[str, Mapping[str, object]] = {"gemma-3-1b": ONE_B, "gemma-3-270m": CONFIG}
 TOKENS, MORE, CONTEXT = 1000, 16, 2048  # of a conversation; that come behind it; that fit
-REST, ALIGNMENT = 4.0, 64  # seconds; bytes
+PIECE, ALIGNMENT = 64 << 20, 64  # bytes
 SWAP_BAR, RETURN_BAR = 1.3, 0.2
 
 
@@ -119,9 +119,9 @@ def measure(folder: Path, rounds: int) -> Times:
     for number in range(rounds):
         print(f"{folder.name}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         leave(running, served, found)
-        rest(folder / "model.safetensors")
+        ready(folder / "model.safetensors")
         found.floor.append(floor(folder / "model.safetensors"))
-        rest(folder / "model.safetensors")
+        ready(folder / "model.safetensors")
         began = time.perf_counter()
         running.load(folder)
         found.swap.append(time.perf_counter() - began)
@@ -159,29 +159,30 @@ def leave(running: Engine, served: Served, found: Times) -> None:
     found.leave.append(running.report().eviction_log[-1].seconds)
 
 
-def rest(file: Path) -> None:
-    """Have the same start for what is measured next: the file in the page cache, and free memory back with the system.
+def ready(file: Path) -> None:
+    """Have the same start for what is measured next: the file in the page cache, and as much memory used and freed.
 
-    A virtual machine gives pages that were free for two seconds back to its host, and touching them anew takes many
-    times as long as those that were freed just now.
+    A virtual machine gives pages that were free for two seconds back to its host. Touching them anew takes up to ten
+    times as long as reading into those that were freed just now.
     """
     buffer = bytearray(1 << 20)
     with file.open("rb", buffering=0) as bytes_of:
         while bytes_of.readinto(buffer):
             pass
-    time.sleep(REST)
+    pieces = [np.ones(PIECE, np.uint8) for _ in range(2 * file.stat().st_size // PIECE + 1)]
+    del pieces
 
 
 def floor(file: Path) -> float:
     """Read a file from the page cache, and put its bytes on the device."""
     import jax
 
-    device, piece = jax.local_devices()[0], 64 << 20
+    device = jax.local_devices()[0]
     began, placed = time.perf_counter(), []
     with file.open("rb", buffering=0) as bytes_of:
         while True:
-            room = np.empty(piece + ALIGNMENT, np.uint8)
-            buffer = room[-room.ctypes.data % ALIGNMENT :][:piece]  # which JAX takes over on a CPU, and does not copy
+            room = np.empty(PIECE + ALIGNMENT, np.uint8)
+            buffer = room[-room.ctypes.data % ALIGNMENT :][:PIECE]  # which JAX takes over on a CPU, and does not copy
             if not (got := bytes_of.readinto(buffer)):
                 break
             placed.append(jax.device_put(buffer[:got], device))
