@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory
+.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ bench-constrained: setup ## time decoding under a grammar beside free decoding
 
 bench-cold-start: setup ## time a fresh process to its first token, with what was compiled before and without
 	$(PY) benchmarks/cold_start.py $(ARGS)
+
+bench-routing: setup ## time an agent of two sizes, one of which fits
+	$(PY) benchmarks/routing.py $(ARGS)
 
 bench-memory: setup ## time models and conversations that come back into memory
 	$(PY) benchmarks/memory.py $(ARGS)

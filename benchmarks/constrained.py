@@ -110,10 +110,13 @@ def report(found: dict[str, list[Completion]], dtype: str, others: float | None)
         rows.append(f"| {work} | {1000 * median(costs[work]):.1f} | {ratios[work]:.2f} | {forced:.0%} |")
     easy = f"{ratios['easy']:.2f}, {'reached' if ratios['easy'] <= COST_BAR else '**missed**'}"
     call = f"{ratios['call']:.2f}, {'reached' if ratios['call'] < 1 else '**missed**'}"
+    head = (
+        f"{of['processor']}, {of['cores']} cores; {dtype}; {rounds} rounds; up to {TOKENS} tokens behind {PROMPT}, "
+        f"drawn at temperature 1. Others used {busy} cores meanwhile."
+    )
     return "\n".join(
         (
-            f"{of['processor']}, {of['cores']} cores; {dtype}; {rounds} rounds; up to {TOKENS} tokens behind {PROMPT}, "
-            f"drawn at temperature 1. Others used {busy} cores meanwhile.",
+            head,
             "",
             "| work | ms a token, median | ÷ free, median of rounds | tokens forced |",
             "|---|---|---|---|",
