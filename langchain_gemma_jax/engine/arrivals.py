@@ -160,9 +160,7 @@ class Arrivals:
         def plan(found: Plan) -> None:
             planned.library = self._expect(found, known.programs)
             if (source := Source.of(found.folder)) != known.source:
-                self._owner.call(
-                    known.shelf.clear
-                )  # what others wrote there is not what its conversations were read by
+                self._owner.call(known.shelf.clear)  # its conversations were read by other weights than these
                 known.source = source
 
         folder = model.name if known.source is None else known.source.folder

@@ -262,18 +262,19 @@ def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, f
 
     def talk(_index):
         while not stop.is_set():
-            engine.submit(one, PROMPT, greedy(3), timeout=60).result()
+            engine.submit(one, PROMPT, greedy(30), timeout=60).result()
 
     threads = [threading.Thread(target=talk, args=(index,), daemon=True) for index in range(3)]
     for thread in threads:
         thread.start()
-    try:
-        for _ in range(3):
-            assert len(engine.submit(two, PROMPT, greedy(2), timeout=SOON).result().ids) == 2
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(SOON)
+    with slowed(0.01):  # so that one of them runs at any time
+        try:
+            for _ in range(2):
+                assert len(engine.submit(two, PROMPT, greedy(2), timeout=SOON / 2).result().ids) == 2
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(SOON)
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -415,6 +416,28 @@ def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders)
     assert {len(each.result().ids) for each in done} == {80}
     assert not is_there(engine, one)
     assert engine.report().eviction_log[-1].reason == "room for conversations of model-1"
+
+
+def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    assert_works(engine, served)
+    settle(engine)
+    entry, pool = engine._known[served].entry, engine._owner.keeper.pool
+    engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
+    keeper, used = engine._owner.keeper, []
+    turn = keeper.turn
+
+    def watched():
+        used.append(pool.used(entry.home))
+        turn()
+
+    keeper.turn = watched
+    for number in range(6):
+        engine.submit(served, [10 + number, *PROMPT], greedy(20), scope=str(number)).result()
+    settle(engine)
+    assert 0 < max(used) <= pool.budget(entry.home)
+    assert engine.report().evictions > 0
 
 
 def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
