@@ -75,6 +75,10 @@ class TensorSource(ABC):
     def read(self, name: str) -> Array:
         """The tensor: a read-only view of the file where possible. Views die with ``close``."""
 
+    def read_into(self, name: str, target: Array) -> bool:  # noqa: ARG002  most formats cannot
+        """Fill an array of the tensor's shape and dtype, whose bytes lie end to end. False: it has to be ``read``."""
+        return False
+
     def read_rows(self, name: str) -> Iterator[Array]:
         """The tensor in blocks along its first axis: small ones, where ``read`` would have to allocate it whole."""
         yield self.read(name)

@@ -15,7 +15,7 @@ import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, ArraySpec, Layout, Path, abstract, walk
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
+from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource, as_stored
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
 
@@ -106,6 +106,13 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
     """The buffer, with the array in its final dtype and layout."""
     logical = buffer.swapaxes(-1, -2) if spec.transposed else buffer
     row = 0
+    if _lies_as_stored(source, spec, parts):
+        for part in parts:
+            target = logical[row : row + part.shape[0]]
+            if not source.read_into(part.name, target):
+                break
+            row += part.shape[0]
+        parts = [] if row else parts
     for part, block in _blocks(source, parts):
         target = logical
         if block.ndim > 1:
@@ -133,6 +140,19 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
     if offset:
         np.add(buffer, offset, out=buffer)
     return buffer
+
+
+def _lies_as_stored(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]) -> bool:
+    """Whether the stored bytes, one part behind the other, are the array's."""
+    if len(spec.shape) != 2 or spec.transposed or sum(part.shape[0] for part in parts) != spec.shape[0]:
+        return False
+    return all(
+        part.arrange is as_stored
+        and not part.by_rows
+        and part.shape[1:] == spec.shape[1:]
+        and source.dtype(part.name) == spec.dtype
+        for part in parts
+    )
 
 
 def _blocks(source: TensorSource, parts: Sequence[Part]) -> Iterator[tuple[Part, Array]]:

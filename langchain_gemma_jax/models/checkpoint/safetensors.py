@@ -72,9 +72,12 @@ class SafetensorsFile:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
-        with real_file(folder, name).open("rb") as file:
+        with ExitStack() as opened:
+            file = opened.enter_context(real_file(folder, name).open("rb"))
             self.entries = _read_entries(self.path, file)
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._file = file
+            opened.pop_all()
 
     def read(self, name: str) -> Array:
         entry = self.entries[name]
@@ -86,12 +89,32 @@ class SafetensorsFile:
         count = (entry.end - entry.begin) // dtype.itemsize
         return np.frombuffer(self._map, dtype, count, entry.begin).reshape(entry.shape)
 
+    def read_into(self, name: str, target: Array) -> bool:
+        """Read a tensor to where it is to be. That takes half of the time of a copy from the map, page by page."""
+        if not hasattr(os, "preadv"):
+            return False
+        entry = self.entries[name]
+        room = target.reshape(-1).view(np.uint8).data
+        done = 0
+        while done < len(room):
+            got = os.preadv(self._file.fileno(), [room[done:]], entry.begin + done)
+            if got == 0:
+                raise CorruptCheckpointError(
+                    self.path,
+                    f"{entry.end:,} bytes, as when it was opened",
+                    f"{entry.begin + done:,} bytes",
+                    "It was written to meanwhile. Load the model again when that is over.",
+                )
+            done += got
+        return True
+
     def release(self) -> None:
         # A page that was read stays in this process's memory, weights beside their copy, until it is given back.
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
+        self._file.close()
         with suppress(BufferError):  # somebody holds a view: the map goes with the last one, and never under it
             self._map.close()
 
@@ -176,6 +199,9 @@ class SafetensorsSource(TensorSource):
 
     def read(self, name: str) -> Array:
         return self._where[name].read(name)
+
+    def read_into(self, name: str, target: Array) -> bool:
+        return self._where[name].read_into(name, target)
 
     def release(self) -> None:
         for file in self._files:

@@ -71,6 +71,19 @@ class Memory(TensorSource):
         pass
 
 
+class Direct(Memory):
+    """The same, that fills what it is given, as files can."""
+
+    filled = ()
+
+    def read_into(self, name, target):
+        assert target.flags.c_contiguous
+        assert target.dtype == self.tensors[name].dtype
+        target[...] = self.tensors[name]
+        self.filled = (*self.filled, name)
+        return True
+
+
 class Rows(Memory):
     """The same, that gives matrices in a few rows at a time and not otherwise."""
 
@@ -162,6 +175,17 @@ class TestValues:
         found = place(source, by_rows, CONFIG, "bfloat16", layout, DEVICE)
         for one, other in zip(leaves(load(Memory(tensors()), "bfloat16", layout)), leaves(found), strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+    @pytest.mark.parametrize("stored", [np.float32, BFLOAT16])
+    @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
+    def test_what_lies_as_it_is_stored_is_read_to_its_place(self, layout, stored):
+        source = Direct(tensors(stored))
+        found = load(source, "bfloat16", layout)
+        for one, other in zip(leaves(load(Memory(tensors(stored)), "bfloat16", layout)), leaves(found), strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+        turned = layout == Layout(False, False)  # then nothing lies as it is stored
+        assert bool(source.filled) == (stored is BFLOAT16 and not turned)
+        assert not set(source.filled) & set(source.reads)
 
     def test_norm_scales_hold_the_factor_summed_in_float32(self):
         """In bfloat16, 1 + 0.001 is 1."""

@@ -370,3 +370,22 @@ def test_every_dtype_of_the_format_is_known():
         count = 8 // np.gcd(8, bits)
         size = int(count * bits // 8)
         safetensors.deserialize(build({"a": entry(0, size, [int(count)], name)}, bytes(size)))
+
+
+def test_a_tensor_is_read_to_where_it_is_to_be(tmp_path):
+    first, second = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(8, dtype=np.float32).reshape(4, 2)
+    safetensors.numpy.save_file({"a": first, "b": second}, tmp_path / "model.safetensors")
+    room = np.zeros((6, 2), np.float32)
+    with open_safetensors(tmp_path) as source:
+        assert source.read_into("b", room[1:5])
+    assert np.array_equal(room[1:5], second)
+    assert not room[[0, 5]].any()
+
+
+def test_a_file_that_is_cut_off_while_it_is_read_is_named(tmp_path):
+    safetensors.numpy.save_file({"a": np.ones((300, 1000), np.float32)}, tmp_path / "model.safetensors")
+    with open_safetensors(tmp_path) as source:
+        with (tmp_path / "model.safetensors").open("r+b") as file:
+            file.truncate(400_000)
+        with pytest.raises(CorruptCheckpointError, match="as when it was opened"):
+            source.read_into("a", np.empty((300, 1000), np.float32))
