@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -60,6 +61,13 @@ def _empty_home(monkeypatch):
     home.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _old_objects_aside():
+    """What earlier modules left, mostly traces of programs, stays: looking at it took each collection a second."""
+    gc.collect()
+    gc.freeze()
 
 
 class NetworkUsedInTestError(RuntimeError):

@@ -82,13 +82,21 @@ def test_the_readme_begins_with_how_to_run_and_test():
     assert [line.split("#")[0].strip() for line in commands.splitlines()] == ["make demo", "make test"]
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """What one example compiles the next one finds: some of their models are the same."""
+    return str(tmp_path_factory.mktemp("compiled") / "programs")
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
-def test_an_example_runs(example, tmp_path):
+def test_an_example_runs(example, compiled, tmp_path):
     result = subprocess.run(
         [sys.executable, str(example)],
         cwd=tmp_path,
         # What an example compiles is small; that it runs is what is tested, and not how fast.
-        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+        | {"GEMMA_JAX_COMPILE_CACHE": compiled},
         capture_output=True,
         text=True,
         timeout=EXAMPLE_SECONDS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import jax
 import pytest
 
@@ -72,8 +74,12 @@ def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, 
     served = engine.serve(tiny_model)
     prefix = text(rng, 70)
     prompts = [[*prefix, 10 + branch, *text(rng, rng.randint(0, 8))] for branch in range(12)]
-    for prompt, going in [(prompt, engine.submit(served, prompt, greedy(12))) for prompt in prompts]:
-        cold.expect(prompt, going.result())
+    all_there = threading.Event()
+    engine._owner._inbox.call(all_there.wait)  # nothing is read before
+    going = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
+    all_there.set()
+    for prompt, generation in zip(prompts, going, strict=True):
+        cold.expect(prompt, generation.result())
     report = engine.report()
     # One reads what they begin with, and the others wait for it.
     assert report.prefilled_tokens == len(prefix) + sum(len(prompt) - len(prefix) for prompt in prompts)
