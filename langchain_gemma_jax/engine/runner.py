@@ -29,6 +29,7 @@ from langchain_gemma_jax.models.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
 
+_OF_A_CAPACITY = ("read", "step", "verify")  # programs whose key ends in the capacity of a cache
 MAX_TAKEN_BACK = STEP_SLACK - 2  # tokens: the first stays, and rows that are done write one place further
 
 
@@ -153,6 +154,13 @@ class Runner:
             for key in missing:
                 self.device.expect(key)
             self.library.soon(missing)
+            self.library.soon(self._as_elsewhere(capacity))
+
+    def _as_elsewhere(self, capacity: int) -> list[ProgramKey]:
+        """What conversations ran in other buckets, for this one: a turn that comes later has not to wait for it."""
+        ran = {key[:-1] for key in self.device.seen if key[0] in _OF_A_CAPACITY}
+        keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
+        return [key for key in keys if key not in self.device.seen and key in self.device.bound]
 
     def step(self, requests: tuple[Request, ...]) -> InFlight:
         """One token for each request, or several where the loop on the device is faster."""

@@ -19,7 +19,9 @@ from langchain_gemma_jax.engine import process
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.engine import Engine
 from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.chat.tiny import tiny_folder
+from tests.engine.tiny import settle
 
 
 @tool
@@ -90,10 +92,16 @@ def _choice(messages) -> str:
 def several_buckets(tmp_path, monkeypatch, running):
     """A model with room for ten turns, in an engine in which a conversation outgrows its bucket."""
     folder = tiny_folder(tmp_path / "model", context=4096)
+    # A stray mark of a thought among random tokens would make words of this turn thoughts, which the next one drops.
+    control = load_tokenizer(folder).control_id
+    bias = dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
     ladders = Ladders(chunks=(16, 128), capacities=(2048, 4096), rows=(1,))
     engine = Engine(Settings(ladders=ladders, drafts=False, guards="raise"))
     monkeypatch.setattr(process, "_engine", engine)
-    yield engine, ChatGemmaJax(model=str(folder), temperature=1.0, max_tokens=40, parallel_tool_calls=False)
+    yield (
+        engine,
+        ChatGemmaJax(model=str(folder), temperature=1.0, max_tokens=40, parallel_tool_calls=False, logit_bias=bias),
+    )
     assert engine.close(30)
 
 
@@ -104,6 +112,7 @@ def test_ten_turns_with_six_tools(several_buckets):
     for turn in range(10):
         before, shown = engine.report(), len(messages)
         messages = agent.invoke({"messages": [*messages, HumanMessage(f"ASK {turn}")]})["messages"]
+        settle(engine)  # what this turn had made for later ones is its own
         compiled.append(engine.report().compiles - before.compiles)
         answers = [message for message in messages[shown:] if isinstance(message, AIMessage)]
         buckets.append({answer.response_metadata["timings"]["bucket"] for answer in answers})
