@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.model import Params, assemble
 
 _DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ITEM_BYTES}
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
+_SMALL = 64 << 10  # bytes up to which arrays are moved together
 _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
 _CHUNK_BYTES = 8 << 20  # converted at a time; mapped pages are given back after each
 _TURNED_ROWS = 64  # turned at a time, in a room that stays in the cache: measured, 2 to 6 times as fast as without
@@ -48,21 +49,28 @@ def place(
     tree = abstract(config, dtype, layout)
     plan = [(path, spec, _checked_parts(source, naming, config, path)) for path, spec in walk(tree)]
     memory = _Memory([spec.nbytes for _, spec, _ in plan] if device.platform == "cpu" else [])
-    placed: list[tuple[Path, jax.Array]] = []
+    placed: dict[Path, jax.Array] = {}
+    small: dict[Path, Array] = {}
     try:
         for path, spec, parts in plan:
             buffer = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, memory.empty(spec))
-            array = jax.device_put(buffer, device)
-            placed.append((path, array))
+            if spec.nbytes <= _SMALL:
+                small[path] = buffer
+                continue
+            placed[path] = array = jax.device_put(buffer, device)
             del buffer  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
             array.block_until_ready()
             if progress is not None:
                 progress(spec.nbytes)
+        # Moving one takes a fifth of a millisecond, however small it is. Most arrays are small ones.
+        placed |= zip(small, jax.block_until_ready(jax.device_put(list(small.values()), device)), strict=True)
+        if progress is not None:
+            progress(sum(buffer.nbytes for buffer in small.values()))
     except BaseException:  # a KeyboardInterrupt too: nobody could free what is there already
-        for _, array in placed:
+        for array in placed.values():
             array.delete()
         raise
-    return assemble(placed)
+    return assemble([(path, placed[path]) for path, _, _ in plan])
 
 
 def default_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> str:

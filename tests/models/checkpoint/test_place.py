@@ -307,10 +307,13 @@ def test_the_dtype_of_what_cannot_be_loaded():
         default_dtype(Unreadable({"embed": np.zeros((48, 16), np.int8)}), naming, CONFIG)
 
 
-def test_progress_counts_every_byte_on_the_device():
+@pytest.mark.parametrize("small", [0, 100, 2**20])
+def test_progress_counts_every_byte_on_the_device(small, monkeypatch):
+    monkeypatch.setattr(place_module, "_SMALL", small)  # bytes up to which arrays are moved together
     told = []
     params = load(Memory(tensors()), "bfloat16", progress=told.append)
-    assert told == [spec.nbytes for _, spec in walk(abstract(CONFIG, "bfloat16"))]
+    sizes = [spec.nbytes for _, spec in walk(abstract(CONFIG, "bfloat16"))]
+    assert told == [*(size for size in sizes if size > small), sum(size for size in sizes if size <= small)]
     assert sum(told) == sum(array.nbytes for array in leaves(params))
 
 
@@ -332,12 +335,14 @@ class TestNothingStaysBehind:
         assert [array for array in jax.live_arrays() if id(array) not in before] == []
         assert caught.value is error
 
-    def test_on_the_device_when_the_device_fails(self, monkeypatch):
+    @pytest.mark.parametrize(("small", "failing"), [(0, 9), (100, 5), (2**20, 1)])
+    def test_on_the_device_when_the_device_fails(self, small, failing, monkeypatch):
+        monkeypatch.setattr(place_module, "_SMALL", small)
         put, calls = jax.device_put, []
 
         def device_put(*args):
             calls.append(args)
-            if len(calls) == 9:
+            if len(calls) == failing:
                 raise RuntimeError("RESOURCE_EXHAUSTED")
             return put(*args)
 
