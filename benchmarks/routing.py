@@ -35,7 +35,7 @@ from langchain_gemma_jax.routing import Policy, default_policy
 
 BLOCK = Block("routing figures", "make bench-routing")
 SIZES = ("light", "heavy")
-START, MORE, SAID, CONTEXT = 300, 20, 16, 2048  # tokens: of the first prompt, of each step, of an answer; that fit
+START, MORE, SAID, CONTEXT = 200, 20, 16, 2048  # tokens: of the first prompt, of each step, of an answer; that fit
 SWITCH_BAR = 5
 
 
