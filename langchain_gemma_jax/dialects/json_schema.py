@@ -152,19 +152,29 @@ class Reader:
         (options, at, exclusive), rest = groups[0], groups[1:]
         if exclusive and not self._apart(plain, options, at):
             self.cannot(at, "oneOf, whose options are not plainly apart, instead of anyOf")
+        lenient, self.lenient = self.lenient, False
         found: list[Node] = []
         problem: UnpromisedError | None = None  # an alternative that cannot be promised is left out if there is another
-        for index, option in enumerate(options):
-            try:
-                node = self._option(option, f"{at}/{index}", plain, rest, levels, inside)
-            except UnpromisedError as error:
-                problem = problem or error
-                self.unpromised[f"{error.at}: {error.problem}"] = None
-                continue
-            if node is not None:
-                found.append(node)
+        try:
+            for index, option in enumerate(options):
+                try:
+                    node = self._option(option, f"{at}/{index}", plain, rest, levels, inside)
+                except UnpromisedError as error:
+                    problem = problem or error
+                    self.unpromised[f"{error.at}: {error.problem}"] = None
+                    continue
+                if node is not None:
+                    found.append(node)
+        finally:
+            self.lenient = lenient
         if problem is not None and not found:
-            raise problem
+            if not lenient:
+                raise problem
+            nodes = [
+                self._option(option, f"{at}/{index}", plain, rest, levels, inside)
+                for index, option in enumerate(options)
+            ]
+            found = [node for node in nodes if node is not None]
         return either(*found) if found else None
 
     def _option(

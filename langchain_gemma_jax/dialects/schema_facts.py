@@ -83,7 +83,10 @@ class Facts:
         self.items = _tighter(self.items, schema, "minItems", "maxItems", at)
         self.members = _tighter(self.members, schema, "minProperties", "maxProperties", at)
         if (text := schema.get("pattern")) is not None:
-            self.patterns.append(pattern_of(text, at))
+            try:
+                self.patterns.append(pattern_of(text, at))
+            except UnpromisedError as error:
+                self.cannot(error.at, error.problem)
         if (name := schema.get("format")) is not None:
             self._format(name, at)
 

@@ -247,3 +247,15 @@ def test_a_grammar_that_was_made_is_found_again_and_equal():
     assert first is second
     assert hash(first) == hash(second)
     assert first != json_grammar({"type": "object", "properties": {"twice": STRING}})
+
+
+def test_what_can_be_promised_is_preferred_also_where_the_rest_is_left_out():
+    unusual = {"type": "string", "pattern": "^(?!x)a"}
+    price = {"anyOf": [{"type": "number"}, unusual]}
+    for lenient in (False, True):
+        grammar = json_grammar(price, lenient=lenient)
+        assert len(grammar.unpromised) == 1
+        assert grammar.root == json_grammar({"type": "number"}).root
+    with pytest.raises(SchemaError):
+        json_grammar({"anyOf": [unusual, unusual]})
+    assert json_grammar({"anyOf": [unusual, unusual]}, lenient=True).unpromised
