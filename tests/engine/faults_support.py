@@ -100,7 +100,11 @@ class Holdings:
 
     @classmethod
     def now(cls) -> Holdings:
-        return cls(len(jax.live_arrays()), threading.active_count(), len(list(Path("/proc/self/fd").iterdir())))
+        files = []
+        for _ in range(4):  # an engine that comes to rest writes a small file, which is open for a moment
+            files.append(len(list(Path("/proc/self/fd").iterdir())))
+            time.sleep(0.01)
+        return cls(len(jax.live_arrays()), threading.active_count(), min(files))
 
     def is_no_more_than(self, other: Holdings) -> bool:
         return (self.arrays, self.files) == (other.arrays, other.files) and self.threads <= other.threads
