@@ -121,7 +121,6 @@ class ChatGemmaJax(BaseChatModel):
                     "found nothing. GEMMA_JAX_MODEL sets a default; none comes with the package yet."
                 )
             super().__init__(**(given | settings_of(given)))
-            options(self._settings(), None, {})  # what is possible one by one may not be together
 
     # What LangChain asks for.
 

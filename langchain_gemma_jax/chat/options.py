@@ -116,6 +116,8 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     """
     found = {name: value for name, value in given.items() if name in SETTINGS and value is not None}
     found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
+    if found.get("model") == AUTO and "route" not in found:
+        raise InputError('model="auto": expected a route to choose from, such as route=Route(light=..., heavy=...).')
     sampling = Sampling(**{name: value for name, value in found.items() if name in SAMPLED})  # type: ignore[arg-type]
     for name in SAMPLED:
         if name in found:
@@ -155,8 +157,6 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
-    if found["model"] == AUTO and found.get("route") is None:
-        raise InputError('model="auto": expected a route to choose from, such as route=Route(light=..., heavy=...).')
     return Options(
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
