@@ -48,9 +48,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the models go")
     parser.add_argument("--each", type=int, default=200, help="conversations a skill in the examination")
     arguments = parser.parse_args()
-    for name in sorted(HF_CONFIGS):
-        settings = Settings(name, **preset())
+    for name in HF_CONFIGS:  # the smaller one first: the larger one begins as it
         run, folder = arguments.runs / name, arguments.folder / name
+        settings = Settings(name, **preset(name, arguments.runs))
         make(name, run, folder, settings, each=arguments.each, workers=default_workers())
 
 

@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.feed_forward import gated
 from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.rope import rotate, rotation
+from training.product import product
 
 Weights = Mapping[str, jax.Array]
 
@@ -48,7 +49,7 @@ def mean_loss(
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """The weighted mean loss, and how well the model's own tokens (those of weight 1) are foreseen."""
     hidden = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
-    scores = _product(hidden, cast("jax.Array", params["embed"]), dtype)
+    scores = product(hidden, cast("jax.Array", params["embed"]), dtype)
     targets, weights = batch["targets"], batch["weights"]
     best = jax.nn.logsumexp(scores, axis=-1)
     losses = best - jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
@@ -69,10 +70,10 @@ def _layer(
     segments: jax.Array,
 ) -> jax.Array:
     h = rms_norm(x, weights["attn_norm"], config.norm_eps)
-    h = _product(_attention(h, weights, config, layer, positions, segments, dtype), weights["attn_out"], dtype)
+    h = product(_attention(h, weights, config, layer, positions, segments, dtype), weights["attn_out"], dtype)
     x = x + rms_norm(h, weights["post_attn_norm"], config.norm_eps)
     h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
-    h = _product(gated(_product(h, weights["gate_up"], dtype)), weights["down"], dtype)
+    h = product(gated(product(h, weights["gate_up"], dtype)), weights["down"], dtype)
     return x + rms_norm(h, weights["post_ffw_norm"], config.norm_eps)
 
 
@@ -86,7 +87,7 @@ def _attention(
     dtype: jnp.dtype,
 ) -> jax.Array:
     rows, tokens, _ = x.shape
-    heads = _product(x, weights["qkv"], dtype).reshape(rows, tokens, -1, layer.head_dim)
+    heads = product(x, weights["qkv"], dtype).reshape(rows, tokens, -1, layer.head_dim)
     queries, keys, values = jnp.split(heads, [config.heads, config.heads + layer.kv_heads], axis=2)
     turn = rotation(layer.rope, layer.head_dim, positions)
     queries = rotate(rms_norm(queries, weights["q_norm"], config.norm_eps), turn) * config.attention_scale
@@ -94,7 +95,9 @@ def _attention(
     # [row, head, token, head_dim]: products of many heads are quick in this order only, on a CPU
     group = config.heads // layer.kv_heads
     keys, values = jnp.repeat(keys, group, axis=2), jnp.repeat(values, group, axis=2)
-    queries, keys, values = (jnp.swapaxes(x.astype(dtype), 1, 2) for x in (queries, keys, values))
+    if jax.default_backend() != "cpu":  # where short products are quick in low precision too
+        queries, keys, values = queries.astype(dtype), keys.astype(dtype), values.astype(dtype)
+    queries, keys, values = (jnp.swapaxes(x, 1, 2) for x in (queries, keys, values))
     mixed = _attend(queries, keys, values, positions, segments, layer.window)
     return jnp.swapaxes(mixed, 1, 2).reshape(rows, tokens, config.heads * layer.head_dim)
 
@@ -131,8 +134,3 @@ def _attend(
         )
         mixed.append(taken / jnp.sum(shares, axis=-1)[..., None])
     return jnp.concatenate(mixed, axis=2)
-
-
-def _product(x: jax.Array, weight: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """``x [..., in]`` times a matrix ``[out, in]``, in float32."""
-    return jnp.einsum("...i,oi->...o", x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)

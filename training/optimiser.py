@@ -62,37 +62,27 @@ def orthogonal_momentum() -> optax.GradientTransformation:
     ) -> tuple[optax.Updates, MomentumState]:
         momentum = jax.tree.map(lambda m, g: _MOMENTUM * m + g, state.momentum, updates)
         ahead = jax.tree.map(lambda m, g: _MOMENTUM * m + g, momentum, updates)
-        return _all_orthogonal(ahead), MomentumState(momentum)
+        return jax.tree.map(_orthogonal, ahead), MomentumState(momentum)
 
     return optax.GradientTransformation(init, update)
 
 
-def _all_orthogonal(updates: optax.Updates) -> optax.Updates:
-    """Each matrix made orthogonal; those of one shape together, which is less to compile and to launch."""
-    matrices, structure = jax.tree.flatten(updates)
-    out = list(matrices)
-    for shape in dict.fromkeys(matrix.shape for matrix in matrices):
-        alike = [index for index, matrix in enumerate(matrices) if matrix.shape == shape]
-        made = _orthogonal(jnp.stack([matrices[index] for index in alike]))
-        for place, index in enumerate(alike):
-            out[index] = made[place]
-    return jax.tree.unflatten(structure, out)
-
-
-def _orthogonal(matrices: jax.Array) -> jax.Array:
-    """Of each matrix ``[which, row, column]`` the nearest orthogonal one, about."""
+def _orthogonal(matrix: jax.Array) -> jax.Array:
+    """The nearest orthogonal matrix, about: bfloat16 is exact enough, and twice as quick."""
     a, b, c = _COEFFICIENTS
-    tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.swapaxes(1, 2) if tall else matrices
-    x = x / (jnp.linalg.norm(x, axis=(1, 2), keepdims=True) + 1e-7)
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if tall else matrix
+    x = x / (jnp.linalg.norm(x) + 1e-7)
+    for _ in range(_STEPS):
+        square = _product("ik,jk->ij", x, x)
+        x = a * x + _product("ij,jk->ik", b * square + c * _product("ij,jk->ik", square, square), x)
+    x = x.T if tall else x
+    made: jax.Array = x * (_ADAM_SIZE * max(matrix.shape) ** 0.5)
+    return made
 
-    def closer(_: int, x: jax.Array) -> jax.Array:
-        square = x @ x.swapaxes(1, 2)
-        return jnp.asarray(a * x + (b * square + c * square @ square) @ x)
 
-    x = jax.lax.fori_loop(0, _STEPS, closer, x)
-    x = x.swapaxes(1, 2) if tall else x
-    return jnp.asarray(x * (_ADAM_SIZE * max(matrices.shape[1:]) ** 0.5))
+def _product(sum_over: str, x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.einsum(sum_over, x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
 
 
 def _layers(params: Params) -> list[dict[str, jax.Array]]:

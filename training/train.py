@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -41,6 +42,7 @@ from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
 from training.forward import mean_loss
+from training.grow import grown
 from training.optimiser import optimiser
 from training.plot import plot
 
@@ -48,15 +50,18 @@ CHECKPOINT = "checkpoint.safetensors"
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 60_000_000, "rows": 2, "length": 1024, "ramp_tokens": 6_000_000, "warmup_tokens": 100_000},
+    "cpu": {"tokens": 60_000_000, "rows": 2, "length": 1024, "ramp_tokens": 4_000_000, "warmup_tokens": 100_000},
     "gpu": {
         "tokens": 400_000_000,
         "rows": 32,
         "length": 1024,
         "ramp_tokens": 40_000_000,
         "warmup_tokens": 4_000_000,
-        "dtype": "bfloat16",
     },
+}
+GROWN: dict[str, dict[str, Any]] = {
+    # It begins as the other, so nothing has to be easy at first; and reads other conversations.
+    "sprout-m": {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"},
 }
 _POST_NORM_START = 0.3  # each layer adds little at first
 
@@ -76,7 +81,8 @@ class Settings:
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
     prompt_weight: float = 0.1
     seed: str = "sprout"
-    dtype: str = "float32"
+    dtype: str = "bfloat16"
+    grown_from: str = ""  # the folder of the run whose weights it begins with
 
     @property
     def step_tokens(self) -> int:
@@ -92,7 +98,10 @@ State = tuple[Params, Any]
 
 def initial(settings: Settings) -> State:
     """New parameters and the optimiser's state."""
-    params = _random_params(settings)
+    return _with_memory(settings, _grown_params(settings) if settings.grown_from else _random_params(settings))
+
+
+def _with_memory(settings: Settings, params: Params) -> State:
     return params, jax.jit(_optimiser(settings).init)(params)
 
 
@@ -115,10 +124,21 @@ def _random_params(settings: Settings) -> Params:
     return assemble(arrays)
 
 
+def _grown_params(settings: Settings) -> Params:
+    small, made = load_params(Path(settings.grown_from))
+    rng = np.random.default_rng(zlib.crc32(settings.seed.encode()))
+    params = grown(small, model_config(Settings(**made).model), model_config(settings.model), rng)
+    return cast("Params", jax.tree.map(jnp.asarray, params))
+
+
 def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
     """The parameters of a run's checkpoint, and its settings."""
     settings = checkpoints.read_progress(run / CHECKPOINT).settings
-    return checkpoints.load(run / CHECKPOINT, initial(Settings(**settings)))[0], settings
+    return _load(run, Settings(**settings))[0], settings
+
+
+def _load(run: Path, settings: Settings) -> State:
+    return checkpoints.load(run / CHECKPOINT, _with_memory(settings, _random_params(settings)))
 
 
 @lru_cache(maxsize=1)
@@ -148,12 +168,11 @@ def train(
 ) -> None:
     """Train until ``settings.tokens`` are read, for so many seconds, or until ``stop``. What is done is saved."""
     stop = stop or Event()
-    prepare(run)
-    state = initial(settings)
-    progress = Progress(0, dataclasses.asdict(settings), [])
+    prepare(run, Path(settings.grown_from) if settings.grown_from else None)
     if (run / CHECKPOINT).exists():
-        progress = checkpoints.read_progress(run / CHECKPOINT)
-        state = checkpoints.load(run / CHECKPOINT, state)
+        progress, state = checkpoints.read_progress(run / CHECKPOINT), _load(run, settings)
+    else:
+        progress, state = Progress(0, dataclasses.asdict(settings), []), initial(settings)
     history, first = progress.history, progress.step
     share, whole = _shardings()
     state = jax.device_put(state, whole)
@@ -203,10 +222,14 @@ def train(
     save(settings.steps)
 
 
-def prepare(run: Path) -> None:
-    """The run's folder, with a tokenizer in it."""
+def prepare(run: Path, grown_from: Path | None = None) -> None:
+    """The run's folder, with a tokenizer in it: a new one, or that of the run it grows from."""
     run.mkdir(parents=True, exist_ok=True)
-    if not (run / "tokenizer" / "tokenizer.json").exists():
+    if (run / "tokenizer" / "tokenizer.json").exists():
+        return
+    if grown_from is not None:
+        shutil.copytree(grown_from / "tokenizer", run / "tokenizer")
+    else:
         tokenizer.save(tokenizer.build(), run / "tokenizer")
 
 
@@ -217,9 +240,10 @@ def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
     return jax.sharding.NamedSharding(mesh, by_rows), jax.sharding.NamedSharding(mesh, nothing)
 
 
-def preset() -> dict[str, Any]:
-    """The settings for the kind of device that there is."""
-    return PRESETS["cpu" if jax.default_backend() == "cpu" else "gpu"]
+def preset(model: str, runs: Path) -> dict[str, Any]:
+    """The settings of a model whose run is one of ``runs``, for the kind of device that there is."""
+    settings = PRESETS["cpu" if jax.default_backend() == "cpu" else "gpu"] | GROWN.get(model, {})
+    return settings | ({"grown_from": str(runs / settings["grown_from"])} if "grown_from" in settings else {})
 
 
 def default_workers() -> int:
@@ -234,8 +258,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the run's folder")
     for name, kind in get_type_hints(Settings).items():
         if name != "model":
-            default = preset().get(name, getattr(Settings, name, None))
-            parser.add_argument("--" + name.replace("_", "-"), type=kind, help=f"here {default}")
+            parser.add_argument("--" + name.replace("_", "-"), type=kind)
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
@@ -245,7 +268,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**preset() | chosen)
+    settings = Settings(**preset(arguments["model"], run.parent) | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from threading import Event
 
@@ -8,7 +9,7 @@ import pytest
 import training.__main__
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
-from training import checkpoints, export
+from training import checkpoints, configs, export
 from training.__main__ import make
 from training.configs import CONTEXT
 from training.data.stream import LONGER
@@ -29,7 +30,7 @@ def run(tmp_path, tokenizer_folder):
 @pytest.fixture
 def settings(tiny, lax_dtypes):
     return Settings(
-        "tiny", tokens=40 * 384, rows=1, length=384, rate=1e-2, warmup_tokens=2000, ramp_tokens=10**6, long_share=0
+        "tiny", tokens=40 * 384, rows=1, length=384, rate=1e-2, warmup_tokens=2000, ramp_tokens=2000, long_share=0
     )
 
 
@@ -89,3 +90,19 @@ def test_presets_are_whole_settings_with_rows_as_long_as_the_context(preset):
     assert settings.steps * settings.step_tokens == pytest.approx(settings.tokens, rel=0.01)
     assert settings.length * min(LONGER, settings.rows) <= CONTEXT
     assert settings.rows % min(LONGER, settings.rows) == 0
+
+
+def test_a_run_can_grow_from_another_and_goes_on_without_it(run, tmp_path, settings, monkeypatch):
+    for name, layers, width, heads, ffw in (("one", 2, 16, 4, 24), ("two", 4, 32, 8, 48)):
+        sizes = configs._sizes(layers, width, heads, heads // 2, 8, ffw, period=2)
+        monkeypatch.setitem(configs.HF_CONFIGS, name, sizes | {"sliding_window": 8})
+    small, large = run("small"), tmp_path / "large"
+    train(dataclasses.replace(settings, model="one", tokens=4 * 384), small)
+    growing = dataclasses.replace(settings, model="two", tokens=4 * 384, grown_from=str(small), rate=0.0)
+    train(growing, large, seconds=0)
+    assert (large / "tokenizer" / "tokenizer.json").read_bytes() == (small / "tokenizer/tokenizer.json").read_bytes()
+    embed = np.asarray(load_params(small)[0]["embed"])
+    np.testing.assert_allclose(load_params(large)[0]["embed"], np.tile(embed, 2) / 2**0.5, rtol=1e-5)
+    small.rename(tmp_path / "gone")
+    train(growing, large)
+    assert checkpoints.read_progress(large / CHECKPOINT).step == 4

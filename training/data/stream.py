@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import TypeAlias
 
 import numpy as np
 import tokenizers
 
 from training.data.conversation import Conversation
+from training.data.drill import Text, drill
 from training.data.mixture import conversation
 from training.data.render import pieces
 from training.data.side import Side
+from training.tokenizer import CONTROL
 
 Batch: TypeAlias = dict[str, np.ndarray]
 """``tokens``, ``targets``, ``segments`` (0: padding) and ``weights``, each ``[row, token]``."""
 
 LONGER = 4  # times as long are rows at the end of training
-_MISSES = 12  # a batch is full when so many conversations in a row found no place in it
+_MISSES = 3  # conversations that found no room make a row full
+_LEAST = 16  # tokens that are worth a drill
+_DRILLED_AT_FIRST, _DRILLED_UNTIL = 0.8, 0.25  # the share of drills, and how hard conversations are when it is nought
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Maker:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._tokenizer = tokenizers.Tokenizer.from_file(str(plan.tokenizer / "tokenizer.json"))
+        self._plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
 
     def batch(self, number: int) -> Batch:
         """The batch of this number."""
@@ -76,22 +82,16 @@ class Maker:
         rows, length = plan.shape(number)
         shape = (rows, length + 1)
         tokens, segments, weights = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-        used, held, misses, index = [0] * rows, [0] * rows, 0, 0
-        while misses < _MISSES:
-            made = conversation(f"{plan.seed}/{number}/{index}", plan.side, ease)
-            ids, by_model = self.encode(made)
-            index += 1
-            row = next((row for row in range(rows) if used[row] + len(ids) <= length + 1), None)
-            if row is None:
-                misses += 1
-                continue
-            misses = 0
-            place = slice(used[row], used[row] + len(ids))
-            held[row] += 1
-            tokens[row, place], segments[row, place] = ids, held[row]
-            weights[row, place] = np.where(by_model, 1.0, plan.prompt_weight)
-            weights[row, used[row]] = 0.0  # nothing foretells how a conversation begins
-            used[row] += len(ids)
+        seeds = (f"{plan.seed}/{number}/{index}" for index in count())
+        waiting: list[Text] = []  # what found no place in the rows before
+        for row in range(rows):
+            used = 0
+            for held, text in enumerate(self._row(seeds, ease, length + 1, waiting), 1):
+                place = slice(used, used + len(text.ids))
+                tokens[row, place], segments[row, place] = text.ids, held
+                weights[row, place] = np.where(text.follows, 1.0, plan.prompt_weight if text.prompts else 0.0)
+                weights[row, used] = 0.0  # nothing foretells how a conversation begins
+                used += len(text.ids)
         return {
             "tokens": tokens[:, :-1],
             "targets": tokens[:, 1:],
@@ -99,15 +99,42 @@ class Maker:
             "weights": weights[:, 1:],
         }
 
-    def encode(self, made: Conversation) -> tuple[list[int], list[bool]]:
+    def _row(self, seeds: Iterator[str], ease: float, room: int, waiting: list[Text]) -> Iterator[Text]:
+        """Conversations, each as far as there is room, and drills in what is left."""
+        misses = 0
+        tried, waiting[:] = list(waiting), []
+        while misses < _MISSES:
+            text = tried.pop(0) if tried else self._text(next(seeds), ease)
+            if (fitting := text.within(room)) is None:
+                waiting.append(text)
+                misses += 1
+                continue
+            room -= len(fitting.ids)
+            yield fitting
+        waiting += tried
+        while room > _LEAST and (filling := self._drill(next(seeds)).within(room)) is not None:
+            room -= len(filling.ids)
+            yield filling
+
+    def _text(self, seed: str, ease: float) -> Text:
+        early = Random(seed).random() < _DRILLED_AT_FIRST * (1 - ease / _DRILLED_UNTIL)
+        return self._drill(seed) if early else self.encode(conversation(seed, self._plan.side, ease))
+
+    def _drill(self, seed: str) -> Text:
+        return drill(seed, self._plain, CONTROL.index("<bos>"))
+
+    def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""
         ids: list[int] = []
         by_model: list[bool] = []
+        ends: list[int] = []
         for piece in pieces(made):
             new = self._tokenizer.encode(piece.text, add_special_tokens=False).ids
             ids += new
             by_model += [piece.by_model] * len(new)
-        return ids, by_model
+            if piece.text == "\n":  # a turn of the model is over
+                ends.append(len(ids))
+        return Text(ids, by_model, ends)
 
 
 _maker: Maker | None = None

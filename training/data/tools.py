@@ -10,6 +10,7 @@ from training.data.conversation import Json, Tool
 from training.data.fields import Field, field, keyed, mention, object_schema
 from training.data.kinds import Value
 from training.data.side import listed, split, templates
+from training.data.template import slots_of
 from training.data.words import things
 from training.data.world import World
 
@@ -219,6 +220,7 @@ class MadeTool:
     verb: Verb
     noun: str
     fields: tuple[Field, ...]
+    asks: tuple[str, ...] = ()  # how it is asked for, where that was written by hand
 
 
 @dataclass(frozen=True)
@@ -295,20 +297,20 @@ def others(w: World, wanted: MadeTool, count: int) -> list[MadeTool]:
     return made
 
 
-def crowd(w: World, wanted: list[MadeTool], most: int = 8, least: int = 1) -> tuple[Tool, ...]:
+def crowd(w: World, wanted: list[MadeTool], most: int = 8, least: int = 1) -> list[MadeTool]:
     """These tools among others, in any order; early in training fewer than were asked for."""
     most = max(len(wanted), min(most, 2 + round(w.ease * 6)))
     count = w.rng.randint(min(max(least, len(wanted)), most), most)
-    tools = [each.tool for each in wanted]
+    tools = list(wanted)
     nouns = {each.noun for each in wanted} if len(wanted) > 1 else set()
     names = {each.tool.name.lower() for each in wanted}
     tools += [
-        each.tool
+        each
         for each in others(w, w.one(wanted), count - len(wanted))
         if each.noun not in nouns and each.tool.name.lower() not in names
     ]
     w.rng.shuffle(tools)
-    return tuple(tools)
+    return tools
 
 
 def choose_values(w: World, made: MadeTool) -> dict[str, Value]:
@@ -318,6 +320,8 @@ def choose_values(w: World, made: MadeTool) -> dict[str, Value]:
 
 def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
     """What a user says who wants this tool called."""
+    if made.asks:
+        return _written(w, made)
     values = choose_values(w, made) if values is None else values
     arguments = {name: each.json for name, each in values.items()}
     return Request(_said(w, made, values).strip(), arguments, values)
@@ -360,6 +364,14 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     mentions = [mention(w, each, values[each.name], alone=len(fields) == 1) for each in fields]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
     return _capital(w, w.say(_QUESTIONS if _asks(w, made) else _REQUESTS, mentions=shown, **slots))
+
+
+def _written(w: World, made: MadeTool) -> Request:
+    ask = w.one(made.asks)
+    wanted = slots_of(ask)
+    values = {each.name: each.draw(w) for each in made.fields if each.label in wanted}
+    text = w.fill(ask, **{each.label: values[each.name].text for each in made.fields if each.name in values})
+    return Request(text, {name: each.json for name, each in values.items()}, values)
 
 
 def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:

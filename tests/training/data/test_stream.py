@@ -34,7 +34,7 @@ def test_other_processes_make_the_same_batches(plan):
 def test_a_packed_batch_holds_whole_conversations(plan):
     batch = Maker(plan).batch(0)
     assert batch["tokens"].shape == batch["weights"].shape == (3, 640)
-    assert (batch["segments"] > 0).mean() > 0.7
+    assert (batch["segments"] > 0).mean() > 0.95  # what is left of a row is a drill
     for row, ids in zip(batch["segments"], batch["tokens"], strict=True):
         starts = np.flatnonzero(np.diff(row, prepend=0) > 0)
         assert set(ids[starts]) == {tokenizer.CONTROL.index("<bos>")}
@@ -44,12 +44,43 @@ def test_targets_are_the_next_tokens_and_weigh_by_who_writes_them(plan):
     maker = Maker(plan)
     batch = maker.batch(0)
     made = (maker.encode(conversation(f"seed/0/{index}", Side.TRAIN)) for index in count())
-    ids, by_model = next((ids, by_model) for ids, by_model in made if len(ids) <= 641)
-    n = len(ids)
+    text = next(fitting for each in made if (fitting := each.within(641)) is not None)
+    ids, by_model, n = text.ids, text.follows, len(text.ids)
     assert batch["tokens"][0, :n].tolist() == ids
     assert batch["targets"][0, : n - 1].tolist() == ids[1:]
     assert batch["weights"][0, : n - 1].tolist() == pytest.approx([1.0 if own else 0.1 for own in by_model[1:]])
     assert batch["weights"][0, n - 1] == 0  # the next conversation's first token
+
+
+def test_what_is_too_long_for_a_row_ends_after_a_turn_of_the_model(plan):
+    maker = Maker(plan)
+    texts = [maker.encode(conversation(f"cut/{index}", Side.TRAIN)) for index in range(100)]
+    cut = [(text, fitting) for text in texts if len(text.ids) > 300 and (fitting := text.within(300)) is not None]
+    assert len(cut) > 5
+    turn_end = tokenizer.CONTROL.index("<turn|>")
+    for text, fitting in cut:
+        n = len(fitting.ids)
+        assert n <= 300
+        assert (fitting.ids, fitting.follows) == (text.ids[:n], text.follows[:n])
+        assert fitting.ids[-2] == turn_end
+        assert fitting.follows[-2]
+
+
+def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
+    maker = Maker(Plan(tokenizer_folder, "seed", rows=1, length=1024, ramp_tokens=100 * 1024))
+    turn = tokenizer.CONTROL.index("<|turn>")
+
+    def drilled(numbers):
+        drills = texts = 0
+        for number in numbers:
+            batch = maker.batch(number)
+            for segment in range(1, batch["segments"].max() + 1):
+                texts += 1
+                drills += turn not in batch["tokens"][batch["segments"] == segment]
+        return drills / texts
+
+    assert drilled(range(8)) > 0.6
+    assert drilled(range(100, 108)) < 0.4
 
 
 def test_tokens_in_pieces_are_the_tokens_of_the_whole(plan, tokenizer_folder):
@@ -57,7 +88,7 @@ def test_tokens_in_pieces_are_the_tokens_of_the_whole(plan, tokenizer_folder):
     for index in range(100):
         made = conversation(f"whole/{index}", Side.HELD_OUT)
         text = "".join(piece.text for piece in pieces(made))
-        assert maker.encode(made)[0] == whole.encode(text, add_special_tokens=False).ids
+        assert maker.encode(made).ids == whole.encode(text, add_special_tokens=False).ids
 
 
 def test_rows_get_longer_and_fewer_at_the_end(tokenizer_folder):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.further import with_tools
 from training.data.results import result
 from training.data.side import templates
-from training.data.systems import system_line
 from training.data.tools import article, crowd, make_tool
 from training.data.world import World
 
@@ -42,4 +42,4 @@ def ask_back(w: World) -> Conversation:
         User(w.say(_THIS, label=wanted.label, v=what.text)),
         Model((Calls((call,)), Say(got.answer, got.facts))),
     )
-    return Conversation("ask back", turns, crowd(w, [made], most=4), system=system_line(w))
+    return with_tools(w, "ask back", turns, crowd(w, [made], most=4))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from training.data import draw
-from training.data.conversation import Call, Calls, Conversation, Model, Say, Tool, User
+from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.further import with_tools
 from training.data.results import result
-from training.data.systems import system_line
 from training.data.tools import MadeTool, Request, crowd, make_tool, request
 from training.data.world import World
 
@@ -40,11 +40,11 @@ def copy_foreign(w: World) -> Conversation:
 
 
 def _conversation(
-    w: World, skill: str, made: MadeTool, asked: Request, tools: tuple[Tool, ...], tags: tuple[str, ...] = ()
+    w: World, skill: str, made: MadeTool, asked: Request, tools: list[MadeTool], tags: tuple[str, ...] = ()
 ) -> Conversation:
     got = result(w, made)
     steps = (
         Calls((Call(made.tool.name, asked.arguments, got.reply),)),
         Say(got.answer, got.facts),
     )
-    return Conversation(skill, (User(asked.text), Model(steps)), tools, system_line(w), tags)
+    return with_tools(w, skill, (User(asked.text), Model(steps)), tools, tags)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
 from training.data.fields import Field, field
+from training.data.further import with_tools
 from training.data.kinds import Value
 from training.data.results import result
 from training.data.side import templates
-from training.data.systems import system_line
 from training.data.tools import MadeTool, crowd, make_tool, request
 from training.data.world import World
 
@@ -66,7 +66,7 @@ def _chain(w: World, length: int) -> Conversation:
     got = result(w, tools[-1])
     calls.append(Calls((Call(tools[-1].tool.name, arguments, got.reply),)))
     turn = Model((*calls, Say(got.answer, got.facts)))
-    return Conversation(f"chain of {length}", (User(text + "."), turn), crowd(w, tools, most=6), system=system_line(w))
+    return with_tools(w, f"chain of {length}", (User(text + "."), turn), crowd(w, tools, most=6))
 
 
 def _reply(w: World, link: Field, handed: Value) -> dict[str, Json]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
+from training.data.further import with_tools
 from training.data.results import result
 from training.data.side import templates
-from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -52,9 +52,7 @@ def try_again(w: World) -> Conversation:
     error = w.say(_BUSY)
     first, second = (Call(made.tool.name, asked.arguments, reply) for reply in (_shape(w, error), got.reply))
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return Conversation(
-        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("try again",), system=system_line(w)
-    )
+    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("try again",))
 
 
 def put_right(w: World) -> Conversation:
@@ -68,9 +66,7 @@ def put_right(w: World) -> Conversation:
     first = Call(made.tool.name, asked.arguments, _shape(w, error))
     second = Call(made.tool.name, asked.arguments | {wrong.name: good.json}, got.reply)
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return Conversation(
-        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("put right",), system=system_line(w)
-    )
+    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("put right",))
 
 
 def give_up(w: World) -> Conversation:
@@ -82,9 +78,7 @@ def give_up(w: World) -> Conversation:
     turn = Model(
         (Calls((first,)), Say(w.say(_GIVE_UP, error=error.removeprefix("Error: ")), (error.removeprefix("Error: "),)))
     )
-    return Conversation(
-        "tool error", (User(asked.text), turn), crowd(w, [made], most=4), tags=("give up",), system=system_line(w)
-    )
+    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("give up",))
 
 
 def _shape(w: World, error: str) -> dict[str, Json] | str:

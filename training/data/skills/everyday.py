@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from training.data import draw
-from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, User
+from training.data.conversation import Conversation, Json, Tool
 from training.data.fields import Field as MadeField
 from training.data.fields import object_schema
+from training.data.further import served, with_tools
 from training.data.kinds import KINDS, Value, value
-from training.data.results import result
 from training.data.scenarios import SCENARIOS, Scenario
 from training.data.side import templates
-from training.data.systems import system_line
-from training.data.template import slots_of
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
 
@@ -26,34 +24,27 @@ def everyday(w: World) -> Conversation:
     """One request, up to eight tools."""
     scenario = w.pick(SCENARIOS)
     made = _tool(w, scenario)
-    ask = w.one(scenario.asks)
-    wanted = slots_of(ask)
-    values = {each.name: each.draw(w) for each in made.fields if each.label in wanted}
-    text = w.fill(ask, **{each.label: values[each.name].text for each in made.fields if each.label in wanted})
-    got = result(w, made)
-    arguments = {name: each.json for name, each in values.items()}
-    turn = Model((Calls((Call(made.tool.name, arguments, got.reply),)), Say(got.answer, got.facts)))
-    return Conversation("everyday", (User(text), turn), _beside(w, scenario, made.tool), system=system_line(w))
+    return with_tools(w, "everyday", served(w, made), _beside(w, scenario, made))
 
 
-def _beside(w: World, scenario: Scenario, tool: Tool) -> tuple[Tool, ...]:
+def _beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
     """The tool among others of both kinds."""
     others = [each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]
     count = w.rng.randint(0, round(1 + 6 * w.ease))
-    tools = [tool]
+    tools = [wanted]
     for _ in range(count):
-        other = _tool(w, w.one(others)).tool if w.chance(0.6) else make_tool(w).tool
-        if other.name.lower() not in {each.name.lower() for each in tools}:
+        other = _tool(w, w.one(others)) if w.chance(0.6) else make_tool(w)
+        if other.tool.name.lower() not in {each.tool.name.lower() for each in tools}:
             tools.append(other)
     w.rng.shuffle(tools)
-    return tuple(tools)
+    return tools
 
 
 def _tool(w: World, scenario: Scenario) -> MadeTool:
     words = tuple(w.fill(scenario.name).strip("_").split("_"))
     fields = [_field(w, each) for each in scenario.fields]
     tool = Tool(draw.label(words, w), w.fill(scenario.description), object_schema(fields))
-    return MadeTool(tool, _VERB, words[-1], tuple(fields))
+    return MadeTool(tool, _VERB, words[-1], tuple(fields), scenario.asks)
 
 
 def _field(w: World, written: str) -> MadeField:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.further import served, with_tools
 from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
-from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -33,7 +33,7 @@ def same_again(w: World) -> Conversation:
             )
         ),
     )
-    return Conversation("follow-up", turns, crowd(w, [made], most=4), tags=("same again",), system=system_line(w))
+    return with_tools(w, "follow-up", turns, crowd(w, [made], most=4), ("same again",))
 
 
 def something_else(w: World) -> Conversation:
@@ -43,12 +43,8 @@ def something_else(w: World) -> Conversation:
         pass
     turns: list[User | Model] = []
     for index, made in enumerate((one, two)):
-        asked, got = request(w, made), result(w, made)
-        steps = (Calls((Call(made.tool.name, asked.arguments, got.reply),)), Say(got.answer, got.facts))
-        turns += [User(asked.text), Model(steps, graded=index == 1)]
+        turns += served(w, made, graded=index == 1)
         if index == 0 and w.chance(0.5):
             talk, answer = exchange(w)
             turns += [User(talk), Model((answer,), graded=False)]
-    return Conversation(
-        "follow-up", tuple(turns), crowd(w, [one, two], most=5), tags=("something else",), system=system_line(w)
-    )
+    return with_tools(w, "follow-up", turns, crowd(w, [one, two], most=5), ("something else",))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.further import with_tools
 from training.data.results import result
 from training.data.side import templates
-from training.data.systems import system_line
 from training.data.tools import crowd, make_tool, request
 from training.data.world import World
 
@@ -37,13 +37,8 @@ def same_tool(w: World) -> Conversation:
     )
     text = w.say(_TWICE, first=first.text.rstrip(".?! "), v=second.text)
     said = Say(f"{first.arguments[name]}: {got.answer} {second.json}: {also.answer}", got.facts + also.facts)
-    return Conversation(
-        "parallel",
-        (User(text), Model((calls, said))),
-        crowd(w, [made], most=4),
-        tags=("same tool",),
-        system=system_line(w),
-    )
+    turns = (User(text), Model((calls, said)))
+    return with_tools(w, "parallel", turns, crowd(w, [made], most=4), ("same tool",))
 
 
 def two_tools(w: World) -> Conversation:
@@ -56,10 +51,5 @@ def two_tools(w: World) -> Conversation:
     calls = Calls((Call(one.tool.name, first.arguments, got.reply), Call(two.tool.name, second.arguments, also.reply)))
     text = w.say(_BOTH, first=first.text.rstrip(".?! "), second=second.text)
     said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
-    return Conversation(
-        "parallel",
-        (User(text), Model((calls, said))),
-        crowd(w, [one, two], most=5),
-        tags=("two tools",),
-        system=system_line(w),
-    )
+    turns = (User(text), Model((calls, said)))
+    return with_tools(w, "parallel", turns, crowd(w, [one, two], most=5), ("two tools",))

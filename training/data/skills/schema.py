@@ -68,7 +68,8 @@ def as_call(w: World) -> Conversation:
     )
     arguments = {name: each.json for name, each in values.items()}
     calls = Calls((Call(tool.name, arguments, "ok"),))
-    tools = (tool,) if w.chance(0.8) else (tool, *crowd(w, [make_tool(w)], most=2))
+    beside = [] if w.chance(0.8) else crowd(w, [make_tool(w)], most=2)
+    tools = (tool, *(each.tool for each in beside))
     return Conversation("schema", (User(text), Model((calls,))), tools, tags=("as call",))
 
 

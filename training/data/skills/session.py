@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from training.data.conversation import Call, Calls, Conversation, Model, Say, User
-from training.data.results import result
+from training.data.conversation import Conversation, Model, User
+from training.data.further import served
 from training.data.skills.memory import ask, tell
 from training.data.skills.small_talk import exchange
 from training.data.systems import system_line
-from training.data.tools import MadeTool, make_tool, request
+from training.data.tools import MadeTool, make_tool
 from training.data.world import World
 
 
@@ -22,8 +22,8 @@ def session(w: World) -> Conversation:
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
         else:
-            turns += _served(w, w.one(tools), graded=False)
-    turns += ask(w, what, text) if w.chance(0.5) else _served(w, w.one(tools), graded=True)
+            turns += served(w, w.one(tools), graded=False)
+    turns += ask(w, what, text) if w.chance(0.5) else served(w, w.one(tools))
     w.rng.shuffle(tools)
     return Conversation("session", tuple(turns), tuple(each.tool for each in tools), system=system_line(w))
 
@@ -36,9 +36,3 @@ def _tools(w: World, count: int) -> list[MadeTool]:
         if all(made.tool.name.lower() != each.tool.name.lower() and made.noun != each.noun for each in tools):
             tools.append(made)
     return tools
-
-
-def _served(w: World, made: MadeTool, *, graded: bool) -> list[User | Model]:
-    asked, got = request(w, made), result(w, made)
-    steps = (Calls((Call(made.tool.name, asked.arguments, got.reply),)), Say(got.answer, got.facts))
-    return [User(asked.text), Model(steps, graded)]
