@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing
+.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-embedded
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -11,8 +11,8 @@ help: ## list the targets
 setup: ## make .venv (every other target does this itself)
 	@scripts/setup
 
-demo: setup ## a conversation with a tiny random Gemma: what is read again, and what is not
-	$(PY) examples/conversation.py $(ARGS)
+demo: setup ## an agent with three tools on the embedded model, and what it cost
+	$(PY) examples/agent.py $(ARGS)
 
 test: setup ## run the tests, all but the slow ones
 	$(PY) -m pytest $(ARGS)
@@ -40,6 +40,9 @@ bench-constrained: setup ## time decoding under a grammar beside free decoding
 
 bench-cold-start: setup ## time a fresh process to its first token, with what was compiled before and without
 	$(PY) benchmarks/cold_start.py $(ARGS)
+
+bench-embedded: setup ## time the embedded models
+	$(PY) benchmarks/embedded.py $(ARGS)
 
 bench-routing: setup ## time an agent of two sizes, one of which fits
 	$(PY) benchmarks/routing.py $(ARGS)

@@ -30,7 +30,7 @@ from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.request import Completion, Piece
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -40,6 +40,7 @@ _LONG_ANSWER = 2048  # tokens from which on an answer is put together in a threa
 class ChatGemmaJax(BaseChatModel):
     """Gemma as a chat model, run by JAX inside this process.
 
+        llm = ChatGemmaJax()  # a small embedded model
         llm = ChatGemmaJax(model="google/gemma-3-1b-it", max_tokens=256)
         llm.invoke("What is the capital of France?").text
 
@@ -53,8 +54,9 @@ class ChatGemmaJax(BaseChatModel):
     """
 
     model: str
-    """A folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. The environment variable
-    GEMMA_JAX_MODEL sets a default. "auto", or the name of a size: see ``route``."""
+    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), or a model's id on the
+    Hugging Face Hub. Where none is named, the environment variable GEMMA_JAX_MODEL says which, or else it is
+    "sprout-m". "auto", or the name of a size: see ``route``."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -114,12 +116,7 @@ class ChatGemmaJax(BaseChatModel):
             given = renamed(given)
             warn_unknown(given, set(type(self).model_fields), type(self).__name__)
             if given.get("model") is None:
-                given["model"] = AUTO if given.get("route") is not None else default_model()
-            if given["model"] is None:
-                raise InputError(
-                    "model: expected a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'; "
-                    "found nothing. GEMMA_JAX_MODEL sets a default; none comes with the package yet."
-                )
+                given["model"] = AUTO if given.get("route") is not None else default_model() or DEFAULT
             super().__init__(**(given | settings_of(given)))
 
     # What LangChain asks for.

@@ -12,6 +12,7 @@ from langchain_gemma_jax.engine.noticeboard import notices
 from langchain_gemma_jax.engine.pool.sizes import show_bytes
 from langchain_gemma_jax.models.abstract import abstract, total_bytes
 from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
 
 Say = Callable[[str], None]
 
@@ -31,6 +32,12 @@ def show_models(say: Say) -> None:
     for name, config in known().items():
         size = show_bytes(total_bytes(abstract(config)))
         say(f"  {name:20} {size:>10} of weights, up to {config.max_context:>7,} tokens")
+    say("Embedded, in this package:")
+    for name in EMBEDDED:
+        folder = embedded_folder(name)
+        if folder is not None:
+            size = show_bytes(sum(file.stat().st_size for file in folder.iterdir()))
+            say(f"  {name:20} {size:>10} on the disk, up to {CONTEXT:>7,} tokens")
     disk = list(on_disk())
     say(f"On the disk, from the Hugging Face Hub: {show_bytes(sum(each.nbytes for each in disk))} together")
     for each in sorted(disk, key=lambda each: -each.used_at):

@@ -1,6 +1,6 @@
 """Every environment variable that the package reads, read here and nowhere else.
 
-GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` that names none: a folder, or an id on the Hub
+GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` that names none, instead of an embedded one
 GEMMA_JAX_CACHE_DIR        where to keep what can always be made again; an absolute folder
 GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, or "on" or "off"
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it

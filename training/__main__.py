@@ -13,13 +13,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.model import Params
-from training import checkpoints, tokenizer
-from training.configs import HF_CONFIGS, model_config
-from training.evaluate import BareModel, evaluate, report
+from training import checkpoints
+from training.chat_player import ChatPlayer
+from training.configs import HF_CONFIGS
+from training.evaluate import evaluate, report
 from training.export import export
-from training.greedy import Greedy
 from training.train import CHECKPOINT, Settings, default_workers, load_params, preset, train
 
 
@@ -27,18 +25,16 @@ def make(name: str, run: Path, folder: Path, settings: Settings, *, each: int, w
     """Train, export and examine one model."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
-    params, _ = load_params(run)
-    export(params, name, run / "tokenizer", folder)
+    export(load_params(run)[0], name, run / "tokenizer", folder)
     shutil.copyfile(run / "loss.svg", folder / "loss.svg")
-    table = examine(params, model_config(name), run / "tokenizer", each)
+    table = examine(folder, each)
     (folder / "scores.md").write_text(table)
     sys.stdout.write(f"{name}\n{table}")
 
 
-def examine(params: Params, config: ModelConfig, tokenizer_folder: Path, each: int) -> str:
-    """The scores of these weights as a table."""
-    player = BareModel(Greedy(params, config, tokenizer.load(tokenizer_folder)))
-    return report(list(evaluate(player, each)))
+def examine(folder: Path, each: int) -> str:
+    """The scores of the model in this folder as a table."""
+    return report(list(evaluate(ChatPlayer(folder), each)))
 
 
 def main() -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
 
 def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
-    """What is known of a model by its name alone. How much it reads is known of published sizes only."""
+    """What is known of a model by its name alone. How much it reads is known of embedded and published sizes only."""
     name = model.rstrip("/").rpartition("/")[2].lower()
     size = max((size for size in known() if name.startswith(size)), key=len, default=None)
     profile = ModelProfile(
@@ -35,13 +36,14 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
         attachment=False,
         temperature=True,
     )
-    if size is not None:
-        context = known()[size].max_context
-        most = context if max_context is None else min(context, max_context)
-        profile["max_input_tokens"] = profile["max_output_tokens"] = most - 1
-        profile["reasoning_output"] = size.startswith("gemma-4")
-    elif max_context is not None:
-        profile["max_input_tokens"] = profile["max_output_tokens"] = max_context - 1
+    context = known()[size].max_context if size is not None else None
+    if embedded_folder(model) is not None:
+        context = CONTEXT
+    limits = [each for each in (context, max_context) if each is not None]
+    if limits:
+        profile["max_input_tokens"] = profile["max_output_tokens"] = min(limits) - 1
+    if context is not None:
+        profile["reasoning_output"] = size is not None and size.startswith("gemma-4")
     return profile
 
 

@@ -55,6 +55,8 @@ class Endings:
         self.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)
+            if outcome.ids:
+                self.metrics.first_tokens.append(outcome.timings.first_token_s)
         self.answer(request, outcome)
 
     def answer(self, request: Request, outcome: Completion | Exception) -> None:

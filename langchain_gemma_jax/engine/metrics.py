@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 from langchain_gemma_jax.engine.pool.log import Evicted
 from langchain_gemma_jax.engine.pool.sizes import show_bytes
@@ -47,6 +49,8 @@ class Metrics:
     routed: dict[str, int] = field(default_factory=dict)
     switches: int = 0  # ... of them to another size than the one before
     escalations: int = 0  # answers that were not taken, and given again by a larger size
+    # The latest requests' seconds from submission to the first token.
+    first_tokens: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class Report:
     routed: Mapping[str, int]
     switches: int
     escalations: int
+    first_token_s: float  # until the first token: the middle one of the latest requests
+    longest_first_token_s: float
     host_kv_bytes: int = 0
     models: tuple[ModelStatus, ...] = ()
     eviction_log: tuple[Evicted, ...] = ()  # the latest ones, oldest first
@@ -119,6 +125,7 @@ class Report:
                 f"{self.requests} done, {self.failed} of them failed, {self.running} run, {self.waiting} wait",
             ),
             ("prompt tokens", f"{self.prefilled_tokens} read, {self.reused_tokens} reused"),
+            ("first token", f"after {self.first_token_s:.3f} s, at most {self.longest_first_token_s:.3f} s"),
             ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
             ("grammars", f"{self.forced_tokens} tokens forced, {self.illegal_tokens} drawn twice"),
@@ -148,6 +155,9 @@ class Report:
 def snapshot(metrics: Metrics) -> dict[str, object]:
     """The counters, copied."""
     found: dict[str, object] = {f.name: getattr(metrics, f.name) for f in dataclasses.fields(metrics)}
+    del found["first_tokens"]
+    first = list(metrics.first_tokens)  # in one go: the owner thread adds to it
+    found |= {"first_token_s": median(first) if first else 0.0, "longest_first_token_s": max(first, default=0.0)}
     return found | {"guard_trips": dict(metrics.guard_trips), "routed": dict(metrics.routed)}
 
 

@@ -21,6 +21,7 @@ from langchain_gemma_jax.engine.pool.status import ModelStatus, status_of
 from langchain_gemma_jax.engine.served import Served
 from langchain_gemma_jax.engine.settings import checked_seconds
 from langchain_gemma_jax.errors import ClosedError, InputError
+from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
 
 WAIT_SECONDS = 300.0  # that a caller waits for room for a model, unless it says otherwise
@@ -186,6 +187,8 @@ class Residents(Arrivals):
 def _key(source: object, dtype: str | None, revision: str | None) -> LoadKey:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
+    if (own := embedded_folder(source)) is not None:
+        source = own
     folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
     place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
     return place, dtype, revision

@@ -16,6 +16,7 @@ from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
 from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.progress import loading_bar
@@ -51,12 +52,13 @@ def load(
 ) -> Model:
     """Load a Gemma, ready to run.
 
+        model = load("sprout-m")
         model = load("google/gemma-3-1b-it")
         model = load("./my-tuned-gemma", dtype="float32")
 
     Args:
-        source: a folder (Hugging Face safetensors, or Orbax), or a model's id on the Hugging Face Hub. A
-            string that names a folder means the folder.
+        source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), or a model's id on the
+            Hugging Face Hub. A string that names a folder means the folder.
         dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default,
             but float32 for a float16 one: Gemma's activations can pass float16's range. Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
@@ -125,6 +127,8 @@ def _find(
     source: str | os.PathLike[str], *, revision: str | None, token: str | None, progress: bool | None
 ) -> tuple[Path, str]:
     """The folder, fetched if need be, and the model's name."""
+    if (own := embedded_folder(source)) is not None:
+        source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
     if not isinstance(source, str) or (source and os.path.exists(path)):  # noqa: PTH110
         if revision is not None:
@@ -133,7 +137,8 @@ def _find(
     if not is_model_id(source):
         raise InputError(
             f"{source!r} is neither a folder that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it".'
+            'which is written "organisation/name", as in "google/gemma-3-1b-it". '
+            f"Embedded models are {' and '.join(EMBEDDED)}."
         )
     from langchain_gemma_jax.models.hub import download
 

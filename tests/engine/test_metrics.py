@@ -27,7 +27,17 @@ def test_a_snapshot_is_a_copy():
     metrics.routed["light"] = 1
     assert found["guard_trips"] == {"recompile": 1}
     assert found["routed"] == {}
-    assert set(found) == {field.name for field in dataclasses.fields(Metrics)}
+    of_all = {"first_tokens", "first_token_s", "longest_first_token_s"}
+    assert set(found) ^ {field.name for field in dataclasses.fields(Metrics)} == of_all
+
+
+def test_the_first_tokens_time_is_the_middle_one_of_the_latest_requests():
+    metrics = Metrics()
+    assert snapshot(metrics)["first_token_s"] == 0.0
+    metrics.first_tokens += [9.0] * 2000 + [1.0] * 600 + [3.0]
+    found = snapshot(metrics)
+    assert (found["first_token_s"], found["longest_first_token_s"]) == (1.0, 9.0)
+    assert "after 1.000 s, at most 9.000 s" in str(report(first_token_s=1.0, longest_first_token_s=9.0))
 
 
 def test_shares_of_nothing_are_nothing():

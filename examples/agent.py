@@ -1,0 +1,83 @@
+"""An agent with three tools, on the model that comes with the package: no download, no account.
+
+    python examples/agent.py                                          # some questions, and what they cost
+    python examples/agent.py "How much is 12 times 34?" "And 5 times 6?"
+    python examples/agent.py --model google/gemma-3-1b-it
+
+LangChain's agents are in an extra: pip install "langchain-gemma-jax[agents]"
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
+
+from langchain_gemma_jax import ChatGemmaJax, engine
+
+QUESTIONS = [
+    "Hello!",
+    "How much is 127 times 48?",
+    "Add a note: Buy stamps for Наталья",
+    "How many days are there from 2026-11-21 to 2026-12-24?",
+    "Thank you!",
+]
+NOTES: list[str] = []
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+def count_days(start: str, end: str) -> str:
+    """Count the days between two dates.
+
+    Args:
+        start: The first date, e.g. 2024-05-31
+        end: The last date, e.g. 2024-06-30
+    """
+    return f"{(date.fromisoformat(end) - date.fromisoformat(start)).days} days"
+
+
+def add_note(text: str) -> str:
+    """Add a note to the list."""
+    NOTES.append(text)
+    return f"{len(NOTES)} notes stored"
+
+
+def main(llm: ChatGemmaJax, questions: list[str]) -> None:
+    """Ask one question after another in one conversation."""
+    agent = create_agent(llm, [multiply, count_days, add_note])
+    history: list[AnyMessage] = []
+    for question in questions:
+        print(f"> {question}")
+        history.append(HumanMessage(question))
+        for kind, part in agent.stream({"messages": history}, stream_mode=["messages", "values"]):
+            if kind == "values":
+                history = part["messages"]
+                told(history[-1])
+            elif isinstance(part[0], AIMessageChunk):
+                print(part[0].text, end="", flush=True)
+    print(f"\nNotes: {NOTES}\n\n{engine().report()}")
+
+
+def told(message: AnyMessage) -> None:
+    """What is not streamed as text: calls and their results."""
+    if isinstance(message, ToolMessage):
+        print(f"  = {message.text}")
+    elif isinstance(message, AIMessage):
+        for call in message.tool_calls:
+            print(f"  {call['name']}({', '.join(f'{name}={value!r}' for name, value in call['args'].items())})")
+        if message.text:
+            print()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("questions", nargs="*", help="in one conversation; some of its own where none is given")
+    parser.add_argument("--model", default=None, help="an embedded one by default")
+    given = parser.parse_args()
+    main(ChatGemmaJax(model=given.model, temperature=0, max_tokens=256), given.questions or QUESTIONS)

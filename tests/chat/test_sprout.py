@@ -1,0 +1,58 @@
+"""LangChain's own suite for chat models that answer, on the model that comes with the package: by what it can do."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+
+from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+class TestEmbedded(ChatModelIntegrationTests):
+    """All of it. Skipped are what asks for eyes, ears or a recorded conversation with a server."""
+
+    @property
+    def chat_model_class(self):
+        return ChatGemmaJax
+
+    @property
+    def chat_model_params(self):
+        return {}
+
+    @property
+    def model_override_value(self):
+        return str(embedded_folder(EMBEDDED[0]))
+
+    @property
+    def supports_anthropic_inputs(self):
+        return True
+
+    @property
+    def supports_json_mode(self):
+        return True
+
+    @cached_property
+    def supported_usage_metadata_details(self):
+        return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
+
+    def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
+        model, question = ChatGemmaJax(), "What is between the earth and the moon?"
+        model.invoke(question)
+        if not stream:
+            return model.invoke(question)
+        first, *rest = model.stream(question)
+        return first + rest
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+class TestStructuredByCalls(TestEmbedded):
+    """The same with objects that are made by a call."""
+
+    @property
+    def structured_output_kwargs(self):
+        return {"method": "function_calling"}
