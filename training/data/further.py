@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.requests import request
 from training.data.results import result
 from training.data.side import Side
 from training.data.skills.small_talk import exchange
 from training.data.systems import system_line
-from training.data.tools import MadeTool, make_tool, request
+from training.data.tools import MadeTool, make_tool
 from training.data.world import World
 
 DECLINE = Say("I have no tool for that.")

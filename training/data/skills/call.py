@@ -5,8 +5,9 @@ from __future__ import annotations
 from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.further import with_tools
+from training.data.requests import Request, request
 from training.data.results import result
-from training.data.tools import MadeTool, Request, crowd, make_tool, request
+from training.data.tools import MadeTool, crowd, make_tool
 from training.data.world import World
 
 _FOREIGN = ("cjk", "kana", "katakana", "hangul", "cyrillic", "arabic", "greek", "hebrew", "devanagari", "thai")

@@ -6,9 +6,10 @@ from training.data.conversation import Call, Calls, Conversation, Json, Model, S
 from training.data.fields import Field, field
 from training.data.further import with_tools
 from training.data.kinds import Value
+from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
-from training.data.tools import MadeTool, crowd, make_tool, request
+from training.data.tools import MadeTool, crowd, make_tool
 from training.data.world import World
 
 _LINKS = ("code", "email", "phone", "place", "person", "count", "title", "url", "date", "decimal", "street")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from training.data.conversation import Conversation, Model, User
 from training.data.further import DECLINE, missing, with_tools
+from training.data.requests import request
 from training.data.skills.everyday import everyday
 from training.data.skills.small_talk import exchange
-from training.data.tools import crowd, make_tool, request
+from training.data.tools import crowd, make_tool
 from training.data.world import World
 
 

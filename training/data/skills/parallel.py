@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.further import with_tools
+from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
-from training.data.tools import crowd, make_tool, request
+from training.data.tools import crowd, make_tool
 from training.data.world import World
 
 _TWICE = templates(

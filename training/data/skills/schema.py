@@ -8,8 +8,9 @@ from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, User
 from training.data.fields import Field, field, object_schema
 from training.data.kinds import Value
+from training.data.requests import context
 from training.data.side import split, templates
-from training.data.tools import context, crowd, make_tool, subject
+from training.data.tools import crowd, make_tool, subject
 from training.data.world import World
 
 _FACTS = templates(

@@ -1,0 +1,234 @@
+"""What users say who want a tool called, and the arguments that are right."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from training.data import draw
+from training.data.conversation import Json
+from training.data.fields import Field, keyed, mention
+from training.data.kinds import Value
+from training.data.side import split, templates
+from training.data.template import slots_of
+from training.data.tools import MadeTool, article
+from training.data.words import things
+from training.data.world import World
+
+_REQUESTS = templates(
+    [
+        "{open}{verb} {a} {noun} {mentions}{close}",
+        "{open}{verb} the {noun} {mentions}{close}",
+        "{open}{verb} {a} {noun} {mentions}{close}",
+        "{open}{verb} {noun} {mentions}{close}",
+        "{context} {Verb} the {noun} {mentions}.",
+        "I [need|want|would like] to {verb} {a} {noun} {mentions}.",
+        "I'd like you to {verb} {a} {noun} {mentions}.",
+        "{noun}, {verb}, {mentions}",
+        "We have to {verb} {a} {noun} {mentions}",
+        "My boss wants me to {verb} {a} {noun} {mentions}.",
+        "{context} Can you {verb} {a} {noun} {mentions}?",
+        "It's time to {verb} {a} {noun} {mentions}.",
+        "Use the tool to {verb} {a} {noun} {mentions}.",
+        "{Verb} {a} {noun} {mentions}, using the right tool.",
+    ],
+    held_out=[
+        "Let's {verb} {a} {noun} {mentions}.",
+        "Someone has to {verb} the {noun} {mentions} - do it now.",
+        "Go ahead and {verb} {a} {noun} {mentions}.",
+        "{context} So {verb} {a} {noun} {mentions}, will you?",
+        "What I need: {verb} {a} {noun} {mentions}.",
+    ],
+)
+
+_QUESTIONS = templates(
+    [
+        "What is the {noun} {mentions}?",
+        "What's the {noun} {mentions}?",
+        "Tell me the {noun} {mentions}.",
+        "Do you know the {noun} {mentions}?",
+        "I'd like to know the {noun} {mentions}.",
+        "How is the {noun} {mentions}?",
+        "Which {noun} is it {mentions}?",
+        "{context} What is the {noun} {mentions}?",
+        "the {noun} {mentions}?",
+        "Any {noun} {mentions}?",
+        "Can you tell me what the {noun} {mentions} is?",
+    ],
+    held_out=[
+        "I was wondering about the {noun} {mentions}.",
+        "Give me the {noun} {mentions}.",
+        "And what would the {noun} be {mentions}?",
+        "Is there a {noun} {mentions}?",
+    ],
+)
+
+_LISTED = templates(
+    [
+        "{Verb} {a} {noun}:\n{lines}",
+        "Please {verb} the following {noun}.\n{lines}",
+        "{lines}\n\nUse this to {verb} {a} {noun}.",
+    ],
+    held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
+)
+
+_BY_NAME = templates(
+    [
+        "Call {tool} with {pairs}.",
+        "Run {tool}({list}).",
+        "What is {tool}({list})?",
+        "Use {tool} [on|for|with] {list}.",
+        "What does {tool}({list}) give?",
+        "Please use the {tool} tool with {pairs}.",
+        "Evaluate {tool}({list}) for me.",
+        "Tell me the value of {tool}({list}).",
+    ],
+    held_out=[
+        "I need the result of {tool}({list}).",
+        "Invoke {tool} using {pairs}.",
+        "Compute {tool}({list}) with the tool.",
+    ],
+)
+
+_BARE = templates(
+    [
+        "{open}{verb} {a} {noun}{close}",
+        "{Verb} the {noun} now.",
+        "Use {tool}.",
+        "Call {tool}()[.|, please.]",
+        "I need you to {verb} {a} {noun}.",
+        "Run {tool} [please|now|for me].",
+        "What does {tool}() give?",
+    ],
+    held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
+)
+
+_OPENERS = split(
+    "Please, Could you, Can you, Would you, I need you to, Hey can you, Kindly, Now, Next, Quickly, Then, Ok so",
+    held_out="Be so kind and, Might you, You should, Right then",
+)
+
+_CONTEXTS = templates(
+    [
+        "I'm [planning|preparing] [the|a] {modifier} {other}.",
+        "There was a problem with the {other} yesterday.",
+        "{name} asked me about this.",
+        "I just came back from {place}.",
+        "We are [quite |]busy today.",
+        "It is about the {other}.",
+        "My {other} is [late|broken|lost].",
+        "This is for {name}'s {other}.",
+        "I don't remember this myself.",
+        "The {modifier} team is waiting.",
+        "Good morning!",
+        "Thanks for the help so far.",
+        "I have a question.",
+    ],
+    held_out=[
+        "The {other} people keep calling me.",
+        "Long story short:",
+        "{name} is getting impatient.",
+        "Before I forget it:",
+        "I only have a minute.",
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of a tool, and the arguments that are right."""
+
+    text: str
+    arguments: dict[str, Json]
+    values: dict[str, Value]
+
+
+def choose_values(w: World, made: MadeTool) -> dict[str, Value]:
+    """Values for the required fields, and for some of the others."""
+    return {each.name: each.draw(w) for each in made.fields if each.required or w.chance(0.4)}
+
+
+def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
+    """What a user says who wants this tool called."""
+    if made.asks:
+        return _written(w, made)
+    values = choose_values(w, made) if values is None else values
+    arguments = {name: each.json for name, each in values.items()}
+    return Request(_said(w, made, values).strip(), arguments, values)
+
+
+def context(w: World) -> str:
+    """A sentence that says nothing that matters."""
+    return w.say(
+        _CONTEXTS,
+        modifier=w.pick(things.MODIFIERS),
+        other=w.pick(things.NOUNS),
+        name=draw.person(w),
+        place=draw.place(w),
+    )
+
+
+def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
+    fields = [each for each in made.fields if each.name in values]
+    w.rng.shuffle(fields)
+    if not fields:
+        slots = _slots(w, made, made.noun)
+        return _capital(w, w.say(_QUESTIONS, mentions="", **slots) if _asks(w, made) else w.say(_BARE, **slots))
+    noun = made.noun
+    first = next((each for each in fields if each.before and (each.hinted or len(fields) == 1)), None)
+    if first is not None and w.chance(0.25):
+        noun = f"{values[first.name].text} {noun}"
+        fields.remove(first)
+    slots = _slots(w, made, noun)
+    form = w.rng.random()
+    if noun == made.noun and form < 0.12:
+        return w.say(_BY_NAME, pairs=_pairs(w, fields, values), list=_arguments(w, fields, values), **slots)
+    if form < 0.20 and len(fields) > 1:
+        lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
+        return w.say(_LISTED, lines=lines, **slots)
+    mentions = [mention(w, each, values[each.name], alone=len(fields) == 1) for each in fields]
+    shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
+    return _capital(w, w.say(_QUESTIONS if _asks(w, made) else _REQUESTS, mentions=shown, **slots))
+
+
+def _written(w: World, made: MadeTool) -> Request:
+    ask = w.one(made.asks)
+    wanted = slots_of(ask)
+    values = {each.name: each.draw(w) for each in made.fields if each.label in wanted}
+    text = w.fill(ask, **{each.label: values[each.name].text for each in made.fields if each.name in values})
+    return Request(text, {name: each.json for name, each in values.items()}, values)
+
+
+def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:
+    word = w.one(made.verb.words)
+    return {
+        "verb": word,
+        "Verb": word.capitalize(),
+        "noun": noun,
+        "a": article(noun),
+        "tool": made.tool.name,
+        "open": w.one(["", "", "", w.pick(_OPENERS) + " "]),
+        "close": w.one([".", "", "?", "!", " please.", ", thanks."]),
+        "context": context(w),
+    }
+
+
+def _asks(w: World, made: MadeTool) -> bool:
+    return made.verb.asks and w.chance(0.5)
+
+
+def _capital(w: World, text: str) -> str:
+    text = re.sub(r" +(?=[.,?!]|$)", "", text)  # where there was nothing to mention
+    return text[0].upper() + text[1:] if w.chance(0.8) else text
+
+
+def _pairs(w: World, fields: list[Field], values: dict[str, Value]) -> str:
+    if w.chance(0.5):
+        return " and ".join(keyed(w, each, values[each.name]).removeprefix("with ") for each in fields)
+    return ", ".join(f"{each.name}={values[each.name].text}" for each in fields)
+
+
+def _arguments(w: World, fields: list[Field], values: dict[str, Value]) -> str:
+    if len(fields) == 1 and w.chance(0.8):
+        return values[fields[0].name].text
+    return ", ".join(f"{each.name}={values[each.name].text}" for each in fields)
