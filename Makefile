@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-embedded
+.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ bench-cold-start: setup ## time a fresh process to its first token, with what wa
 
 bench-embedded: setup ## time the embedded models
 	$(PY) benchmarks/embedded.py $(ARGS)
+
+bench-routed: setup ## whether routing pays: two sizes beside each of them alone
+	$(PY) benchmarks/routed.py $(ARGS)
 
 bench-routing: setup ## time an agent of two sizes, one of which fits
 	$(PY) benchmarks/routing.py $(ARGS)
