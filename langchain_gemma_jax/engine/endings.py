@@ -104,7 +104,7 @@ class Endings:
         """A dispatch for these requests went wrong."""
         self.raised.append(error)
         runner = self.runners[requests[0].model]
-        if isinstance(error, GuardError):  # raised before anything ran
+        if isinstance(error, GuardError | DeviceMemoryError):  # raised before anything ran
             for request in requests:
                 self.finish(request, error)
         elif self._inbox.closing:  # JAX may be being taken down. What fails of that says nothing about the programs

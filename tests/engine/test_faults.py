@@ -10,6 +10,7 @@ import warnings
 import jax
 import pytest
 
+from langchain_gemma_jax.engine import mappings
 from langchain_gemma_jax.engine import owner as owner_module
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.device import Device
@@ -331,6 +332,26 @@ def test_guard_raise_in_a_step_ends_those_in_it(engine_of, tiny_model):
     assert {type(outcome(generation)) for generation in generations} == {GuardError}
     runner.device.bound = bound
     assert_works(engine, served)
+
+
+def test_a_program_that_there_is_no_room_for_ends_those_alone_who_need_it(engine_of, tiny_model, monkeypatch):
+    engine = engine_of(ladders=Ladders(chunks=(16, 64), capacities=(CONTEXT,), rows=(1,), draft=0))
+    served = engine.serve(tiny_model)
+    engine.submit(served, [10, 11, 12], greedy(30)).result()
+    settle(engine)
+    idle_memory_dropped(engine)
+    before = Holdings.now()
+    with slowed(0.02):
+        other = engine.submit(served, [10, 11, 12], greedy(25), scope="other")
+        next(pieces := iter(other))
+        monkeypatch.setattr(mappings, "at_most", lambda: 0)
+        with pytest.raises(DeviceMemoryError, match="No more programs can be loaded"):
+            engine.submit(served, list(range(50, 50 + CONTEXT - 8)), greedy(5)).result()
+        assert len([*pieces]) == 24, "its neighbour goes on"
+    monkeypatch.undo()
+    assert_works(engine, served)
+    idle_memory_dropped(engine)
+    assert_holds(before)
 
 
 def test_closing_a_model_that_is_served_concerns_its_requests_alone(engine_of, tiny_model):
