@@ -10,6 +10,7 @@ from training.data.conversation import Json
 from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
 from training.data.side import split, templates
 from training.data.template import expand
+from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
@@ -62,6 +63,8 @@ _DESCRIPTIONS = templates(
     ],
 )
 
+_DESCRIPTION_FORMS = ("~{hint} ~{label} ~", "~{label} ~{hint} ~", "~{hint} ~", "~{label} ~{example} ~{hint}")
+
 _VERBAL_FLAGS = split(
     """include details, notify everyone, skip weekends, keep a copy, allow refunds, force overwrite, send a receipt,
     add subtitles, show hidden items, repeat weekly, use cache, include tax, notify the owner, wait for approval""",
@@ -101,10 +104,14 @@ _PLAIN_NO = templates(
 )
 _VERBAL_ASKED = templates(["Whether to {label}", "{label}"], held_out=["Set it to {label}"])
 _PLAIN_ASKED = templates(["Whether it is {label}", "{label}", "Is it {label}?"], held_out=["True if {label}"])
+_YES_FORMS = ("~{label} ~", "yes ~{label}", "do ~{label}", "~{label}: yes")
+_NO_FORMS = ("~not ~{label}", "never ~{label}", "no ~{label}", "~don't ~{label}", "without ~{label}", "~{label}: no")
 _OBJECT_SAID = templates(
     ["{label}: {v}", "with the {label} ({v})", "the {label} has {v}", "with this {label}: {v}"],
     held_out=["{label} as follows: {v}", "and for the {label} {v}"],
 )
+
+_KEYED_FORMS = ("~{label} ~{v}", "~{v} ~{label}", "(~{label} ~{v})")
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
 
 def keyed(w: World, each: Field, what: Value) -> str:
     """A phrase that tells a value with its label."""
-    return w.say(_KEYED, label=_spoken(w, each), v=what.text)
+    return put(w, _KEYED, _KEYED_FORMS, label=_spoken(w, each), v=what.text)
 
 
 def _spoken(w: World, each: Field) -> str:
@@ -177,8 +184,10 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
     schema: dict[str, Json] = {"type": kind.type}
     description = ""
     if w.chance(0.85):
-        description = w.say(
+        description = put(
+            w,
             _DESCRIPTIONS,
+            _DESCRIPTION_FORMS,
             hint=kind.hint,
             Hint=kind.hint.capitalize(),
             label=label,
@@ -248,7 +257,7 @@ def _flag(w: World) -> Field:
     yes, no = (_VERBAL_YES, _VERBAL_NO) if verbal else (_PLAIN_YES, _PLAIN_NO)
 
     def said(world: World, what: Value) -> str:
-        return world.say(yes if what.json else no, label=label)
+        return put(world, yes if what.json else no, _YES_FORMS if what.json else _NO_FORMS, label=label)
 
     def drawn(world: World) -> Value:
         answer = world.chance(0.5)
@@ -300,6 +309,6 @@ def _object(w: World, noun: str, verb: str) -> Field:
 
 def _said_object(label: str) -> Callable[[World, Value], str]:
     def said(world: World, what: Value) -> str:
-        return world.say(_OBJECT_SAID, label=label, v=what.text)
+        return put(world, _OBJECT_SAID, ("~{label} ~{v}", "~{label} ~({v})"), label=label, v=what.text)
 
     return said

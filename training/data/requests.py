@@ -12,6 +12,7 @@ from training.data.kinds import Value
 from training.data.side import split, templates
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
+from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
@@ -103,6 +104,12 @@ _BARE = templates(
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
 )
 
+_REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}, ~", "{mentions}. ~{verb} ~{noun} ~")
+_QUESTION_FORMS = ("~{noun} ~{mentions}, ~", "~{noun} ~{mentions}?", "{mentions}. ~{noun} ~")
+_LISTED_FORMS = ("~{verb} ~{noun} ~\n{lines}", "{lines}\n~{verb} ~{noun} ~")
+_BY_NAME_FORMS = ("~{tool}({list}) ~", "~{tool} ~{pairs}, ~", "~{tool} ~{list}")
+_BARE_FORMS = ("~{verb} ~{noun} ~", "~{tool} ~", "~{tool}() ~")
+
 _OPENERS = split(
     "Please, Could you, Can you, Would you, I need you to, Hey can you, Kindly, Now, Next, Quickly, Then, Ok so",
     held_out="Be so kind and, Might you, You should, Right then",
@@ -173,7 +180,9 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     w.rng.shuffle(fields)
     if not fields:
         slots = _slots(w, made, made.noun)
-        return _capital(w, w.say(_QUESTIONS, mentions="", **slots) if _asks(w, made) else w.say(_BARE, **slots))
+        if _asks(w, made):
+            return _capital(w, put(w, _QUESTIONS, _QUESTION_FORMS, mentions="", **slots))
+        return _capital(w, put(w, _BARE, _BARE_FORMS, **slots))
     noun = made.noun
     first = next((each for each in fields if each.before and (each.hinted or len(fields) == 1)), None)
     if first is not None and w.chance(0.25):
@@ -182,13 +191,16 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     slots = _slots(w, made, noun)
     form = w.rng.random()
     if noun == made.noun and form < 0.12:
-        return w.say(_BY_NAME, pairs=_pairs(w, fields, values), list=_arguments(w, fields, values), **slots)
+        listed = _arguments(w, fields, values)
+        return put(w, _BY_NAME, _BY_NAME_FORMS, pairs=_pairs(w, fields, values), list=listed, **slots)
     if form < 0.20 and len(fields) > 1:
         lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
-        return w.say(_LISTED, lines=lines, **slots)
+        return put(w, _LISTED, _LISTED_FORMS, lines=lines, **slots)
     mentions = [mention(w, each, values[each.name], alone=len(fields) == 1) for each in fields]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
-    return _capital(w, w.say(_QUESTIONS if _asks(w, made) else _REQUESTS, mentions=shown, **slots))
+    if _asks(w, made):
+        return _capital(w, put(w, _QUESTIONS, _QUESTION_FORMS, mentions=shown, **slots))
+    return _capital(w, put(w, _REQUESTS, _REQUEST_FORMS, mentions=shown, **slots))
 
 
 def _written(w: World, made: MadeTool) -> Request:

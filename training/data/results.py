@@ -12,11 +12,11 @@ from training.data.tools import MadeTool
 from training.data.world import World
 
 _TELL_ONE = templates(
-    ["The {label} is {v}.", "It is {v}.", "The {noun} is {v}.", "The answer is {v}.", "{label}: {v}."],
+    ["The {label} is {v}."],  # one way of saying it: what cannot be foreseen cannot be learned
     held_out=["As for the {label}, it is {v}."],
 )
 _DONE = templates(
-    ["Done. {told}", "That worked. {told}", "I did that. {told}", "The {noun} is done. {told}"],
+    ["Done. {told}"],
     held_out=["All set. {told}"],
 )
 _SENTENCES = templates(
@@ -69,9 +69,9 @@ def result(w: World, made: MadeTool) -> Result:
 def tell(w: World, noun: str, items: dict[str, str]) -> str:
     """A sentence with all of these."""
     parts = [f"the {name.replace('_', ' ')} is {shown}" for name, shown in items.items()]
-    if len(parts) == 1 and w.chance(0.5):
+    if len(parts) == 1:
         return w.say(_TELL_ONE, label=next(iter(items)).replace("_", " "), v=items[next(iter(items))], noun=noun)
-    told = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    told = ", ".join(parts[:-1]) + " and " + parts[-1]
     return told[0].upper() + told[1:] + "."
 
 
@@ -127,6 +127,6 @@ def _record(w: World, made: MadeTool) -> Result:
         table = {"status": w.pick(_STATUS), **dict(list(table.items())[:1])}
     items = {name: shown(table[name]) for name in sorted(table, key=str.lower)}
     told = tell(w, made.noun, items)
-    if not made.verb.asks and w.chance(0.5):
+    if not made.verb.asks:
         told = w.say(_DONE, told=told, noun=made.noun)
     return Result(table, told, tuple(items.values()))

@@ -8,6 +8,7 @@ from training.data import draw
 from training.data.conversation import Tool
 from training.data.fields import Field, field, object_schema
 from training.data.side import listed, split, templates
+from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
@@ -83,6 +84,8 @@ _DESCRIPTIONS = templates(
     ],
 )
 
+_DESCRIPTION_FORMS = ("~{verb} ~{noun} ~", "~{verbs} ~{nouns} ~", "~{noun} ~{verb} ~", "~{verb} ~{nouns} ~{filler}")
+
 _FILLERS = split(
     """Returns the result as text., Only call this when the user asks for it., Fails if nothing is found.,
     May take a few seconds., Returns an object., The result is final., Use with care., All fields are checked first.,
@@ -129,8 +132,10 @@ def make_tool(
         taken: set[str] = set()
         count = w.one((0, 1, 1, 1, 2, 2, 2, 3, 3, 4)) if count is None else count
         fields = [field(w, noun, word, taken, kinds) for _ in range(count)]
-    description = w.say(
+    description = put(
+        w,
         _DESCRIPTIONS,
+        _DESCRIPTION_FORMS,
         verb=word,
         Verb=word.capitalize(),
         verbs=_third(word),

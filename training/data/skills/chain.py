@@ -10,6 +10,7 @@ from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
 from training.data.tools import MadeTool, crowd, make_tool
+from training.data.wild import put
 from training.data.world import World
 
 _LINKS = ("code", "email", "phone", "place", "person", "count", "title", "url", "date", "decimal", "street")
@@ -29,6 +30,12 @@ _THEN = templates(
         "{first}. Once you have the {label}, {verb} {a} {noun}{rest}.",
         "Start here: {first}. Finish by {label}: {verb} {a} {noun}{rest}.",
     ],
+)
+
+_THEN_FORMS = (
+    "{first}. ~{verb} ~{noun} ~{label} ~{rest}.",
+    "{first}, ~{label} ~{verb} ~{noun} ~{rest}.",
+    "~{verb} ~{noun} ~{rest}. ~{label} ~: {first}.",
 )
 
 
@@ -53,8 +60,10 @@ def _chain(w: World, length: int) -> Conversation:
         calls.append(Calls((Call(tools[-1].tool.name, arguments, _reply(w, link, handed)),)))
         following, rest, arguments = _next(w, link, handed, {each.noun for each in tools})
         word = w.one(following.verb.words)
-        text = w.say(
+        text = put(
+            w,
             _THEN,
+            _THEN_FORMS,
             first=text,
             verb=word,
             Verb=word.capitalize(),

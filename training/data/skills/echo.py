@@ -6,6 +6,7 @@ from training.data import draw
 from training.data.conversation import Conversation, Model, Say, User
 from training.data.kinds import KINDS
 from training.data.side import templates
+from training.data.wild import put
 from training.data.world import World
 
 _ASKED = templates(
@@ -20,13 +21,15 @@ _ASKED = templates(
     held_out=["Tell me exactly this: {text}", 'Write "{text}" back to me.'],
 )
 
+_FORMS = ("~: {text}", '~"{text}" ~', '~: "{text}"')
+
 
 def echo(w: World) -> Conversation:
     """One to three texts, each said again as it was."""
     turns: list[User | Model] = []
     for _ in range(w.rng.randint(1, 3)):
         text = _text(w)
-        turns += [User(w.say(_ASKED, text=text)), Model((Say(text, (text,), exact=True),))]
+        turns += [User(put(w, _ASKED, _FORMS, text=text)), Model((Say(text, (text,), exact=True),))]
     return Conversation("echo", tuple(turns))
 
 

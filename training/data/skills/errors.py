@@ -41,7 +41,7 @@ _FINAL = templates(
     held_out=["Error: no access to the {noun}", "Rejected with reason {word}"],
 )
 _GIVE_UP = templates(
-    ["That did not work: {error}.", "The tool failed: {error}.", "Sorry, I got an error: {error}."],
+    ["That did not work: {error}."],
     held_out=["It went wrong: {error}."],
 )
 

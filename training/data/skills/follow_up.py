@@ -9,6 +9,7 @@ from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
 from training.data.tools import crowd, make_tool
+from training.data.wild import put
 from training.data.world import World
 
 _NEXT = templates(
@@ -26,7 +27,7 @@ def same_again(w: World) -> Conversation:
     turns = (
         User(first.text),
         Model((Calls((Call(made.tool.name, first.arguments, got.reply),)), Say(got.answer, got.facts)), graded=False),
-        User(w.say(_NEXT, v=second.text)),
+        User(put(w, _NEXT, ("~{v}", "~{v}?"), v=second.text)),
         Model(
             (
                 Calls((Call(made.tool.name, {made.fields[0].name: second.json}, also.reply),)),

@@ -7,6 +7,7 @@ from training.data.conversation import Conversation, Model, Say, User
 from training.data.kinds import KINDS
 from training.data.side import split, templates
 from training.data.skills.small_talk import exchange
+from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
@@ -29,8 +30,10 @@ _TOLD = templates(
     ],
     held_out=["Keep in mind that my {what} is {v}.", "For the record, {v} is my {what}."],
 )
+_TOLD_FORMS = ("~my {what} ~{v}.", "~{v} ~my {what} ~")
+_ASKED_FORMS = ("~my {what} ~?", "~my {what} ~")
 _NOTED = templates(
-    ["Noted: your {what} is {v}.", "I will remember that your {what} is {v}.", "Ok, your {what} is {v}."],
+    ["Noted: your {what} is {v}."],
     held_out=["Understood, your {what} is {v}."],
 )
 _ASKED = templates(
@@ -76,12 +79,15 @@ def tell(w: World) -> tuple[list[User | Model], str, str]:
     """An exchange in which something is told; what it is called, and what it is."""
     what, text = _fact(w)
     noted = Model((Say(w.say(_NOTED, what=what, v=text), (text,)),), graded=False)
-    return [User(w.say(_TOLD, what=what, v=text)), noted], what, text
+    return [User(put(w, _TOLD, _TOLD_FORMS, what=what, v=text)), noted], what, text
 
 
 def ask(w: World, what: str, text: str) -> list[User | Model]:
     """An exchange in which it is asked for."""
-    return [User(w.say(_ASKED, what=what)), Model((Say(w.say(_RECALLED, what=what, v=text), (text,)),))]
+    return [
+        User(put(w, _ASKED, _ASKED_FORMS, what=what)),
+        Model((Say(w.say(_RECALLED, what=what, v=text), (text,)),)),
+    ]
 
 
 def _fact(w: World) -> tuple[str, str]:

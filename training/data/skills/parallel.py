@@ -8,6 +8,7 @@ from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
 from training.data.tools import crowd, make_tool
+from training.data.wild import put
 from training.data.world import World
 
 _TWICE = templates(
@@ -36,7 +37,7 @@ def same_tool(w: World) -> Conversation:
     calls = Calls(
         (Call(made.tool.name, first.arguments, got.reply), Call(made.tool.name, {name: second.json}, also.reply))
     )
-    text = w.say(_TWICE, first=first.text.rstrip(".?! "), v=second.text)
+    text = put(w, _TWICE, ("{first}. ~{v}", "{first}, ~{v}"), first=first.text.rstrip(".?! "), v=second.text)
     said = Say(f"{first.arguments[name]}: {got.answer} {second.json}: {also.answer}", got.facts + also.facts)
     turns = (User(text), Model((calls, said)))
     return with_tools(w, "parallel", turns, crowd(w, [made], most=4), ("same tool",))
@@ -50,7 +51,9 @@ def two_tools(w: World) -> Conversation:
     first, second = request(w, one), request(w, two)
     got, also = result(w, one), result(w, two)
     calls = Calls((Call(one.tool.name, first.arguments, got.reply), Call(two.tool.name, second.arguments, also.reply)))
-    text = w.say(_BOTH, first=first.text.rstrip(".?! "), second=second.text)
+    text = put(
+        w, _BOTH, ("~{first}. ~{second}", "{first}, ~{second}"), first=first.text.rstrip(".?! "), second=second.text
+    )
     said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
     turns = (User(text), Model((calls, said)))
     return with_tools(w, "parallel", turns, crowd(w, [one, two], most=5), ("two tools",))

@@ -11,6 +11,7 @@ from training.data.kinds import Value
 from training.data.requests import context
 from training.data.side import split, templates
 from training.data.tools import crowd, make_tool, subject
+from training.data.wild import put
 from training.data.world import World
 
 _FACTS = templates(
@@ -27,6 +28,8 @@ _FACTS = templates(
     ],
     held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
 )
+_FACT_FORMS = ("~{label} ~{v}.", "~{v} ~{label}.", "~{noun} ~{label} ~{v}.")
+_ASK_FORMS = ("~{noun} ~: {text}", "{text}\n~{noun} ~", "~{text}")
 _ASKS = templates(
     [
         "{text}",
@@ -122,10 +125,11 @@ def _paragraph(w: World) -> tuple[str, list[Field], dict[str, Value], str]:
         if each.said is not None:
             told.append(each.said(w, what) + ".")
         else:
-            told.append(w.say(_FACTS, label=each.label, Label=each.label.capitalize(), v=what.text, noun=noun))
+            said = put(w, _FACTS, _FACT_FORMS, label=each.label, Label=each.label.capitalize(), v=what.text, noun=noun)
+            told.append(said)
     told += [context(w) for _ in range(w.rng.randint(0, 2))]
     w.rng.shuffle(told)
-    return noun, fields, values, w.say(_ASKS, text=" ".join(told), noun=noun)
+    return noun, fields, values, put(w, _ASKS, _ASK_FORMS, text=" ".join(told), noun=noun)
 
 
 def _name(w: World, noun: str) -> str:

@@ -1,0 +1,41 @@
+"""Sentences with any words in between."""
+
+from training.data.fields import _KEYED, _KEYED_FORMS
+from training.data.side import LISTS, Side, side_of
+from training.data.skills import call
+from training.data.wild import _filled, _unlike_held_out, put
+from training.data.world import World
+
+
+def test_only_training_has_them():
+    held_out = {put(World(f"{n}", Side.HELD_OUT), _KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(99)}
+    trained = [put(World(f"{n}", Side.TRAIN), _KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(300)]
+    assert not any(text.lower().startswith("wild") for text in held_out)
+    assert 50 < sum(text.lower().startswith("wild") for text in trained) < 130
+
+
+def test_words_come_in_between_and_slots_stay():
+    made = {_filled(World(f"{n}", Side.TRAIN), "~{label} ~({v}). ~") for n in range(200)}
+    assert len(made) > 150
+    assert all(text.count("{label}") == text.count("({v}).") == 1 for text in made)
+    assert not any("~" in text or "  " in text for text in made)
+
+
+def test_none_is_a_template_that_is_held_out():
+    held_out = {template for each in LISTS["templates"] for template in each.held_out}
+    for number in range(300):
+        made = _unlike_held_out(World(f"{number}", Side.TRAIN), "~{v} ~{label}")
+        assert made not in held_out
+        assert side_of(made) is Side.TRAIN
+
+
+def test_where_a_value_ends_can_be_seen():
+    for number in range(200):
+        told = put(World(f"{number}", Side.TRAIN), _KEYED, ("wild ~{v} ~{label}",), label="title", v="one two")
+        assert not told.lower().startswith("wild") or '"one two"' in told
+    assert any("{v}" in form for form in _KEYED_FORMS)
+
+
+def test_requests_use_them():
+    texts = [call.one_call(World(f"{n}", Side.TRAIN)).turns[0].text for n in range(200)]
+    assert len(set(texts)) == 200

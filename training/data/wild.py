@@ -1,0 +1,65 @@
+"""Sentences with any words in between: what matters is where the names and values stand, and not how it is put.
+
+A few dozen templates can be learned by heart, and then others are not understood. So some sentences of the
+training side are made up on the spot: slots in some order, and common words drawn at random around them.
+"""
+
+from __future__ import annotations
+
+from training.data.side import LISTS, Side, Split, listed
+from training.data.world import World
+
+GAP = "~"
+
+_WORDS = listed(
+    """the its this that these those with for to as of on in at by from into onto about under over being is was be are
+    were will would should shall must can could may might goes go going take takes taking taken use uses used using have
+    has having get gets getting put puts set sets setting make makes made making give gives given giving call calls
+    called want wants wanted need needs needed expect expects enter entered entering write wrote written say says said
+    tell told show shown see seen know known name named please just also then now so well maybe kindly simply exactly
+    actually really only here there today again first last next new same right good own my your our their his her one
+    two some any it them me us you we they he she who which what when where how why if but and or yet because while once
+    until since before after during within between such very quite rather too more most less much many few each every
+    all both back up down out off away time way thing part case place people day week work help ask asked asking let
+    lets do does done doing try think thought look looks like as ahead else enough ever still always often soon later
+    record field entry data form text box line item detail kind sort type value number word list
+    somebody someone something anything everything nobody guess hope wonder wondering suppose believe remember forget
+    mind wait hurry follow follows following begin begins start finish end ends keep keeps come comes belong belongs
+    owned held near around along across through beside behind toward upon per via plus"""
+)
+_MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
+
+FORMS_SHARE = 0.3
+
+
+def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
+    """A sentence of a template or, in training, at times of one of ``forms``, in which ``~`` is any words or none."""
+    if w.side is Side.TRAIN and w.chance(FORMS_SHARE):
+        form = w.one(forms)
+        value = slots.get("v", "")
+        if " " in value and not form.rstrip(".?)").endswith("{v}"):  # where it ends has to be seen
+            slots["v"] = f'"{value}"'
+        return w.fill(_unlike_held_out(w, form), **slots)
+    return w.say(templates, **slots)
+
+
+def _unlike_held_out(w: World, form: str) -> str:
+    held_out = {template for each in LISTS["templates"] for template in each.held_out}
+    while True:
+        made = w.mine(lambda: _filled(w, form))
+        if made not in held_out:
+            return made
+
+
+def _filled(w: World, form: str) -> str:
+    first, *rest = form.split(GAP)
+    made = first
+    for part in rest:
+        made += _some_words(w) + part
+    made = " ".join(made.split())
+    return made[0].upper() + made[1:] if w.chance(0.5) and not made.startswith("{") else made
+
+
+def _some_words(w: World) -> str:
+    count = w.one((0, 1, 1, 2, 2, 3))
+    return " ".join(w.one(_WORDS) for _ in range(count)) + w.one(_MARKS) + " " if count else ""
