@@ -47,10 +47,13 @@ def hidden_states(
 def mean_loss(
     params: Params, config: ModelConfig, batch: Mapping[str, jax.Array], dtype: jnp.dtype
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The weighted mean loss, and how well the model's own tokens (those of weight 1) are foreseen."""
+    """The weighted mean loss of what is scored, and how well the model's own tokens, of weight 1, are foreseen."""
     hidden = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
-    scores = product(hidden, cast("jax.Array", params["embed"]), dtype)
     targets, weights = batch["targets"], batch["weights"]
+    if (places := batch.get("scored")) is not None:
+        hidden = jnp.take_along_axis(hidden, places[..., None], axis=1)
+        targets, weights = (jnp.take_along_axis(x, places, axis=1) for x in (targets, weights))
+    scores = product(hidden, cast("jax.Array", params["embed"]), dtype)
     best = jax.nn.logsumexp(scores, axis=-1)
     losses = best - jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
     own = (weights == 1).astype(jnp.float32)

@@ -77,9 +77,9 @@ class Settings:
     ramp_tokens: int
     warmup_tokens: int
     rate: float = 3e-3
-    decay_share: float = 0.3
+    decay_share: float = 0.5
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
-    prompt_weight: float = 0.1
+    prompt_weight: float = 0.2
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the run whose weights it begins with

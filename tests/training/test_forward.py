@@ -61,6 +61,21 @@ def test_the_loss_counts_weights_and_the_figures_count_the_models_own_tokens(tin
     assert float(figures["accuracy"]) == pytest.approx(right[weights == 1].mean())
 
 
+def test_only_what_is_scored_counts(tiny, params):
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 4096, (2, TOKENS + 1))
+    places = np.sort(rng.permuted(np.tile(np.arange(TOKENS), (2, 1)), axis=1)[:, :11], axis=1)
+    weights = rng.choice([0.1, 1.0], (2, TOKENS)).astype(np.float32)
+    batch = {"tokens": ids[:, :-1], "targets": ids[:, 1:], "segments": np.ones((2, TOKENS), np.int32)}
+    of = jax.jit(mean_loss, static_argnums=(1, 3))
+    some, told = of(params, tiny, batch | {"weights": weights, "scored": places}, jnp.dtype("float32"))
+    others = np.zeros_like(weights)
+    np.put_along_axis(others, places, np.take_along_axis(weights, places, 1), 1)
+    same, as_told = of(params, tiny, batch | {"weights": others}, jnp.dtype("float32"))
+    assert float(some) == pytest.approx(float(same), rel=1e-5)
+    assert told == pytest.approx(as_told, rel=1e-5)
+
+
 def test_long_rows_have_the_gradient_that_they_would_have_without_recomputing(tiny, params, monkeypatch):
     ids = np.arange(2 * (TOKENS + 1)).reshape(2, -1)
     batch = {"tokens": ids[:, :-1], "targets": ids[:, 1:], "segments": np.ones((2, TOKENS), np.int32)}

@@ -66,6 +66,18 @@ def test_what_is_too_long_for_a_row_ends_after_a_turn_of_the_model(plan):
         assert fitting.follows[-2]
 
 
+def test_all_that_the_model_writes_is_scored_and_some_of_the_rest(plan):
+    maker = Maker(plan)
+    for number in range(3):
+        batch = maker.batch(number)
+        assert batch["scored"].shape == (3, 256)
+        for weights, places in zip(batch["weights"], batch["scored"], strict=True):
+            assert len(set(places)) == 256
+            own = set(np.flatnonzero(weights == 1))
+            assert own <= set(places) or set(places) <= own
+            assert (weights[places] > 0).mean() > 0.9
+
+
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
     maker = Maker(Plan(tokenizer_folder, "seed", rows=1, length=1024, ramp_tokens=100 * 1024))
     turn = tokenizer.CONTROL.index("<|turn>")
