@@ -256,8 +256,9 @@ def street(w: World) -> str:
 def label(words: tuple[str, ...], w: World) -> str:
     """Words as a name in code: ``due_date``, ``dueDate``, ``due-date``."""
     style = w.rng.random()
-    if style < 0.72:
+    flat = "".join(words)
+    if style < 0.72 or (len(words) > 1 and not w.may_say(flat)):  # what is run together can be a word of its own
         return "_".join(words)
     if style < 0.88:
         return words[0] + "".join(word.capitalize() for word in words[1:])
-    return "".join(word.capitalize() for word in words) if style < 0.93 else "".join(words)
+    return "".join(word.capitalize() for word in words) if style < 0.93 else flat

@@ -10,7 +10,7 @@ from training.data.conversation import Json
 from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
 from training.data.side import split, templates
 from training.data.template import expand
-from training.data.wild import put
+from training.data.wild import maybe, put
 from training.data.words import things
 from training.data.world import World
 
@@ -144,7 +144,8 @@ def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
     if each.said is not None:
         return each.said(w, what)
     if each.typed and (alone or each.hinted) and w.chance(0.8 if alone else 0.6):
-        return expand(w.one(each.typed), w.rng, {"v": what.text})
+        wild = maybe(w, ("~{v}",), v=what.text)
+        return expand(w.one(each.typed), w.rng, {"v": what.text}) if wild is None else wild
     return keyed(w, each, what)
 
 
@@ -272,7 +273,7 @@ def _flag(w: World) -> Field:
 
 def _list(w: World, noun: str) -> Field:
     kind = KINDS[w.one(("word", "person", "title", "integer", "email", "code", "count"))]
-    label = w.pick(_LISTS) if w.chance(0.7) else draw.plural(w.made_up())
+    label = w.pick(_LISTS) if w.chance(0.7) else w.mine(lambda: draw.plural(w.made_up()))
     schema: dict[str, Json] = {"type": "array", "items": {"type": kind.type}}
     _describe(w, schema, label, noun)
 

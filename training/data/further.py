@@ -54,6 +54,7 @@ def served(w: World, made: MadeTool, *, graded: bool = True) -> list[User | Mode
 def missing(w: World, tools: Sequence[MadeTool]) -> MadeTool:
     """A tool that none of these can stand in for."""
     while True:
-        made = make_tool(w)
+        verb = w.one(tools).verb if w.chance(0.5) else None  # it may do the same, to something else
+        made = make_tool(w, verb=verb)
         if not any(made.noun in f"{each.noun} {each.tool.description}" or each.noun in made.noun for each in tools):
             return made

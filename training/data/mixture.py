@@ -33,7 +33,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (call.right_tool, 20),
     (call.copy_foreign, 8),
     (everyday.everyday, 12),
-    (no_call.no_tool_fits, 7),
+    (no_call.no_tool_fits, 11),
     (no_call.talk_beside_tools, 4),
     (chain.two_calls, 9),
     (chain.three_calls, 5),

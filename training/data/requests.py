@@ -164,6 +164,17 @@ def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) ->
     return Request(_said(w, made, values).strip(), arguments, values)
 
 
+def unfinished(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
+    """The same, without the mark at its end: something follows. No value loses its own."""
+    while True:
+        asked = request(w, made, values)
+        text = asked.text.rstrip(".?! ")
+        if all(
+            value.text.casefold() in text.casefold() for value in asked.values.values() if isinstance(value.json, str)
+        ):
+            return Request(text, asked.arguments, asked.values)
+
+
 def context(w: World) -> str:
     """A sentence that says nothing that matters."""
     return w.say(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -58,6 +59,13 @@ def templates(train: list[str], held_out: list[str]) -> Split[str]:
     made = Split(tuple(train), tuple(held_out))
     LISTS["templates"].append(made)
     return made
+
+
+@lru_cache(maxsize=1)
+def written() -> frozenset[str]:
+    """Every word of a list, whatever its side: nothing that is made up may be one by chance."""
+    words = (word for each in LISTS["words"] for part in (each.train, each.held_out) for word in part)
+    return frozenset(word.casefold() for word in words)
 
 
 def listed(text: str) -> tuple[str, ...]:

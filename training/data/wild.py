@@ -29,18 +29,23 @@ _WORDS = listed(
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 
-FORMS_SHARE = 0.3
+_SHARE = 0.5
 
 
 def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
     """A sentence of a template or, in training, at times of one of ``forms``, in which ``~`` is any words or none."""
-    if w.side is Side.TRAIN and w.chance(FORMS_SHARE):
+    return w.say(templates, **slots) if (wild := maybe(w, forms, **slots)) is None else wild
+
+
+def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
+    """A sentence of one of these forms, in training and at times; None otherwise."""
+    if w.side is Side.TRAIN and w.chance(_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
         if " " in value and not form.rstrip(".?)").endswith("{v}"):  # where it ends has to be seen
             slots["v"] = f'"{value}"'
         return w.fill(_unlike_held_out(w, form), **slots)
-    return w.say(templates, **slots)
+    return None
 
 
 def _unlike_held_out(w: World, form: str) -> str:

@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from training.data import suite
-from training.data.side import Side, Split, listed, side_of
+from training.data.side import Side, Split, listed, side_of, written
 from training.data.template import expand
 
 T = TypeVar("T")
@@ -58,9 +58,13 @@ class World:
 
     def mine(self, make: Callable[[], str]) -> str:
         """The first of what ``make`` makes up that belongs to this side."""
-        while side_of(made := make()) is not self.side or suite.WORDS.search(made):
+        while not self.may_say(made := make()):
             pass
         return made
+
+    def may_say(self, made: str) -> bool:
+        """Whether what was made up is this side's, and nothing that must not be said."""
+        return side_of(made) is self.side and not suite.WORDS.search(made) and made.casefold() not in written()
 
     def made_up(self, most: int = 3) -> str:
         """A word that there is not."""

@@ -34,7 +34,7 @@ def test_other_processes_make_the_same_batches(plan):
 def test_a_packed_batch_holds_whole_conversations(plan):
     batch = Maker(plan).batch(0)
     assert batch["tokens"].shape == batch["weights"].shape == (3, 640)
-    assert (batch["segments"] > 0).mean() > 0.95  # what is left of a row is a drill
+    assert (batch["segments"] > 0).mean() > 0.9  # what is left of a row is a drill
     for row, ids in zip(batch["segments"], batch["tokens"], strict=True):
         starts = np.flatnonzero(np.diff(row, prepend=0) > 0)
         assert set(ids[starts]) == {tokenizer.CONTROL.index("<bos>")}
@@ -75,7 +75,7 @@ def test_all_that_the_model_writes_is_scored_and_some_of_the_rest(plan):
             assert len(set(places)) == 256
             own = set(np.flatnonzero(weights == 1))
             assert own <= set(places) or set(places) <= own
-            assert (weights[places] > 0).mean() > 0.9
+            assert (weights[places] > 0).mean() > 0.8
 
 
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):

@@ -6,7 +6,7 @@ from training.data.conversation import Call, Calls, Conversation, Json, Model, S
 from training.data.fields import Field, field
 from training.data.further import with_tools
 from training.data.kinds import Value
-from training.data.requests import request
+from training.data.requests import unfinished
 from training.data.results import result
 from training.data.side import templates
 from training.data.tools import MadeTool, crowd, make_tool
@@ -51,8 +51,8 @@ def three_calls(w: World) -> Conversation:
 
 def _chain(w: World, length: int) -> Conversation:
     first = make_tool(w, count=w.rng.randint(1, 2))
-    asked = request(w, first)
-    text, calls, tools = asked.text.rstrip(".?! "), [], [first]
+    asked = unfinished(w, first)
+    text, calls, tools = asked.text, [], [first]
     arguments = asked.arguments
     for _ in range(length - 1):
         link = field(w, tools[-1].noun, "use", {each.name.lower() for each in tools[-1].fields}, (w.one(_LINKS),))

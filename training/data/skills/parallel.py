@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.further import with_tools
-from training.data.requests import request
+from training.data.requests import request, unfinished
 from training.data.results import result
 from training.data.side import templates
 from training.data.tools import crowd, make_tool
@@ -31,13 +31,13 @@ def same_tool(w: World) -> Conversation:
     """One tool for two values."""
     made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title"))
     name = made.fields[0].name
-    first = request(w, made, {name: made.fields[0].draw(w)})
+    first = unfinished(w, made, {name: made.fields[0].draw(w)})
     second = made.fields[0].draw(w)
     got, also = result(w, made), result(w, made)
     calls = Calls(
         (Call(made.tool.name, first.arguments, got.reply), Call(made.tool.name, {name: second.json}, also.reply))
     )
-    text = put(w, _TWICE, ("{first}. ~{v}", "{first}, ~{v}"), first=first.text.rstrip(".?! "), v=second.text)
+    text = put(w, _TWICE, ("{first}. ~{v}", "{first}, ~{v}"), first=first.text, v=second.text)
     said = Say(f"{first.arguments[name]}: {got.answer} {second.json}: {also.answer}", got.facts + also.facts)
     turns = (User(text), Model((calls, said)))
     return with_tools(w, "parallel", turns, crowd(w, [made], most=4), ("same tool",))
@@ -48,12 +48,10 @@ def two_tools(w: World) -> Conversation:
     one = make_tool(w, count=w.rng.randint(1, 2))
     while (two := make_tool(w, count=w.rng.randint(1, 2))).noun == one.noun or two.tool.name == one.tool.name:
         pass
-    first, second = request(w, one), request(w, two)
+    first, second = unfinished(w, one), request(w, two)
     got, also = result(w, one), result(w, two)
     calls = Calls((Call(one.tool.name, first.arguments, got.reply), Call(two.tool.name, second.arguments, also.reply)))
-    text = put(
-        w, _BOTH, ("~{first}. ~{second}", "{first}, ~{second}"), first=first.text.rstrip(".?! "), second=second.text
-    )
+    text = put(w, _BOTH, ("~{first}. ~{second}", "{first}, ~{second}"), first=first.text, second=second.text)
     said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
     turns = (User(text), Model((calls, said)))
     return with_tools(w, "parallel", turns, crowd(w, [one, two], most=5), ("two tools",))
