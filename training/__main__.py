@@ -46,7 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in HF_CONFIGS:  # the smaller one first: the larger one begins as it
         run, folder = arguments.runs / name, arguments.folder / name
-        settings = Settings(name, **preset(name, arguments.runs))
+        settings = Settings(name, **preset(name, arguments.folder))
         make(name, run, folder, settings, each=arguments.each, workers=default_workers())
 
 

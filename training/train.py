@@ -16,11 +16,9 @@ import argparse
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import sys
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -34,15 +32,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
 
-from langchain_gemma_jax.models.abstract import Path as TreePath
-from langchain_gemma_jax.models.abstract import abstract, walk
-from langchain_gemma_jax.models.model import Params, assemble
-from training import checkpoints, tokenizer
+from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.model import Params
+from training import begin, checkpoints
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
 from training.forward import mean_loss
-from training.grow import grown
 from training.optimiser import optimiser
 from training.plot import plot
 
@@ -63,7 +59,6 @@ GROWN: dict[str, dict[str, Any]] = {
     # It begins as the other, so nothing has to be easy at first; and reads other conversations.
     "sprout-m": {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"},
 }
-_POST_NORM_START = 0.3  # each layer adds little at first
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ class Settings:
     prompt_weight: float = 0.2
     seed: str = "sprout"
     dtype: str = "bfloat16"
-    grown_from: str = ""  # the folder of the run whose weights it begins with
+    grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
 
     @property
     def step_tokens(self) -> int:
@@ -98,7 +93,10 @@ State = tuple[Params, Any]
 
 def initial(settings: Settings) -> State:
     """New parameters and the optimiser's state."""
-    return _with_memory(settings, _grown_params(settings) if settings.grown_from else _random_params(settings))
+    config = model_config(settings.model)
+    if settings.grown_from:
+        return _with_memory(settings, begin.where_it_ended(Path(settings.grown_from), config, settings.seed))
+    return _with_memory(settings, begin.at_nothing(config, settings.seed))
 
 
 def _with_memory(settings: Settings, params: Params) -> State:
@@ -111,26 +109,6 @@ def _optimiser(settings: Settings) -> optax.GradientTransformation:
     return optimiser(settings.rate, steps, warmup, decay=max(1, int(steps * settings.decay_share)))
 
 
-def _random_params(settings: Settings) -> Params:
-    """Matrices scaled by their inputs. Drawn by NumPy, so that they are the same whatever the JAX release."""
-    rng = np.random.default_rng(zlib.crc32(settings.seed.encode()))
-    arrays: list[tuple[TreePath, jax.Array]] = []
-    for path, spec in walk(abstract(model_config(settings.model))):
-        if len(spec.shape) == 2:
-            array = rng.standard_normal(spec.shape, np.float32) * np.float32(spec.shape[1] ** -0.5)
-        else:
-            array = np.full(spec.shape, _POST_NORM_START if str(path[-1]).startswith("post_") else 1.0, np.float32)
-        arrays.append((path, jnp.asarray(array)))
-    return assemble(arrays)
-
-
-def _grown_params(settings: Settings) -> Params:
-    small, made = load_params(Path(settings.grown_from))
-    rng = np.random.default_rng(zlib.crc32(settings.seed.encode()))
-    params = grown(small, model_config(Settings(**made).model), model_config(settings.model), rng)
-    return cast("Params", jax.tree.map(jnp.asarray, params))
-
-
 def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
     """The parameters of a run's checkpoint, and its settings."""
     settings = checkpoints.read_progress(run / CHECKPOINT).settings
@@ -138,7 +116,9 @@ def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
 
 
 def _load(run: Path, settings: Settings) -> State:
-    return checkpoints.load(run / CHECKPOINT, _with_memory(settings, _random_params(settings)))
+    return checkpoints.load(
+        run / CHECKPOINT, _with_memory(settings, begin.at_nothing(model_config(settings.model), settings.seed))
+    )
 
 
 @lru_cache(maxsize=1)
@@ -168,7 +148,7 @@ def train(
 ) -> None:
     """Train until ``settings.tokens`` are read, for so many seconds, or until ``stop``. What is done is saved."""
     stop = stop or Event()
-    prepare(run, Path(settings.grown_from) if settings.grown_from else None)
+    begin.prepare(run, Path(settings.grown_from) if settings.grown_from else None)
     if (run / CHECKPOINT).exists():
         progress, state = checkpoints.read_progress(run / CHECKPOINT), _load(run, settings)
     else:
@@ -222,17 +202,6 @@ def train(
     save(settings.steps)
 
 
-def prepare(run: Path, grown_from: Path | None = None) -> None:
-    """The run's folder, with a tokenizer in it: a new one, or that of the run it grows from."""
-    run.mkdir(parents=True, exist_ok=True)
-    if (run / "tokenizer" / "tokenizer.json").exists():
-        return
-    if grown_from is not None:
-        shutil.copytree(grown_from / "tokenizer", run / "tokenizer")
-    else:
-        tokenizer.save(tokenizer.build(), run / "tokenizer")
-
-
 def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
     """Batches are shared among the devices by rows; each device has all parameters."""
     mesh = jax.sharding.Mesh(np.asarray(jax.devices()), ("rows",))
@@ -240,10 +209,16 @@ def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
     return jax.sharding.NamedSharding(mesh, by_rows), jax.sharding.NamedSharding(mesh, nothing)
 
 
-def preset(model: str, runs: Path) -> dict[str, Any]:
-    """The settings of a model whose run is one of ``runs``, for the kind of device that there is."""
+def preset(model: str, models: Path | None = None) -> dict[str, Any]:
+    """The settings of a model for the kind of device that there is.
+
+    What it begins as is in ``models``; by default it is what comes with the package.
+    """
     settings = PRESETS["cpu" if jax.default_backend() == "cpu" else "gpu"] | GROWN.get(model, {})
-    return settings | ({"grown_from": str(runs / settings["grown_from"])} if "grown_from" in settings else {})
+    if "grown_from" not in settings:
+        return settings
+    smaller = settings["grown_from"]
+    return settings | {"grown_from": str(models / smaller if models else embedded_folder(smaller))}
 
 
 def default_workers() -> int:
@@ -268,7 +243,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**preset(arguments["model"], run.parent) | chosen)
+    settings = Settings(**preset(arguments["model"]) | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import training.__main__
+from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, configs, export
 from training.__main__ import make
 from training.configs import CONTEXT
 from training.data.stream import LONGER
-from training.train import CHECKPOINT, PRESETS, Settings, load_params, train
+from training.train import CHECKPOINT, PRESETS, Settings, load_params, preset, train
 
 
 @pytest.fixture
@@ -92,17 +93,38 @@ def test_presets_are_whole_settings_with_rows_as_long_as_the_context(preset):
     assert settings.rows % min(LONGER, settings.rows) == 0
 
 
-def test_a_run_can_grow_from_another_and_goes_on_without_it(run, tmp_path, settings, monkeypatch):
+@pytest.fixture
+def ended(run, settings, tmp_path, monkeypatch):
+    """An exported model "one"; and there is a "two", of twice the size."""
     for name, layers, width, heads, ffw in (("one", 2, 16, 4, 24), ("two", 4, 32, 8, 48)):
         sizes = configs._sizes(layers, width, heads, heads // 2, 8, ffw, period=2)
         monkeypatch.setitem(configs.HF_CONFIGS, name, sizes | {"sliding_window": 8})
-    small, large = run("small"), tmp_path / "large"
-    train(dataclasses.replace(settings, model="one", tokens=4 * 384), small)
-    growing = dataclasses.replace(settings, model="two", tokens=4 * 384, grown_from=str(small), rate=0.0)
+    folder = run("small")
+    train(dataclasses.replace(settings, model="one", tokens=4 * 384), folder)
+    export.export(load_params(folder)[0], "one", folder / "tokenizer", tmp_path / "ended")
+    return tmp_path / "ended"
+
+
+def test_a_run_can_begin_as_a_smaller_model_and_goes_on_without_it(ended, tmp_path, settings):
+    embed = np.asarray(load(ended, recipe=Recipe("float32"), progress=False).params["embed"])
+    growing = dataclasses.replace(settings, model="two", tokens=4 * 384, grown_from=str(ended), rate=0.0)
+    large = tmp_path / "large"
     train(growing, large, seconds=0)
-    assert (large / "tokenizer" / "tokenizer.json").read_bytes() == (small / "tokenizer/tokenizer.json").read_bytes()
-    embed = np.asarray(load_params(small)[0]["embed"])
+    assert (large / "tokenizer" / "tokenizer.json").read_bytes() == (ended / "tokenizer.json").read_bytes()
     np.testing.assert_allclose(load_params(large)[0]["embed"], np.tile(embed, 2) / 2**0.5, rtol=1e-5)
-    small.rename(tmp_path / "gone")
+    ended.rename(tmp_path / "gone")
     train(growing, large)
     assert checkpoints.read_progress(large / CHECKPOINT).step == 4
+
+
+def test_a_run_can_begin_where_another_ended(ended, tmp_path, settings):
+    weights = load(ended, recipe=Recipe("float32"), progress=False).params
+    train(dataclasses.replace(settings, model="one", grown_from=str(ended), rate=0.0), tmp_path / "next", seconds=0)
+    for one, other in zip(jax.tree.leaves(weights), stored(tmp_path / "next"), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path):
+    assert preset("sprout-m", tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
+    assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
+    assert "grown_from" not in preset("sprout-s", tmp_path)
