@@ -53,6 +53,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert "langchain_gemma_jax/py.typed" in held
 
 
+def test_the_wheel_stays_small_with_its_models_in_it(wheel):
+    assert any(name.endswith("sprout-m/model.safetensors") for name in wheel.namelist())
+    assert Path(wheel.filename).stat().st_size <= 25e6
+
+
 def test_the_wheel_says_what_it_is(wheel, wheel_metadata):
     assert wheel_metadata["Name"] == "langchain-gemma-jax"
     assert wheel_metadata["Version"] == langchain_gemma_jax.__version__

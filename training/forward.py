@@ -18,12 +18,12 @@ from langchain_gemma_jax.models.feed_forward import gated
 from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.rope import rotate, rotation
+from training.attend import attend
 from training.product import product
 
 Weights = Mapping[str, jax.Array]
 
 _LONG = 1024  # the attention of longer rows is computed again for the gradient, rather than kept: it would fill a GPU
-_BLOCK, _MOST_BLOCKS = 128, 8  # tokens; more blocks leave more out, and take longer to compile
 
 
 def hidden_states(
@@ -95,45 +95,11 @@ def _attention(
     turn = rotation(layer.rope, layer.head_dim, positions)
     queries = rotate(rms_norm(queries, weights["q_norm"], config.norm_eps), turn) * config.attention_scale
     keys = rotate(rms_norm(keys, weights["k_norm"], config.norm_eps), turn)
-    # [row, head, token, head_dim]: products of many heads are quick in this order only, on a CPU
-    group = config.heads // layer.kv_heads
-    keys, values = jnp.repeat(keys, group, axis=2), jnp.repeat(values, group, axis=2)
     if jax.default_backend() != "cpu":  # where short products are quick in low precision too
         queries, keys, values = queries.astype(dtype), keys.astype(dtype), values.astype(dtype)
+    # Products of many heads are quick on a CPU only where heads come before tokens.
     queries, keys, values = (jnp.swapaxes(x, 1, 2) for x in (queries, keys, values))
-    mixed = _attend(queries, keys, values, positions, segments, layer.window)
+    queries = queries.reshape(rows, layer.kv_heads, -1, tokens, layer.head_dim)
+    mixed = attend(queries, keys, values, segments, layer.window)
+    mixed = mixed.reshape(rows, config.heads, tokens, layer.head_dim)
     return jnp.swapaxes(mixed, 1, 2).reshape(rows, tokens, config.heads * layer.head_dim)
-
-
-def _attend(
-    queries: jax.Array,
-    keys: jax.Array,
-    values: jax.Array,
-    positions: jax.Array,
-    segments: jax.Array,
-    window: int | None,
-) -> jax.Array:
-    """What each token takes from those it sees, ``[row, head, token, head_dim]``.
-
-    In blocks of tokens, each with the keys that one of them can see: most pairs of tokens are never looked at.
-    """
-    tokens = queries.shape[2]
-    size = max(_BLOCK, tokens // _MOST_BLOCKS)
-    mixed = []
-    for start in range(0, tokens, size):
-        block = slice(start, min(start + size, tokens))
-        seen = slice(0 if window is None else max(0, start + 1 - window), block.stop)
-        scores = jnp.einsum(
-            "bhtd,bhsd->bhts", queries[:, :, block], keys[:, :, seen], preferred_element_type=jnp.float32
-        )
-        distance = positions[:, block, None] - positions[:, None, seen]
-        visible = (distance >= 0) & (segments[:, block, None] == segments[:, None, seen])
-        if window is not None:
-            visible &= distance < window
-        scores = jnp.where(visible[:, None], scores, jnp.finfo(jnp.float32).min)
-        shares = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True)))
-        taken = jnp.einsum(
-            "bhts,bhsd->bhtd", shares.astype(values.dtype), values[:, :, seen], preferred_element_type=jnp.float32
-        )
-        mixed.append(taken / jnp.sum(shares, axis=-1)[..., None])
-    return jnp.concatenate(mixed, axis=2)

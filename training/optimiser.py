@@ -14,6 +14,7 @@ import optax  # type: ignore[import-untyped]
 from flax import struct
 
 from langchain_gemma_jax.models.model import Params
+from training.product import lying
 
 _MOMENTUM = 0.95
 _ADAM_SIZE = 0.2  # the root mean square of AdamW's steps
@@ -68,21 +69,25 @@ def orthogonal_momentum() -> optax.GradientTransformation:
 
 
 def _orthogonal(matrix: jax.Array) -> jax.Array:
-    """The nearest orthogonal matrix, about: bfloat16 is exact enough, and twice as quick."""
+    """The nearest orthogonal matrix, about: bfloat16 is exact enough.
+
+    A matrix lies in memory as it is multiplied, its shorter side first, or each product would turn it again.
+    """
     a, b, c = _COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
-    x = x / (jnp.linalg.norm(x) + 1e-7)
+    x = (matrix / (jnp.linalg.norm(matrix) + 1e-7)).astype(jnp.bfloat16)
+    x = lying(x.T if tall else x)
     for _ in range(_STEPS):
         square = _product("ik,jk->ij", x, x)
-        x = a * x + _product("ij,jk->ik", b * square + c * _product("ij,jk->ik", square, square), x)
-    x = x.T if tall else x
-    made: jax.Array = x * (_ADAM_SIZE * max(matrix.shape) ** 0.5)
-    return made
+        low = square.astype(jnp.bfloat16)
+        square = (b * square + c * _product("ik,jk->ij", low, low)).astype(jnp.bfloat16)  # it is symmetric
+        x = lying((a * x.astype(jnp.float32) + _product("ij,jk->ik", square, x)).astype(jnp.bfloat16))
+    x = x.astype(jnp.float32) * (_ADAM_SIZE * max(matrix.shape) ** 0.5)
+    return lying(x.T) if tall else x
 
 
 def _product(sum_over: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.einsum(sum_over, x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+    return jnp.einsum(sum_over, x, y, preferred_element_type=jnp.float32)
 
 
 def _layers(params: Params) -> list[dict[str, jax.Array]]:

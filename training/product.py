@@ -46,6 +46,10 @@ _low.defvjp(_forwards, _backwards)
 
 def _turned(x: jax.Array) -> jax.Array:
     """``[..., in]`` as ``[in, ...]``, and lying so in memory."""
-    turned = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).T
-    made: jax.Array = with_layout_constraint(turned, Layout((0, 1)))
+    return lying(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).T)
+
+
+def lying(x: jax.Array) -> jax.Array:
+    """The same, lying in memory in the order of its axes; else what is turned is turned again in each use."""
+    made: jax.Array = with_layout_constraint(x, Layout(tuple(range(x.ndim))))
     return made

@@ -46,7 +46,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 60_000_000, "rows": 2, "length": 1024, "ramp_tokens": 4_000_000, "warmup_tokens": 100_000},
+    "cpu": {"tokens": 24_000_000, "rows": 2, "length": 1024, "ramp_tokens": 12_000_000, "warmup_tokens": 100_000},
     "gpu": {
         "tokens": 400_000_000,
         "rows": 32,

@@ -18,7 +18,7 @@ from training.data.world import World
 
 DECLINE = Say("I have no tool for that.")
 
-_MORE = (0, 1, 2, 3, 4, 6)  # requests
+_MORE = (0, 2, 4, 6, 8, 10)  # requests
 
 
 def with_tools(
@@ -32,7 +32,7 @@ def with_tools(
 def further(w: World, tools: Sequence[MadeTool]) -> list[User | Model]:
     """Some more requests, most of which one of the tools serves."""
     turns: list[User | Model] = []
-    for _ in range(round(w.one(_MORE) * max(w.ease, 0.3))):
+    for _ in range(round(w.one(_MORE) * max(w.ease, 0.5))):
         form = w.rng.random()
         if form < 0.06:
             asked, answer = exchange(w)

@@ -70,10 +70,13 @@ EARLY: tuple[tuple[Skill, float], ...] = (
 copying."""
 
 
+_ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
+
+
 def conversation(seed: str, side: Side, ease: float = 1.0) -> Conversation:
     """The conversation of this seed."""
     w = World(seed, side, ease)
-    skill = _LATE.draw(w) if w.rng.random() < max(ease, 0.1) else _EARLY.draw(w)
+    skill = _LATE.draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
     return skill(w)
 
 

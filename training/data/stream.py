@@ -34,7 +34,7 @@ LONGER = 4  # times as long are rows at the end of training
 _MISSES = 3  # conversations that found no room make a row full
 _SCORED = 0.4  # of a row: scores of all the vocabulary are a third of what training costs
 _LEAST = 16  # tokens that are worth a drill
-_DRILLED_AT_FIRST, _DRILLED_UNTIL = 0.8, 0.25  # the share of drills, and how hard conversations are when it is nought
+_DRILLED_AT_FIRST, _DRILLED_UNTIL = 0.8, 0.1  # the share of drills, and how hard conversations are when it is nought
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def test_all_that_the_model_writes_is_scored_and_some_of_the_rest(plan):
             assert len(set(places)) == 256
             own = set(np.flatnonzero(weights == 1))
             assert own <= set(places) or set(places) <= own
-            assert (weights[places] > 0).mean() > 0.8
+            assert (weights[places] > 0).mean() > 0.7
 
 
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
@@ -91,7 +91,7 @@ def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
                 drills += turn not in batch["tokens"][batch["segments"] == segment]
         return drills / texts
 
-    assert drilled(range(8)) > 0.6
+    assert drilled(range(4)) > 0.6
     assert drilled(range(100, 108)) < 0.4
 
 
