@@ -1,4 +1,4 @@
-"""Drills in bare tokens: copying, looking up and recognising, with nothing to remember.
+"""Drills in bare tokens: copying and looking up, with nothing to remember.
 
 Everything that an embedded model does with tools that it has never seen rests on these. In conversations they are
 rare and mixed with much that can be learned by heart; here every token is drawn anew, so nothing else helps.
@@ -35,17 +35,17 @@ class Text:
 def drill(seed: str, tokens: Sequence[int], begin: int) -> Text:
     """The drill of this seed: in these tokens, after the token ``begin``."""
     rng = Random(seed)
-    kind = rng.choice((_repeated, _repeated, _looked_up, _recognised))
+    kind = rng.choice((_repeated, _repeated, _looked_up))
     ids, follows, ends = [begin], [False], []
     length = rng.randint(40, 400)
     while len(ids) < length:
-        more, more_follow = kind(rng, _alphabet(rng, tokens))
+        more, more_follow = kind(rng, alphabet(rng, tokens))
         ids, follows = ids + more, follows + more_follow
         ends.append(len(ids))
     return Text(ids, follows, ends, prompts=False)
 
 
-def _alphabet(rng: Random, tokens: Sequence[int]) -> Callable[[], int]:
+def alphabet(rng: Random, tokens: Sequence[int]) -> Callable[[], int]:
     """Draws tokens: any, or some few over and over, where one alone does not tell what follows it."""
     few = rng.choice((0, 0, 0, 10, 30, 100))
     chosen = rng.sample(tokens, min(few, len(tokens))) if few else tokens
@@ -85,26 +85,4 @@ def _looked_up(rng: Random, draw: Callable[[], int]) -> Part:
     for key, value in rng.sample(pairs, len(pairs)):
         ids += [*key, mark, *value, end]
         follows += [False] * len(key) + [False] + [True] * (len(value) + 1)
-    return ids, follows
-
-
-def _recognised(rng: Random, draw: Callable[[], int]) -> Part:
-    """``n {a b c} n {d e f} | e d -> n``: the name of what some of the words belong to, in any order."""
-    mark, asked, end = draw(), draw(), draw()
-    named = [
-        ([draw() for _ in range(rng.randint(1, 4))], [draw() for _ in range(rng.randint(2, 6))])
-        for _ in range(rng.randint(2, 8))
-    ]
-    ids = [token for name, words in named for token in (*name, mark, *words, end)]
-    follows = [False] * len(ids)
-    for _ in range(rng.randint(2, 6)):
-        name, words = rng.choice(named)
-        others = {word for each, its in named if each is not name for word in its}
-        own = [word for word in words if word not in others]
-        if not own:
-            continue
-        query = rng.sample(own, rng.randint(1, len(own))) + [draw() for _ in range(rng.randint(0, 3))]
-        rng.shuffle(query)
-        ids += [asked, *query, mark, *name, end]
-        follows += [False] * (len(query) + 2) + [True] * (len(name) + 1)
     return ids, follows

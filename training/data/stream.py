@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import tokenizers
 
+from training.data.bare_calls import Marks, bare_calls
 from training.data.conversation import Conversation
 from training.data.drill import Text, drill
 from training.data.mixture import conversation
@@ -34,7 +35,10 @@ LONGER = 4  # times as long are rows at the end of training
 _MISSES = 3  # conversations that found no room make a row full
 _SCORED = 0.4  # of a row: scores of all the vocabulary are a third of what training costs
 _LEAST = 16  # tokens that are worth a drill
-_DRILLED_AT_FIRST, _DRILLED_UNTIL = 0.8, 0.1  # the share of drills, and how hard conversations are when it is nought
+# The share of drills falls twice: from where nothing can be copied yet, and to where only conversations are left.
+_AT_FIRST, _MOSTLY_UNTIL, _THEN = 0.8, 0.1, 0.3  # the second is of how hard conversations are
+_CALLS = 0.6  # of the drills
+_BEGIN = CONTROL.index("<bos>")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Maker:
         self._plan = plan
         self._tokenizer = tokenizers.Tokenizer.from_file(str(plan.tokenizer / "tokenizer.json"))
         self._plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
+        self._marks = Marks.of(self._ids)
 
     def batch(self, number: int) -> Batch:
         """The batch of this number."""
@@ -116,16 +121,23 @@ class Maker:
             room -= len(fitting.ids)
             yield fitting
         waiting += tried
-        while room > _LEAST and (filling := self._drill(next(seeds)).within(room)) is not None:
+        while room > _LEAST and (filling := self._short_drill(next(seeds)).within(room)) is not None:
             room -= len(filling.ids)
             yield filling
 
     def _text(self, seed: str, ease: float) -> Text:
-        early = Random(seed).random() < _DRILLED_AT_FIRST * (1 - ease / _DRILLED_UNTIL)
-        return self._drill(seed) if early else self.encode(conversation(seed, self._plan.side, ease))
+        drilled = max(_AT_FIRST * (1 - ease / _MOSTLY_UNTIL), _THEN * (1 - ease))
+        if Random(seed).random() < drilled:
+            return self._drill(seed)
+        return self.encode(conversation(seed, self._plan.side, ease))
 
     def _drill(self, seed: str) -> Text:
-        return drill(seed, self._plain, CONTROL.index("<bos>"))
+        if Random(f"{seed}/kind").random() < _CALLS:
+            return bare_calls(seed, self._plain, _BEGIN, self._marks)
+        return self._short_drill(seed)
+
+    def _short_drill(self, seed: str) -> Text:
+        return drill(seed, self._plain, _BEGIN)
 
     def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""
@@ -133,12 +145,16 @@ class Maker:
         by_model: list[bool] = []
         ends: list[int] = []
         for piece in pieces(made):
-            new = self._tokenizer.encode(piece.text, add_special_tokens=False).ids
+            new = self._ids(piece.text)
             ids += new
             by_model += [piece.by_model] * len(new)
             if piece.text == "\n":  # a turn of the model is over
                 ends.append(len(ids))
         return Text(ids, by_model, ends)
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 def _scored(weights: np.ndarray, seed: int) -> np.ndarray:

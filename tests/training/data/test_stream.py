@@ -88,7 +88,7 @@ def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
             batch = maker.batch(number)
             for segment in range(1, batch["segments"].max() + 1):
                 texts += 1
-                drills += turn not in batch["tokens"][batch["segments"] == segment]
+                drills += batch["tokens"][batch["segments"] == segment][1] != turn  # as conversations begin
         return drills / texts
 
     assert drilled(range(4)) > 0.6
