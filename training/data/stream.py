@@ -19,7 +19,9 @@ from typing import TypeAlias
 import numpy as np
 import tokenizers
 
-from training.data.bare_calls import Marks, bare_calls
+from training.data.bare_calls import bare_calls
+from training.data.bare_owners import bare_owners
+from training.data.bare_tools import Marks
 from training.data.conversation import Conversation
 from training.data.drill import Text, drill
 from training.data.mixture import conversation
@@ -35,9 +37,17 @@ LONGER = 4  # times as long are rows at the end of training
 _MISSES = 3  # conversations that found no room make a row full
 _SCORED = 0.4  # of a row: scores of all the vocabulary are a third of what training costs
 _LEAST = 16  # tokens that are worth a drill
-# The share of drills falls twice: from where nothing can be copied yet, and to where only conversations are left.
-_AT_FIRST, _MOSTLY_UNTIL, _THEN = 0.8, 0.1, 0.3  # the second is of how hard conversations are
+# The share of drills falls from where nothing can be copied yet to where conversations are all that is left. When
+# looking up is learned, what a word belongs to can be, and drills are worth more again.
+_AT_FIRST, _MOSTLY_UNTIL, _THEN, _AGAIN, _AT_LAST = (
+    0.8,
+    0.1,
+    0.3,
+    0.45,
+    0.15,
+)  # the second is of how hard conversations are
 _CALLS = 0.6  # of the drills
+_OWNERS, _OWNERS_FROM = 0.35, 0.582  # of the drills, the first; the second is of how hard conversations are
 _BEGIN = CONTROL.index("<bos>")
 
 
@@ -126,14 +136,15 @@ class Maker:
             yield filling
 
     def _text(self, seed: str, ease: float) -> Text:
-        drilled = max(_AT_FIRST * (1 - ease / _MOSTLY_UNTIL), _THEN * (1 - ease))
-        if Random(seed).random() < drilled:
-            return self._drill(seed)
+        if Random(seed).random() < _drilled(ease):
+            return self._drill(seed, ease)
         return self.encode(conversation(seed, self._plan.side, ease))
 
-    def _drill(self, seed: str) -> Text:
-        if Random(f"{seed}/kind").random() < _CALLS:
-            return bare_calls(seed, self._plain, _BEGIN, self._marks)
+    def _drill(self, seed: str, ease: float) -> Text:
+        kind = Random(f"{seed}/kind").random()
+        if kind < _CALLS:
+            owners = ease >= _OWNERS_FROM and kind < _OWNERS
+            return (bare_owners if owners else bare_calls)(seed, self._plain, _BEGIN, self._marks)
         return self._short_drill(seed)
 
     def _short_drill(self, seed: str) -> Text:
@@ -155,6 +166,13 @@ class Maker:
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+
+def _drilled(ease: float) -> float:
+    """The share of drills, when conversations are so hard."""
+    if ease >= _OWNERS_FROM:
+        return _AGAIN if ease < 1 else _AT_LAST
+    return max(_AT_FIRST * (1 - ease / _MOSTLY_UNTIL), _THEN * (1 - ease))
 
 
 def _scored(weights: np.ndarray, seed: int) -> np.ndarray:

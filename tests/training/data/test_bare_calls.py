@@ -3,7 +3,8 @@
 import pytest
 import tokenizers
 
-from training.data.bare_calls import Marks, bare_calls
+from training.data.bare_calls import bare_calls
+from training.data.bare_tools import Marks
 from training.parse import parse
 from training.tokenizer import CONTROL
 
