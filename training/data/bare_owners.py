@@ -35,6 +35,26 @@ def bare_owners(seed: str, tokens: Sequence[int], begin: int, marks: Marks) -> T
     return Text(ids, follows, ends, prompts=False)
 
 
+def bare_words(seed: str, tokens: Sequence[int], begin: int, marks: Marks) -> Text:
+    """Some tools in these tokens; then each word that one of them alone has, with its tool's name."""
+    rng = Random(seed)
+    tools, declaration = declared(rng, lambda: tokens[int(rng.random() * len(tokens))], marks)
+    words = [word for tool in tools for word in tool.words]
+    pairs = [
+        (word, tool.name + marks.comma)
+        for tool in tools
+        for word in tool.words
+        if words.count(word) == 1 and word not in tool.name
+    ]
+    rng.shuffle(pairs)
+    ids = [begin, *declaration]
+    follows, ends = [False] * len(ids), [len(ids)]
+    for word, name in pairs:
+        ids, follows = [*ids, word, *name], follows + [False] + [True] * len(name)
+        ends.append(len(ids))
+    return Text(ids, follows, ends, prompts=False)
+
+
 def _arguments(name: list[int], keys: list[list[int]], values: list[int], marks: Marks) -> Part:
     """A call with all arguments in order. What their values are cannot be known."""
     ids = marks.call + name + marks.open

@@ -20,7 +20,7 @@ import numpy as np
 import tokenizers
 
 from training.data.bare_calls import bare_calls
-from training.data.bare_owners import bare_owners
+from training.data.bare_owners import bare_owners, bare_words
 from training.data.bare_tools import Marks
 from training.data.conversation import Conversation
 from training.data.drill import Text, drill
@@ -39,13 +39,8 @@ _SCORED = 0.4  # of a row: scores of all the vocabulary are a third of what trai
 _LEAST = 16  # tokens that are worth a drill
 # The share of drills falls from where nothing can be copied yet to where conversations are all that is left. When
 # looking up is learned, what a word belongs to can be, and drills are worth more again.
-_AT_FIRST, _MOSTLY_UNTIL, _THEN, _AGAIN, _AT_LAST = (
-    0.8,
-    0.1,
-    0.3,
-    0.45,
-    0.15,
-)  # the second is of how hard conversations are
+_MOSTLY_UNTIL = 0.1  # of how hard conversations are
+_AT_FIRST, _THEN, _AGAIN, _AT_LAST = 0.8, 0.3, 0.45, 0.25
 _CALLS = 0.6  # of the drills
 _OWNERS, _OWNERS_FROM = 0.35, 0.582  # of the drills, the first; the second is of how hard conversations are
 _BEGIN = CONTROL.index("<bos>")
@@ -143,8 +138,9 @@ class Maker:
     def _drill(self, seed: str, ease: float) -> Text:
         kind = Random(f"{seed}/kind").random()
         if kind < _CALLS:
-            owners = ease >= _OWNERS_FROM and kind < _OWNERS
-            return (bare_owners if owners else bare_calls)(seed, self._plain, _BEGIN, self._marks)
+            owners = bare_owners if ease < 1 else bare_words
+            make = owners if ease >= _OWNERS_FROM and kind < _OWNERS else bare_calls
+            return make(seed, self._plain, _BEGIN, self._marks)
         return self._short_drill(seed)
 
     def _short_drill(self, seed: str) -> Text:

@@ -3,7 +3,7 @@
 import pytest
 import tokenizers
 
-from training.data.bare_owners import bare_owners
+from training.data.bare_owners import bare_owners, bare_words
 from training.data.bare_tools import Marks
 from training.tokenizer import CONTROL
 
@@ -19,6 +19,20 @@ def marks(tokenizer_folder):
 def test_a_text_depends_on_its_seed_alone(marks):
     assert bare_owners("7", PLAIN, 2, marks) == bare_owners("7", PLAIN, 2, marks)
     assert bare_owners("7", PLAIN, 2, marks) != bare_owners("8", PLAIN, 2, marks)
+
+
+def test_every_word_of_one_tool_alone_comes_with_its_name(marks):
+    asked = 0
+    for number in range(50):
+        text = bare_words(f"{number}", PLAIN, 2, marks)
+        declaration = text.ids[: text.ends[0]]
+        for start, end in zip(text.ends, text.ends[1:], strict=False):
+            word, *name = text.ids[start:end]
+            assert word in declaration
+            assert text.follows[start:end] == [False] + [True] * len(name)
+            assert set(name) <= set(declaration)
+            asked += 1
+    assert asked > 200
 
 
 def test_names_and_arguments_were_declared_and_values_are_not_asked_for(marks):
