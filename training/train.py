@@ -46,7 +46,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 24_000_000, "rows": 2, "length": 1024, "ramp_tokens": 12_000_000, "warmup_tokens": 100_000},
+    "cpu": {"tokens": 24_000_000, "rows": 2, "length": 1024, "ramp_tokens": 10_000_000, "warmup_tokens": 100_000},
     "gpu": {
         "tokens": 400_000_000,
         "rows": 32,
@@ -55,9 +55,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup_tokens": 4_000_000,
     },
 }
-GROWN: dict[str, dict[str, Any]] = {
-    # It begins as the other, so nothing has to be easy at first; and reads other conversations.
-    "sprout-m": {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"},
+# It begins as the other, so nothing has to be easy at first; and reads other conversations.
+_GROWN = {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"}
+GROWN: dict[str, dict[str, dict[str, Any]]] = {
+    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "rate": 2e-3, "decay_share": 0.8}},
+    "gpu": {"sprout-m": _GROWN},
 }
 
 
@@ -214,7 +216,8 @@ def preset(model: str, models: Path | None = None) -> dict[str, Any]:
 
     What it begins as is in ``models``; by default it is what comes with the package.
     """
-    settings = PRESETS["cpu" if jax.default_backend() == "cpu" else "gpu"] | GROWN.get(model, {})
+    device = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    settings = PRESETS[device] | GROWN[device].get(model, {})
     if "grown_from" not in settings:
         return settings
     smaller = settings["grown_from"]
