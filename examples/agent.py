@@ -1,7 +1,7 @@
 """An agent with three tools, on the model that comes with the package: no download, no account.
 
     python examples/agent.py                                          # some questions, and what they cost
-    python examples/agent.py "How much is 12 times 34?" "And 5 times 6?"
+    python examples/agent.py "Multiply 12 by 34." "Add a note: Buy milk"
     python examples/agent.py --model google/gemma-3-1b-it
 
 LangChain's agents are in an extra: pip install "langchain-gemma-jax[agents]"
@@ -19,9 +19,9 @@ from langchain_gemma_jax import ChatGemmaJax, engine
 
 QUESTIONS = [
     "Hello!",
-    "How much is 127 times 48?",
+    "Multiply 127 by 48.",
     "Add a note: Buy stamps for Наталья",
-    "How many days are there from 2026-11-21 to 2026-12-24?",
+    "Count the days from 2026-11-21 to 2026-12-24.",
     "Thank you!",
 ]
 NOTES: list[str] = []
@@ -39,7 +39,10 @@ def count_days(start: str, end: str) -> str:
         start: The first date, e.g. 2024-05-31
         end: The last date, e.g. 2024-06-30
     """
-    return f"{(date.fromisoformat(end) - date.fromisoformat(start)).days} days"
+    try:
+        return f"{(date.fromisoformat(end) - date.fromisoformat(start)).days} days"
+    except ValueError:
+        return "Error: expected dates such as 2024-05-31"
 
 
 def add_note(text: str) -> str:

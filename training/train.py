@@ -58,7 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 # It begins as the other, so nothing has to be easy at first; and reads other conversations.
 _GROWN = {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"}
 GROWN: dict[str, dict[str, dict[str, Any]]] = {
-    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "rate": 2e-3, "decay_share": 0.8}},
+    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "drilled_tokens": 1_000_000, "rate": 2e-3, "decay_share": 0.8}},
     "gpu": {"sprout-m": _GROWN},
 }
 
@@ -77,6 +77,7 @@ class Settings:
     decay_share: float = 0.5
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
     prompt_weight: float = 0.2
+    drilled_tokens: int = 0  # so many are read first that are mostly drills about tools
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -167,6 +168,7 @@ def train(
         settings.ramp_tokens,
         long_from=settings.steps - int(settings.steps * settings.long_share) if settings.long_share else None,
         prompt_weight=settings.prompt_weight,
+        drilled_tokens=settings.drilled_tokens,
     )
 
     def save(done: int) -> None:

@@ -19,11 +19,9 @@ from typing import TypeAlias
 import numpy as np
 import tokenizers
 
-from training.data.bare_calls import bare_calls
-from training.data.bare_owners import bare_owners, bare_words
-from training.data.bare_tools import Marks
 from training.data.conversation import Conversation
-from training.data.drill import Text, drill
+from training.data.drill import Text
+from training.data.drills import TOOLS_FIRST, Drills, Stage, stage
 from training.data.mixture import conversation
 from training.data.render import pieces
 from training.data.side import Side
@@ -37,13 +35,6 @@ LONGER = 4  # times as long are rows at the end of training
 _MISSES = 3  # conversations that found no room make a row full
 _SCORED = 0.4  # of a row: scores of all the vocabulary are a third of what training costs
 _LEAST = 16  # tokens that are worth a drill
-# The share of drills falls from where nothing can be copied yet to where conversations are all that is left. When
-# looking up is learned, what a word belongs to can be, and drills are worth more again.
-_MOSTLY_UNTIL = 0.1  # of how hard conversations are
-_AT_FIRST, _THEN, _AGAIN, _AT_LAST = 0.8, 0.3, 0.45, 0.25
-_CALLS = 0.6  # of the drills
-_OWNERS, _OWNERS_FROM = 0.35, 0.582  # of the drills, the first; the second is of how hard conversations are
-_BEGIN = CONTROL.index("<bos>")
 
 
 @dataclass(frozen=True)
@@ -58,6 +49,7 @@ class Plan:
     long_from: int | None = None  # from this batch on, rows are longer and fewer
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
     side: Side = Side.TRAIN
+    drilled_tokens: int = 0  # so many are read first that are mostly drills about tools
 
     def shape(self, number: int) -> tuple[int, int]:
         """Rows and their length in a batch."""
@@ -85,13 +77,15 @@ class Maker:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._tokenizer = tokenizers.Tokenizer.from_file(str(plan.tokenizer / "tokenizer.json"))
-        self._plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
-        self._marks = Marks.of(self._ids)
+        plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
+        self._drills = Drills(plain, CONTROL.index("<bos>"), self._ids)
 
     def batch(self, number: int) -> Batch:
         """The batch of this number."""
         plan = self._plan
-        ease = min(1.0, number * plan.rows * plan.length / plan.ramp_tokens) if plan.ramp_tokens else 1.0
+        read = number * plan.rows * plan.length
+        ease = min(1.0, read / plan.ramp_tokens) if plan.ramp_tokens else 1.0
+        drilled = TOOLS_FIRST if read < plan.drilled_tokens else stage(ease)
         rows, length = plan.shape(number)
         shape = (rows, length + 1)
         tokens, segments, weights = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
@@ -99,7 +93,7 @@ class Maker:
         waiting: list[Text] = []  # what found no place in the rows before
         for row in range(rows):
             used = 0
-            for held, text in enumerate(self._row(seeds, ease, length + 1, waiting), 1):
+            for held, text in enumerate(self._row(seeds, ease, drilled, length + 1, waiting), 1):
                 place = slice(used, used + len(text.ids))
                 tokens[row, place], segments[row, place] = text.ids, held
                 weights[row, place] = np.where(text.follows, 1.0, plan.prompt_weight if text.prompts else 0.0)
@@ -113,12 +107,12 @@ class Maker:
             "scored": _scored(weights[:, 1:], zlib.crc32(f"{plan.seed}/{number}".encode())),
         }
 
-    def _row(self, seeds: Iterator[str], ease: float, room: int, waiting: list[Text]) -> Iterator[Text]:
+    def _row(self, seeds: Iterator[str], ease: float, drilled: Stage, room: int, waiting: list[Text]) -> Iterator[Text]:
         """Conversations, each as far as there is room, and drills in what is left."""
         misses = 0
         tried, waiting[:] = list(waiting), []
         while misses < _MISSES:
-            text = tried.pop(0) if tried else self._text(next(seeds), ease)
+            text = tried.pop(0) if tried else self._text(next(seeds), ease, drilled)
             if (fitting := text.within(room)) is None:
                 waiting.append(text)
                 misses += 1
@@ -126,25 +120,14 @@ class Maker:
             room -= len(fitting.ids)
             yield fitting
         waiting += tried
-        while room > _LEAST and (filling := self._short_drill(next(seeds)).within(room)) is not None:
+        while room > _LEAST and (filling := self._drills.short(next(seeds)).within(room)) is not None:
             room -= len(filling.ids)
             yield filling
 
-    def _text(self, seed: str, ease: float) -> Text:
-        if Random(seed).random() < _drilled(ease):
-            return self._drill(seed, ease)
+    def _text(self, seed: str, ease: float, drilled: Stage) -> Text:
+        if Random(seed).random() < drilled.share:
+            return self._drills.text(seed, drilled)
         return self.encode(conversation(seed, self._plan.side, ease))
-
-    def _drill(self, seed: str, ease: float) -> Text:
-        kind = Random(f"{seed}/kind").random()
-        if kind < _CALLS:
-            owners = bare_owners if ease < 1 else bare_words
-            make = owners if ease >= _OWNERS_FROM and kind < _OWNERS else bare_calls
-            return make(seed, self._plain, _BEGIN, self._marks)
-        return self._short_drill(seed)
-
-    def _short_drill(self, seed: str) -> Text:
-        return drill(seed, self._plain, _BEGIN)
 
     def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""
@@ -162,13 +145,6 @@ class Maker:
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
-
-
-def _drilled(ease: float) -> float:
-    """The share of drills, when conversations are so hard."""
-    if ease >= _OWNERS_FROM:
-        return _AGAIN if ease < 1 else _AT_LAST
-    return max(_AT_FIRST * (1 - ease / _MOSTLY_UNTIL), _THEN * (1 - ease))
 
 
 def _scored(weights: np.ndarray, seed: int) -> np.ndarray:
