@@ -49,6 +49,7 @@ class TestEmbedded(ChatModelIntegrationTests):
         return first + rest
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 class TestStructuredByCalls(TestEmbedded):
     """The same with objects that are made by a call."""
