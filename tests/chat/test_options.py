@@ -11,7 +11,7 @@ from langchain_gemma_jax import ChatGemmaJax, ConfigError, InputError, UnknownOp
 from langchain_gemma_jax.engine.options import Sampling
 
 WRONG = {
-    "model": ["", 3, None],
+    "model": ["", 3],
     "temperature": [-1, 101, "hot", True, float("nan")],
     "top_k": [-1, 1.5],
     "top_p": [0, 1.5],
@@ -41,15 +41,15 @@ def test_what_is_not_possible_is_refused_with_what_is(name, value, scripted):
     said = "max_context" if name == "n_ctx" else name
     with pytest.raises(InputError, match=rf"{said}.*: expected "):
         ChatGemmaJax(**{"model": "x", name: value})
-    if value is not None:
-        model, _ = scripted("Hello")
-        with pytest.raises(InputError, match=rf"{said}.*: expected "):
-            model.invoke("Hello", **{name: value})
+    model, _ = scripted("Hello")
+    with pytest.raises(InputError, match=rf"{said}.*: expected "):
+        model.invoke("Hello", **{name: value})
 
 
-def test_without_a_model_it_says_what_one_is():
-    with pytest.raises(InputError, match=r"google/gemma-3-1b-it.*GEMMA_JAX_MODEL sets a default"):
-        ChatGemmaJax()
+def test_without_a_model_it_is_the_embedded_one_or_that_of_the_environment(monkeypatch):
+    assert ChatGemmaJax().model == ChatGemmaJax(model=None).model == "sprout-m"
+    monkeypatch.setenv("GEMMA_JAX_MODEL", "google/gemma-3-270m-it")
+    assert ChatGemmaJax().model == "google/gemma-3-270m-it"
 
 
 def test_two_names_of_one_setting():
