@@ -107,7 +107,7 @@ def test_what_the_compile_took_is_kept(pointed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-9] + b"!" + data[-8:]]
+    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]]
 )
 def test_what_is_damaged_is_compiled_anew_and_healed(pointed, damage):
     pointed.compile_anew()
