@@ -2,8 +2,8 @@
 
     python -m training.train sprout-s runs/sprout-s
 
-How much is read and in which batches depends on where it runs (``PRESETS``): a night of two CPU cores,
-or some minutes of a GPU. Each setting can be given by itself. With the same settings, a run gives the
+How much is read and in which batches depends on where it runs (``PRESETS``): an hour of two CPU cores,
+or a GPU, which was not tried yet. Each setting can be given by itself. With the same settings, a run gives the
 same weights on the same kind of device.
 
 The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
