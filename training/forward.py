@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.rope import rotate, rotation
 from training.attend import attend
+from training.look import Asked, Looking, look_loss
 from training.product import product
 
 Weights = Mapping[str, jax.Array]
@@ -28,27 +29,37 @@ _LONG = 1024  # the attention of longer rows is computed again for the gradient,
 
 def hidden_states(
     params: Params, config: ModelConfig, tokens: jax.Array, segments: jax.Array, dtype: jnp.dtype
-) -> jax.Array:
-    """Hidden states ``[row, token, width]`` for ``tokens [row, token]``.
+) -> tuple[jax.Array, list[Asked]]:
+    """Hidden states ``[row, token, width]`` for ``tokens [row, token]``, and what each layer's heads ask.
 
     A token sees those of its own segment only. Products are taken in ``dtype`` and summed in float32.
     """
+    asked: list[Asked] = []
     positions = jnp.arange(tokens.shape[1])[None]
     x = cast("jax.Array", params["embed"])[tokens] * config.width**0.5
     layers = cast("Sequence[Weights]", params["layers"])
     for layer, weights in zip(config.layers, layers, strict=True):
-        run: Callable[..., jax.Array] = partial(_layer, config, layer, dtype)
+        run: Callable[..., tuple[jax.Array, Asked]] = partial(_layer, config, layer, dtype)
         if tokens.shape[1] > _LONG:
             run = jax.checkpoint(run)
-        x = run(weights, x, positions, segments)
-    return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps)
+        x, heads = run(weights, x, positions, segments)
+        asked.append(heads)
+    return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps), asked
 
 
 def mean_loss(
-    params: Params, config: ModelConfig, batch: Mapping[str, jax.Array], dtype: jnp.dtype
+    params: Params,
+    config: ModelConfig,
+    batch: Mapping[str, jax.Array],
+    dtype: jnp.dtype,
+    looking: Sequence[Looking] = (),
+    look_weight: float = 0.0,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The weighted mean loss of what is scored, and how well the model's own tokens, of weight 1, are foreseen."""
-    hidden = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
+    """The weighted mean loss of what is scored, and how well the model's own tokens, of weight 1, are foreseen.
+
+    The heads ``looking`` are taught where to look, with so much weight.
+    """
+    hidden, asked = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
     targets, weights = batch["targets"], batch["weights"]
     if (places := batch.get("scored")) is not None:
         hidden = jnp.take_along_axis(hidden, places[..., None], axis=1)
@@ -60,7 +71,11 @@ def mean_loss(
     count = jnp.maximum(jnp.sum(own), 1.0)
     right = (jnp.argmax(scores, axis=-1) == targets).astype(jnp.float32)
     figures = {"loss": jnp.sum(losses * own) / count, "accuracy": jnp.sum(right * own) / count}
-    return jnp.sum(losses * weights) / jnp.maximum(jnp.sum(weights), 1.0), figures
+    loss = jnp.sum(losses * weights) / jnp.maximum(jnp.sum(weights), 1.0)
+    if looking:
+        missed, figures["looks"] = look_loss(config, looking, asked, batch)
+        loss = loss + look_weight * missed
+    return loss, figures
 
 
 def _layer(
@@ -71,13 +86,14 @@ def _layer(
     x: jax.Array,
     positions: jax.Array,
     segments: jax.Array,
-) -> jax.Array:
+) -> tuple[jax.Array, Asked]:
     h = rms_norm(x, weights["attn_norm"], config.norm_eps)
-    h = product(_attention(h, weights, config, layer, positions, segments, dtype), weights["attn_out"], dtype)
+    mixed, asked = _attention(h, weights, config, layer, positions, segments, dtype)
+    h = product(mixed, weights["attn_out"], dtype)
     x = x + rms_norm(h, weights["post_attn_norm"], config.norm_eps)
     h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
     h = product(gated(product(h, weights["gate_up"], dtype)), weights["down"], dtype)
-    return x + rms_norm(h, weights["post_ffw_norm"], config.norm_eps)
+    return x + rms_norm(h, weights["post_ffw_norm"], config.norm_eps), asked
 
 
 def _attention(
@@ -88,7 +104,7 @@ def _attention(
     positions: jax.Array,
     segments: jax.Array,
     dtype: jnp.dtype,
-) -> jax.Array:
+) -> tuple[jax.Array, Asked]:
     rows, tokens, _ = x.shape
     heads = product(x, weights["qkv"], dtype).reshape(rows, tokens, -1, layer.head_dim)
     queries, keys, values = jnp.split(heads, [config.heads, config.heads + layer.kv_heads], axis=2)
@@ -102,4 +118,5 @@ def _attention(
     queries = queries.reshape(rows, layer.kv_heads, -1, tokens, layer.head_dim)
     mixed = attend(queries, keys, values, segments, layer.window)
     mixed = mixed.reshape(rows, config.heads, tokens, layer.head_dim)
-    return jnp.swapaxes(mixed, 1, 2).reshape(rows, tokens, config.heads * layer.head_dim)
+    mixed = jnp.swapaxes(mixed, 1, 2).reshape(rows, tokens, config.heads * layer.head_dim)
+    return mixed, (queries, keys)

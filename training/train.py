@@ -39,6 +39,7 @@ from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
 from training.forward import mean_loss
+from training.look import HEADS
 from training.optimiser import optimiser
 from training.plot import plot
 
@@ -46,7 +47,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 24_000_000, "rows": 2, "length": 1024, "ramp_tokens": 10_000_000, "warmup_tokens": 100_000},
+    "cpu": {"tokens": 20_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
     "gpu": {
         "tokens": 400_000_000,
         "rows": 32,
@@ -58,7 +59,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 # It begins as the other, so nothing has to be easy at first; and reads other conversations.
 _GROWN = {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"}
 GROWN: dict[str, dict[str, dict[str, Any]]] = {
-    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "drilled_tokens": 1_000_000, "rate": 2e-3, "decay_share": 0.8}},
+    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "rate": 2e-3, "decay_share": 0.8}},
     "gpu": {"sprout-m": _GROWN},
 }
 
@@ -76,8 +77,8 @@ class Settings:
     rate: float = 3e-3
     decay_share: float = 0.5
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
-    prompt_weight: float = 0.2
-    drilled_tokens: int = 0  # so many are read first that are mostly drills about tools
+    prompt_weight: float = 0.1
+    look_weight: float = 0.3  # of heads that are taught where to look
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -129,11 +130,14 @@ def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.A
     """One step, compiled once a process: ``state, batch -> state, figures``."""
     made = _optimiser(settings)
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
+    looking = HEADS.get(settings.model, ()) if settings.look_weight else ()
 
     @partial(jax.jit, donate_argnums=0)
     def step(state: State, batch: Mapping[str, jax.Array]) -> tuple[State, dict[str, jax.Array]]:
         params, memory = state
-        (_, figures), gradients = jax.value_and_grad(mean_loss, has_aux=True)(params, config, batch, dtype)
+        (_, figures), gradients = jax.value_and_grad(mean_loss, has_aux=True)(
+            params, config, batch, dtype, looking, settings.look_weight
+        )
         updates, memory = made.update(gradients, memory, cast("optax.Params", params))
         return (cast("Params", optax.apply_updates(cast("optax.Params", params), updates)), memory), figures
 
@@ -168,7 +172,6 @@ def train(
         settings.ramp_tokens,
         long_from=settings.steps - int(settings.steps * settings.long_share) if settings.long_share else None,
         prompt_weight=settings.prompt_weight,
-        drilled_tokens=settings.drilled_tokens,
     )
 
     def save(done: int) -> None:
@@ -186,6 +189,7 @@ def train(
                 loss, accuracy = (
                     float(np.mean([float(each[name]) for each in recent])) for name in ("loss", "accuracy")
                 )
+                looks = np.mean([np.asarray(each["looks"]) for each in recent], axis=0) if "looks" in recent[0] else []
                 recent = []
                 tokens = (number + 1) * settings.step_tokens
                 history.append([tokens, loss, accuracy])
@@ -193,6 +197,8 @@ def train(
                 line = (
                     f"{tokens / 1e6:8.2f} M tokens  loss {loss:7.4f}  accuracy {accuracy:6.2%}  {speed:9,.0f} tokens/s"
                 )
+                if len(looks):
+                    line += "  looks " + " ".join(f"{look:4.0%}" for look in looks)
                 sys.stdout.write(line + "\n")
                 sys.stdout.flush()
                 log.write(line + "\n")

@@ -17,7 +17,7 @@ def one_by_one(params, config, ids, count):
     for _ in range(count):
         tokens, own = np.zeros((1, 64), np.int32), np.zeros((1, 64), np.int32)
         tokens[0, : len(ids)], own[0, : len(ids)] = ids, 1
-        ids.append(int((read(tokens, own)[0, len(ids) - 1] @ params["embed"].T).argmax()))
+        ids.append(int((read(tokens, own)[0][0, len(ids) - 1] @ params["embed"].T).argmax()))
     return ids[-count:]
 
 

@@ -18,7 +18,7 @@ from training.data.world import World
 
 DECLINE = Say("I have no tool for that.")
 
-_MORE = (0, 2, 4, 6, 8, 10)  # requests
+_MORE = (0, 1, 2, 4, 6, 8)  # requests
 
 
 def with_tools(
@@ -34,10 +34,10 @@ def further(w: World, tools: Sequence[MadeTool]) -> list[User | Model]:
     turns: list[User | Model] = []
     for _ in range(round(w.one(_MORE) * max(w.ease, 0.5))):
         form = w.rng.random()
-        if form < 0.06:
+        if form < 0.12:
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
-        elif form < 0.20:
+        elif form < 0.28:
             turns += [User(request(w, missing(w, tools)).text), Model((DECLINE,), graded=False)]
         else:
             turns += served(w, w.one(tools), graded=False)

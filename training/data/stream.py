@@ -21,15 +21,18 @@ import tokenizers
 
 from training.data.conversation import Conversation
 from training.data.drill import Text
-from training.data.drills import TOOLS_FIRST, Drills, Stage, stage
+from training.data.drills import Drills, share
 from training.data.mixture import conversation
+from training.data.pointers import pointers
 from training.data.render import pieces
 from training.data.side import Side
+from training.data.spelling import Spelling
 from training.tokenizer import CONTROL
 
 Batch: TypeAlias = dict[str, np.ndarray]
 """``tokens``, ``targets``, ``segments`` (0: padding) and ``weights``, each ``[row, token]``; and ``scored``, the
-places of the tokens whose loss is computed, ``[row, place]``."""
+places of the tokens whose loss is computed, ``[row, place]``; and ``looks`` and ``marks``, where heads should look, as
+``pointers`` gives them for a row."""
 
 LONGER = 4  # times as long are rows at the end of training
 _MISSES = 3  # conversations that found no room make a row full
@@ -49,7 +52,6 @@ class Plan:
     long_from: int | None = None  # from this batch on, rows are longer and fewer
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
     side: Side = Side.TRAIN
-    drilled_tokens: int = 0  # so many are read first that are mostly drills about tools
 
     def shape(self, number: int) -> tuple[int, int]:
         """Rows and their length in a batch."""
@@ -79,13 +81,15 @@ class Maker:
         self._tokenizer = tokenizers.Tokenizer.from_file(str(plan.tokenizer / "tokenizer.json"))
         plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
         self._drills = Drills(plain, CONTROL.index("<bos>"), self._ids)
+        vocabulary = self._tokenizer.get_vocab()
+        self._spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), self._ids)
 
     def batch(self, number: int) -> Batch:
         """The batch of this number."""
         plan = self._plan
         read = number * plan.rows * plan.length
         ease = min(1.0, read / plan.ramp_tokens) if plan.ramp_tokens else 1.0
-        drilled = TOOLS_FIRST if read < plan.drilled_tokens else stage(ease)
+        drilled = share(ease)
         rows, length = plan.shape(number)
         shape = (rows, length + 1)
         tokens, segments, weights = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
@@ -99,15 +103,22 @@ class Maker:
                 weights[row, place] = np.where(text.follows, 1.0, plan.prompt_weight if text.prompts else 0.0)
                 weights[row, used] = 0.0  # nothing foretells how a conversation begins
                 used += len(text.ids)
+        seed = zlib.crc32(f"{plan.seed}/{number}".encode())
+        looks = [
+            pointers(tokens[row, :-1].tolist(), segments[row, :-1].tolist(), self._spelling, seed)
+            for row in range(rows)
+        ]
         return {
             "tokens": tokens[:, :-1],
             "targets": tokens[:, 1:],
             "segments": segments[:, :-1],
             "weights": weights[:, 1:],
-            "scored": _scored(weights[:, 1:], zlib.crc32(f"{plan.seed}/{number}".encode())),
+            "scored": _scored(weights[:, 1:], seed),
+            "looks": np.stack([look for look, _ in looks]),
+            "marks": np.stack([marks for _, marks in looks]),
         }
 
-    def _row(self, seeds: Iterator[str], ease: float, drilled: Stage, room: int, waiting: list[Text]) -> Iterator[Text]:
+    def _row(self, seeds: Iterator[str], ease: float, drilled: float, room: int, waiting: list[Text]) -> Iterator[Text]:
         """Conversations, each as far as there is room, and drills in what is left."""
         misses = 0
         tried, waiting[:] = list(waiting), []
@@ -124,9 +135,9 @@ class Maker:
             room -= len(filling.ids)
             yield filling
 
-    def _text(self, seed: str, ease: float, drilled: Stage) -> Text:
-        if Random(seed).random() < drilled.share:
-            return self._drills.text(seed, drilled)
+    def _text(self, seed: str, ease: float, drilled: float) -> Text:
+        if Random(seed).random() < drilled:
+            return self._drills.text(seed)
         return self.encode(conversation(seed, self._plan.side, ease))
 
     def encode(self, made: Conversation) -> Text:

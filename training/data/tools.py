@@ -108,11 +108,11 @@ class MadeTool:
 def subject(w: World) -> str:
     """What a tool is about: a noun, maybe with another word in front."""
     form = w.rng.random()
-    if form < 0.40:
+    if form < 0.30:
         return w.pick(things.NOUNS)
-    if form < 0.70:
+    if form < 0.50:
         return f"{w.pick(things.MODIFIERS)} {w.pick(things.NOUNS)}"
-    return w.made_up() if form < 0.85 else f"{w.made_up()} {w.pick(things.NOUNS)}"
+    return w.made_up() if form < 0.75 else f"{w.made_up()} {w.pick(things.NOUNS)}"
 
 
 def make_tool(

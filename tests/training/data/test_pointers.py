@@ -1,0 +1,133 @@
+"""Where a model should look in what its own tokenizer makes of a conversation."""
+
+import numpy as np
+import pytest
+import tokenizers
+
+from training.data import pointers as looks
+from training.data.pointers import KEY, LED_HERE, NAME, PLACES, SAME_WORD, VALUE, pointers
+from training.data.spelling import Spelling
+
+TOOLS = (
+    "<bos><|turn>system\n"
+    '<|tool>declaration:add_invoice{description:<|"|>Adds one.<|"|>,'
+    "parameters:{properties:{total:{},user_name:{}}}}<tool|>"
+    '<|tool>declaration:delete_photo{description:<|"|>Deletes it.<|"|>,parameters:{properties:{number:{}}}}<tool|>'
+    "<turn|>\n"
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tokenizer_folder):
+    return tokenizers.Tokenizer.from_file(str(tokenizer_folder / "tokenizer.json"))
+
+
+@pytest.fixture(scope="module")
+def found(tokenizer):
+    """A function: of a text, for each look, from which tokens to which, as texts in order."""
+    vocabulary = tokenizer.get_vocab()
+
+    def encode(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+
+    def find(text, *, look):
+        ids = encode(text)
+        table, marks = pointers(ids, [1] * len(ids), spelling, 0)
+        pairs = {}
+        for place, first, stop, mark in table[look].tolist():
+            if stop:
+                pairs[place] = [at for at in range(first, stop) if marks[look][at] == mark]
+        return ids, pairs
+
+    return find
+
+
+def text_of(tokenizer, ids, places):
+    return tokenizer.decode([ids[at] for at in places], skip_special_tokens=False)
+
+
+def test_what_is_declared_looks_at_its_own_tools_name(tokenizer, found):
+    ids, pairs = found(TOOLS, look=NAME)
+    last = [text_of(tokenizer, ids, pairs[at]) for at, token in enumerate(ids) if token == 7]  # <tool|>
+    assert last == ["add_invoice", "delete_photo"]
+    assert all(max(targets) <= place for place, targets in pairs.items())
+
+
+def test_a_word_that_is_said_looks_at_the_same_word_in_the_one_tool_that_has_it(tokenizer, found):
+    ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n", look=SAME_WORD)
+    found_in_tools = {said: targets for said, targets in pairs.items() if targets != [0]}
+    assert "hoto" in text_of(tokenizer, ids, sorted(found_in_tools))
+    for said, targets in found_in_tools.items():
+        word = text_of(tokenizer, ids, [said]).lower()
+        assert {text_of(tokenizer, ids, [at]).lower() for at in targets} == {word}
+
+
+def test_a_word_that_no_tool_has_looks_at_the_start_where_nothing_is(tokenizer, found):
+    ids, pairs = found(f"{TOOLS}<|turn>user\nI would like what should be your kind.<turn|>\n", look=SAME_WORD)
+    nowhere = [at for at, targets in pairs.items() if targets == [0]]
+    assert nowhere
+    declared = ids[: min(nowhere)]
+    assert not any(ids[at] in declared for at in nowhere)
+
+
+def test_a_name_looks_at_the_words_that_led_to_it(tokenizer, found):
+    call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
+    text = f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}"
+    ids, pairs = found(text, look=LED_HERE)
+    assert text_of(tokenizer, ids, sorted({at + 1 for at in pairs})) == "delete_photo"
+    assert "hoto" in text_of(tokenizer, ids, pairs[min(pairs)])
+
+
+def test_arguments_look_at_where_their_names_are_declared_and_their_values_said(tokenizer, found):
+    said = "Add 48 for Zorblat Quim, 4823 is another number.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, keys = found(f"{TOOLS}<|turn>user\n{said}{call}", look=KEY)
+    assert text_of(tokenizer, ids, [at + 1 for at in sorted(keys)]) == "totaluser_name"
+    assert all(ids[place + 1] == ids[target] for place, (target,) in keys.items())
+    ids, values = found(f"{TOOLS}<|turn>user\n{said}{call}", look=VALUE)
+    assert text_of(tokenizer, ids, [values[at][0] for at in sorted(values)]) == "48 Zorblat Quim,"
+
+
+def test_an_answer_in_json_looks_at_its_schema_and_at_what_was_said(tokenizer, found):
+    text = (
+        '<bos><|turn>system\nThe schema:\n{"properties":{"city":{"type":"string"}}}<turn|>\n'
+        '<|turn>user\nIn Oslo.<turn|>\n<|turn>model\n{"city": "Oslo"}<turn|>\n'
+    )
+    ids, keys = found(text, look=KEY)
+    assert text_of(tokenizer, ids, [keys[at][0] for at in sorted(keys)]) == "city"
+    ids, values = found(text, look=VALUE)
+    assert text_of(tokenizer, ids, [values[at][0] for at in sorted(values)]) == "Oslo."
+
+
+def test_what_is_said_twice_is_nowhere_to_be_looked_up(found):
+    text = f"{TOOLS}<|turn>user\n7 or 7?<turn|>\n<|turn>model\n<|tool_call>call:delete_photo{{number:7}}<tool_call|>"
+    assert not found(text, look=VALUE)[1]
+
+
+def test_a_name_that_was_cut_off_is_none(found):
+    for cut in ("<|tool>declaration", "<|tool>declaration:add", "<bos><|turn>system\n<|tool>declaration:add_in"):
+        assert found(cut, look=KEY)[1] == {}
+
+
+def test_there_are_as_many_places_as_there_is_room_for(monkeypatch, found):
+    assert PLACES == 192
+    monkeypatch.setattr(looks, "PLACES", 5)
+    assert len(found(TOOLS, look=NAME)[1]) == 5
+
+
+def test_segments_are_read_each_by_itself(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+    spelling = Spelling.of(
+        sorted(vocabulary, key=vocabulary.__getitem__),
+        lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
+    )
+    ids = tokenizer.encode(TOOLS, add_special_tokens=False).ids
+    request = tokenizer.encode("<bos><|turn>user\nA photo.<turn|>\n", add_special_tokens=False).ids
+    table, _ = pointers([*ids, *request], [1] * len(ids) + [2] * len(request), spelling, 0)
+    assert table[NAME].any()
+    assert not table[SAME_WORD].any()
+    again, _ = pointers([*ids, *ids], [1] * len(ids) + [2] * len(ids), spelling, 0)
+    same = again[NAME][np.argsort(again[NAME][:, 0])]
+    assert all((first >= len(ids)) == (place >= len(ids)) for place, first, stop, _ in same.tolist() if stop)

@@ -1,0 +1,205 @@
+"""Where a model should look: what is known about a row because its tools and requests were made up.
+
+A right call is a few looks: a word of a declaration looks at its own tool's name, a word that the user says looks at
+the same word in a declaration, and where a tool's name is to be written, at the words that led to that tool; an
+argument's name is looked up in the declaration, and its value in what was said. From calls alone none of
+these is learned before the others. So each is taught by itself (``training.look``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training.data.spelling import CALL, QUOTE, RESPONSE, RESPONSE_END, TOOL, TOOL_END, TURN, TURN_END, Spelling
+from training.data.written import Part, parts
+
+NAME, SAME_WORD, LED_HERE, KEY, VALUE = range(5)
+LOOKS = 5
+PLACES = 192  # of a row, for each look: so many are taught, at random if there are more
+
+Found: TypeAlias = "tuple[list[Look], ...]"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One token that should look at those from ``first`` to before ``stop`` whose mark is ``mark``."""
+
+    place: int
+    first: int
+    stop: int
+    mark: int = 0
+
+
+def pointers(
+    tokens: Sequence[int], segments: Sequence[int], spelling: Spelling, seed: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Looks ``[look, place, 4]`` and the marks of every token ``[look, token]``, of one row.
+
+    Where there are fewer looks than places, the others have nowhere to look, so nothing is taught there.
+    """
+    looks: Found = tuple([] for _ in range(LOOKS))
+    marks = np.zeros((LOOKS, len(tokens)), np.int32)
+    for start, stop in _segments(segments):
+        _Conversation(tokens, start, stop, spelling, marks, looks).read()
+    rng = np.random.default_rng(seed)
+    table = np.zeros((LOOKS, PLACES, 4), np.int32)
+    for kind, found in enumerate(looks):
+        for index, chosen in enumerate(sorted(rng.permutation(len(found))[:PLACES])):
+            look = found[chosen]
+            table[kind, index] = look.place, look.first, look.stop, look.mark
+    return table, marks
+
+
+@dataclass(frozen=True)
+class _Tool:
+    start: int
+    stop: int
+    name: tuple[int, ...]
+    words: frozenset[int]
+
+
+class _Conversation:
+    """One segment of a row, read once from left to right."""
+
+    def __init__(
+        self,
+        tokens: Sequence[int],
+        start: int,
+        stop: int,
+        spelling: Spelling,
+        marks: NDArray[np.int32],
+        looks: Found,
+    ) -> None:
+        self._tokens, self._start, self._stop = tokens, start, stop
+        self._spelling, self._marks, self._looks = spelling, marks, looks
+        self._tools: list[_Tool] = []
+        self._said: list[tuple[int, int]] = []  # by the user and by tools
+        self._told = (start, start)  # by the system
+
+    def read(self) -> None:
+        place = self._start
+        while place < self._stop:
+            token = self._tokens[place]
+            if token == TOOL:
+                place = self._declaration(place)
+            elif token == TURN and self._are(place + 1, self._spelling.user):
+                place = self._request(place + 1 + len(self._spelling.user))
+            elif token == TURN and self._are(place + 1, self._spelling.system):
+                place, self._told = place + 1, (place, self._end(place, TURN_END))
+            elif token == TURN and self._are(place + 1, (*self._spelling.model, self._spelling.open)):
+                place = self._answered(place + 1 + len(self._spelling.model))
+            elif token == RESPONSE and self._end(place, RESPONSE_END) < self._stop:
+                self._said.append((place, self._end(place, RESPONSE_END)))
+                place = self._said[-1][1]
+            elif token == CALL and self._tools and self._said:
+                place = self._called(place)
+            else:
+                place += 1
+
+    def _declaration(self, place: int) -> int:
+        stop = self._end(place, TOOL_END)
+        start, end = self._name(place)
+        spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
+        self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
+        self._marks[SAME_WORD, start:stop] = spelled
+        self._looks[NAME].extend(Look(at, start, end) for at in range(end - 1, min(stop + 1, self._stop)))
+        return stop
+
+    def _request(self, first: int) -> int:
+        """What is in no declaration looks at the start, where nothing is."""
+        stop = self._end(first, TURN_END)
+        self._said.append((first, stop))
+        for at in range(first, stop):
+            word = self._spelling.word[self._tokens[at]]
+            owners = [index for index, tool in enumerate(self._tools) if word in tool.words]
+            if not word or not self._tools or len(owners) > 1:
+                continue
+            if not owners:
+                self._looks[SAME_WORD].append(Look(at, self._start, self._start + 1))
+                continue
+            tool = self._tools[owners[0]]
+            self._marks[LED_HERE, at] = owners[0] + 1
+            self._looks[SAME_WORD].append(Look(at, tool.start, tool.stop, word))
+        return stop
+
+    def _called(self, place: int) -> int:
+        start, end = self._name(place)
+        name = tuple(self._tokens[start:end])
+        number = next((number for number, tool in enumerate(self._tools, 1) if tool.name == name), 0)
+        asked = next((said for said in reversed(self._said) if self._tokens[said[0]] != RESPONSE), self._said[0])
+        if not number:
+            return end
+        if number in self._marks[LED_HERE, asked[0] : asked[1]]:
+            self._looks[LED_HERE].extend(Look(at, *asked, number) for at in range(start - 1, end - 1))
+        tool = self._tools[number - 1]
+        for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
+            self._copied(part, (tool.start, tool.stop), (self._spelling.colon, self._spelling.open))
+        return end
+
+    def _answered(self, place: int) -> int:
+        """In JSON."""
+        spelling = self._spelling
+        for part in parts(self._tokens, place, self._stop, spelling, spelling.mark):
+            self._copied(part, self._told, (spelling.mark, spelling.colon, spelling.open))
+        return place
+
+    def _copied(self, part: Part, declared: tuple[int, int], follow: Sequence[int]) -> None:
+        """Each of the part's tokens is looked up where it was declared or said, if that is in one place only.
+
+        What is declared is known by what follows it.
+        """
+        tokens = self._tokens[part.start : part.stop]
+        if part.key:
+            found = self._places([*tokens, *follow], *declared)
+            length, looks = len(tokens), self._looks[KEY]
+        else:
+            found = [
+                at
+                for first, stop in self._said
+                for at in self._places(tokens, first, stop)
+                if self._whole(at, at + len(tokens))
+            ]
+            length, looks = len(tokens) + 1, self._looks[VALUE]  # and what comes behind it: there it ends
+        if len(found) == 1:
+            looks.extend(
+                Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
+            )
+
+    def _places(self, tokens: Sequence[int], first: int, stop: int) -> list[int]:
+        wanted = tuple(tokens)
+        return [
+            at
+            for at in range(first, stop - len(wanted) + 1)
+            if self._tokens[at] == wanted[0] and tuple(self._tokens[at : at + len(wanted)]) == wanted
+        ]
+
+    def _whole(self, start: int, stop: int) -> bool:
+        """Whether it is not a part of a longer word or number."""
+        kind = self._spelling.kind
+        return not any(
+            kind[self._tokens[at]] and kind[self._tokens[at]] == kind[self._tokens[at - 1]] for at in (start, stop)
+        )
+
+    def _name(self, place: int) -> tuple[int, int]:
+        """Where a name begins, behind the first colon, and where it ends."""
+        start = min(self._end(place, self._spelling.colon) + 1, self._stop)
+        return start, self._end(start, self._spelling.open)
+
+    def _end(self, place: int, token: int) -> int:
+        return next((at for at in range(place, self._stop) if self._tokens[at] == token), self._stop)
+
+    def _are(self, place: int, tokens: tuple[int, ...]) -> bool:
+        return tuple(self._tokens[place : place + len(tokens)]) == tokens
+
+
+def _segments(segments: Sequence[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for place in range(1, len(segments) + 1):
+        if place == len(segments) or segments[place] != segments[start]:
+            yield start, place
+            start = place

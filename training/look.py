@@ -1,0 +1,88 @@
+"""Teaches chosen heads where to look (``training.data.pointers``): the loss is of how little they look there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.config import ModelConfig
+from training.data.pointers import KEY, LED_HERE, LOOKS, NAME, SAME_WORD, VALUE
+
+
+@dataclass(frozen=True)
+class Looking:
+    """A head that learns one look."""
+
+    look: int
+    layer: int
+    kv_head: int
+    head: int  # of those that share the keys
+
+
+def _looking(first: int, second: int, last: int) -> tuple[Looking, ...]:
+    return (
+        Looking(NAME, first, 0, 0),
+        Looking(SAME_WORD, second, 0, 0),
+        Looking(LED_HERE, last, 0, 0),
+        Looking(KEY, last, 1, 0),
+        Looking(VALUE, last, 1, 1),
+    )
+
+
+# The larger model's layers are those of the smaller one, with two that were added in between.
+HEADS = {"sprout-s": _looking(2, 3, 5), "sprout-m": _looking(4, 5, 9)}
+
+Asked = tuple[jax.Array, jax.Array]
+"""A layer's scaled queries ``[row, kv_head, group, token, head_dim]`` and keys ``[row, kv_head, token, head_dim]``."""
+
+
+def look_loss(
+    config: ModelConfig, looking: Sequence[Looking], asked: Sequence[Asked], batch: Mapping[str, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """The mean loss of all looks, and for each of them which share of its head's attention is where it should be."""
+    if [each.look for each in looking] != list(range(LOOKS)):
+        raise ValueError(f"expected a head for each of {LOOKS} looks in order, found {looking}")
+    losses, shares = [], []
+    for each in looking:
+        queries, keys = asked[each.layer]
+        loss, share = _one(
+            queries[:, each.kv_head, each.head],
+            keys[:, each.kv_head],
+            config.layers[each.layer].window,
+            batch["segments"],
+            batch["looks"][:, each.look],
+            batch["marks"][:, each.look],
+        )
+        losses.append(loss)
+        shares.append(share)
+    return jnp.mean(jnp.stack(losses)), jnp.stack(shares)
+
+
+def _one(
+    queries: jax.Array,
+    keys: jax.Array,
+    window: int | None,
+    segments: jax.Array,
+    looks: jax.Array,
+    marks: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    place, first, stop, mark = (looks[..., column] for column in range(4))  # [row, place]
+    asked = jnp.take_along_axis(queries, place[..., None], axis=1)
+    scores = jnp.einsum("rpd,rtd->rpt", asked, keys, preferred_element_type=jnp.float32)
+    token = jnp.arange(keys.shape[1])[None, None]
+    distance = place[..., None] - token
+    visible = (distance >= 0) & (distance < (keys.shape[1] if window is None else window))
+    visible &= segments[:, None] == jnp.take_along_axis(segments, place, axis=1)[..., None]
+    wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & (marks[:, None] == mark[..., None])
+    taught = jnp.any(wanted, axis=-1)
+    missed = _log_sum(scores, visible) - _log_sum(scores, wanted | ~taught[..., None])
+    count = jnp.maximum(jnp.sum(taught), 1).astype(jnp.float32)
+    share = jnp.sum(jnp.where(taught, jnp.exp(-missed), 0.0)) / count
+    return jnp.sum(jnp.where(taught, missed, 0.0)) / count, share
+
+
+def _log_sum(scores: jax.Array, of: jax.Array) -> jax.Array:
+    return jax.nn.logsumexp(jnp.where(of, scores, jnp.finfo(jnp.float32).min), axis=-1)
