@@ -47,7 +47,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 20_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
+    "cpu": {"tokens": 14_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
     "gpu": {
         "tokens": 400_000_000,
         "rows": 32,
@@ -59,7 +59,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 # It begins as the other, so nothing has to be easy at first; and reads other conversations.
 _GROWN = {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"}
 GROWN: dict[str, dict[str, dict[str, Any]]] = {
-    "cpu": {"sprout-m": _GROWN | {"tokens": 4_000_000, "rate": 2e-3, "decay_share": 0.8}},
+    "cpu": {
+        "sprout-m": _GROWN
+        | {"tokens": 8_000_000, "rate": 2e-3, "decay_share": 0.7, "inner_weight": 0.5, "look_weight": 1.0}
+    },
     "gpu": {"sprout-m": _GROWN},
 }
 
@@ -78,6 +81,7 @@ class Settings:
     decay_share: float = 0.5
     long_share: float = 0.1  # of the steps, at the end, have rows four times as long, and a quarter as many
     prompt_weight: float = 0.1
+    inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
     seed: str = "sprout"
     dtype: str = "bfloat16"
@@ -172,6 +176,7 @@ def train(
         settings.ramp_tokens,
         long_from=settings.steps - int(settings.steps * settings.long_share) if settings.long_share else None,
         prompt_weight=settings.prompt_weight,
+        inner_weight=settings.inner_weight,
     )
 
     def save(done: int) -> None:

@@ -85,11 +85,6 @@ def test_looking_there_more_is_what_the_gradient_asks_for(config):
     assert share(config, batch((9, 2, 5, 0)), of=(better, keys))[1] > attention(9)[2:5].sum()
 
 
-def test_a_look_without_a_head_is_an_error(config):
-    with pytest.raises(ValueError, match="a head for each of 5 looks"):
-        look_loss(config, looking(1)[:4], [asked()] * 2, batch())
-
-
 @pytest.mark.parametrize("model", ["sprout-s", "sprout-m"])
 def test_the_embedded_models_have_such_heads(model):
     config = model_config(model)
@@ -97,4 +92,6 @@ def test_the_embedded_models_have_such_heads(model):
         layer = config.layers[each.layer]
         assert each.kv_head < layer.kv_heads
         assert each.head < config.heads // layer.kv_heads
-    assert [each.look for each in HEADS[model]] == list(range(LOOKS))
+    looks = [each.look for each in HEADS[model]]
+    assert looks == list(range(len(looks)))  # as the progress line names them
+    assert len({(each.layer, each.kv_head, each.head) for each in HEADS[model]}) == len(looks)

@@ -1,9 +1,9 @@
 """Where a model should look: what is known about a row because its tools and requests were made up.
 
-A right call is a few looks: a word of a declaration looks at its own tool's name, a word that the user says looks at
-the same word in a declaration, and where a tool's name is to be written, at the words that led to that tool; an
-argument's name is looked up in the declaration, and its value in what was said. From calls alone none of
-these is learned before the others. So each is taught by itself (``training.look``).
+A right call is a few looks. A word of a declaration looks at its own tool's name, and at how that begins; a word
+that the user says looks at the same word in a declaration; where a tool's name is to be written, at the words that
+led to that tool; an argument's name is looked up in the declaration, and its value in what was said. From calls
+alone none of these is learned before the others. So each is taught by itself (``training.look``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from training.data.spelling import CALL, QUOTE, RESPONSE, RESPONSE_END, TOOL, TOOL_END, TURN, TURN_END, Spelling
 from training.data.written import Part, parts
 
-NAME, SAME_WORD, LED_HERE, KEY, VALUE = range(5)
-LOOKS = 5
+NAME, SAME_WORD, LED_HERE, KEY, VALUE, NAME_BEGINS, VALUE_BEGINS = range(7)
+LOOKS = 7
 PLACES = 192  # of a row, for each look: so many are taught, at random if there are more
 
 Found: TypeAlias = "tuple[list[Look], ...]"
@@ -107,7 +107,9 @@ class _Conversation:
         spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
         self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
         self._marks[SAME_WORD, start:stop] = spelled
-        self._looks[NAME].extend(Look(at, start, end) for at in range(end - 1, min(stop + 1, self._stop)))
+        inside = range(end - 1, min(stop + 1, self._stop))
+        self._looks[NAME].extend(Look(at, start, end) for at in inside)
+        self._looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
         return stop
 
     def _request(self, first: int) -> int:
@@ -166,6 +168,8 @@ class _Conversation:
             ]
             length, looks = len(tokens) + 1, self._looks[VALUE]  # and what comes behind it: there it ends
         if len(found) == 1:
+            if not part.key:
+                self._looks[VALUE_BEGINS].append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
                 Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
             )

@@ -51,6 +51,7 @@ class Plan:
     ramp_tokens: int = 0  # over so many tokens conversations get harder
     long_from: int | None = None  # from this batch on, rows are longer and fewer
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
+    inner_weight: float = 1.0  # of tokens inside a word or a number: they are easier than where one begins or ends
     side: Side = Side.TRAIN
 
     def shape(self, number: int) -> tuple[int, int]:
@@ -82,7 +83,8 @@ class Maker:
         plain = range(len(CONTROL), self._tokenizer.get_vocab_size())
         self._drills = Drills(plain, CONTROL.index("<bos>"), self._ids)
         vocabulary = self._tokenizer.get_vocab()
-        self._spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), self._ids)
+        self._spelling = spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), self._ids)
+        self._kind = np.asarray(spelling.kind)
 
     def batch(self, number: int) -> Batch:
         """The batch of this number."""
@@ -101,6 +103,7 @@ class Maker:
                 place = slice(used, used + len(text.ids))
                 tokens[row, place], segments[row, place] = text.ids, held
                 weights[row, place] = np.where(text.follows, 1.0, plan.prompt_weight if text.prompts else 0.0)
+                weights[row, place][self._inner(text.ids) & np.asarray(text.follows)] = plan.inner_weight
                 weights[row, used] = 0.0  # nothing foretells how a conversation begins
                 used += len(text.ids)
         seed = zlib.crc32(f"{plan.seed}/{number}".encode())
@@ -117,6 +120,12 @@ class Maker:
             "looks": np.stack([look for look, _ in looks]),
             "marks": np.stack([marks for _, marks in looks]),
         }
+
+    def _inner(self, ids: list[int]) -> np.ndarray:
+        """Which of a text's tokens are inside a word or a number."""
+        kind = self._kind[ids]
+        inner: np.ndarray = (kind > 0) & (kind == np.roll(kind, 1))
+        return inner
 
     def _row(self, seeds: Iterator[str], ease: float, drilled: float, room: int, waiting: list[Text]) -> Iterator[Text]:
         """Conversations, each as far as there is room, and drills in what is left."""
