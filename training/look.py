@@ -9,7 +9,17 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.config import ModelConfig
-from training.data.pointers import KEY, LED_HERE, NAME, NAME_BEGINS, SAME_WORD, VALUE, VALUE_BEGINS
+from training.data.pointers import (
+    KEY,
+    LED_HERE,
+    LED_TOGETHER,
+    NAME,
+    NAME_BEGINS,
+    SAME_WORD,
+    SAME_WORDS,
+    VALUE,
+    VALUE_BEGINS,
+)
 
 
 @dataclass(frozen=True)
@@ -22,20 +32,24 @@ class Looking:
     head: int  # of those that share the keys
 
 
-def _looking(first: int, second: int, last: int) -> tuple[Looking, ...]:
-    return (
-        Looking(NAME, first, 0, 0),
-        Looking(SAME_WORD, second, 0, 0),
-        Looking(LED_HERE, last, 0, 0),
-        Looking(KEY, last, 1, 0),
-        Looking(VALUE, last, 1, 1),
-    )
-
-
-# The larger model's layers are those of the smaller one, with pairs that were added in between.
 HEADS = {
-    "sprout-s": _looking(2, 3, 5),
-    "sprout-m": (*_looking(4, 5, 9), Looking(NAME_BEGINS, 4, 1, 0), Looking(VALUE_BEGINS, 9, 3, 1)),
+    "sprout-s": (
+        Looking(NAME, 2, 0, 0),
+        Looking(SAME_WORD, 3, 0, 0),
+        Looking(LED_HERE, 5, 0, 0),
+        Looking(KEY, 5, 1, 0),
+        Looking(VALUE, 5, 1, 1),
+    ),
+    # The same, in layers between which others were added, with words that several tools share; and two more.
+    "sprout-m": (
+        Looking(NAME, 4, 0, 0),
+        Looking(SAME_WORDS, 5, 0, 0),
+        Looking(LED_TOGETHER, 9, 0, 0),
+        Looking(KEY, 9, 1, 0),
+        Looking(VALUE, 9, 1, 1),
+        Looking(NAME_BEGINS, 4, 1, 0),
+        Looking(VALUE_BEGINS, 9, 3, 1),
+    ),
 }
 
 Asked = tuple[jax.Array, jax.Array]
@@ -77,7 +91,8 @@ def _one(
     distance = place[..., None] - token
     visible = (distance >= 0) & (distance < (keys.shape[1] if window is None else window))
     visible &= segments[:, None] == jnp.take_along_axis(segments, place, axis=1)[..., None]
-    wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & (marks[:, None] == mark[..., None])
+    marked = (marks[:, None] == mark[..., None]) | ((mark < 0)[..., None] & (marks[:, None] & -mark[..., None] > 0))
+    wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & marked
     taught = jnp.any(wanted, axis=-1)
     missed = _log_sum(scores, visible) - _log_sum(scores, wanted | ~taught[..., None])
     count = jnp.maximum(jnp.sum(taught), 1).astype(jnp.float32)

@@ -66,6 +66,13 @@ def test_only_tokens_with_the_mark_are_where_it_should_look(config):
     assert share(config, batch((9, 2, 5, 7), marks=marks))[1] == pytest.approx(attention(9)[3], rel=1e-5)
 
 
+def test_a_negative_mark_is_of_all_tokens_that_have_its_bit(config):
+    marks = np.zeros(TOKENS, np.int32)
+    marks[[2, 3, 4]] = 0b01, 0b11, 0b10
+    there = attention(9)
+    assert share(config, batch((9, 0, 9, -0b10), marks=marks))[1] == pytest.approx(there[3] + there[4], rel=1e-5)
+
+
 def test_what_cannot_be_seen_is_not_taught(config):
     assert share(config, batch()) == (0, 0)  # nothing at all
     assert share(config, batch((3, 5, 8, 0))) == (0, 0)  # it comes later
@@ -92,6 +99,5 @@ def test_the_embedded_models_have_such_heads(model):
         layer = config.layers[each.layer]
         assert each.kv_head < layer.kv_heads
         assert each.head < config.heads // layer.kv_heads
-    looks = [each.look for each in HEADS[model]]
-    assert looks == list(range(len(looks)))  # as the progress line names them
-    assert len({(each.layer, each.kv_head, each.head) for each in HEADS[model]}) == len(looks)
+    heads = {(each.layer, each.kv_head, each.head) for each in HEADS[model]}
+    assert len(heads) == len({each.look for each in HEADS[model]}) == len(HEADS[model])

@@ -18,16 +18,21 @@ from numpy.typing import NDArray
 from training.data.spelling import CALL, QUOTE, RESPONSE, RESPONSE_END, TOOL, TOOL_END, TURN, TURN_END, Spelling
 from training.data.written import Part, parts
 
-NAME, SAME_WORD, LED_HERE, KEY, VALUE, NAME_BEGINS, VALUE_BEGINS = range(7)
-LOOKS = 7
+NAME, SAME_WORD, LED_HERE, KEY, VALUE, NAME_BEGINS, VALUE_BEGINS, SAME_WORDS, LED_TOGETHER = range(9)
+LOOKS = 9
 PLACES = 192  # of a row, for each look: so many are taught, at random if there are more
+
+_BITS = 30
 
 Found: TypeAlias = "tuple[list[Look], ...]"
 
 
 @dataclass(frozen=True)
 class Look:
-    """One token that should look at those from ``first`` to before ``stop`` whose mark is ``mark``."""
+    """One token that should look at those from ``first`` to before ``stop`` whose mark is ``mark``.
+
+    If ``mark`` is negative, at those whose mark has one of its bits.
+    """
 
     place: int
     first: int
@@ -106,7 +111,7 @@ class _Conversation:
         start, end = self._name(place)
         spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
         self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
-        self._marks[SAME_WORD, start:stop] = spelled
+        self._marks[SAME_WORD, start:stop] = self._marks[SAME_WORDS, start:stop] = spelled
         inside = range(end - 1, min(stop + 1, self._stop))
         self._looks[NAME].extend(Look(at, start, end) for at in inside)
         self._looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
@@ -119,14 +124,20 @@ class _Conversation:
         for at in range(first, stop):
             word = self._spelling.word[self._tokens[at]]
             owners = [index for index, tool in enumerate(self._tools) if word in tool.words]
-            if not word or not self._tools or len(owners) > 1:
+            if not word or not self._tools:
                 continue
             if not owners:
-                self._looks[SAME_WORD].append(Look(at, self._start, self._start + 1))
+                nowhere = Look(at, self._start, self._start + 1)
+                self._looks[SAME_WORD].append(nowhere)
+                self._looks[SAME_WORDS].append(nowhere)
                 continue
-            tool = self._tools[owners[0]]
-            self._marks[LED_HERE, at] = owners[0] + 1
-            self._looks[SAME_WORD].append(Look(at, tool.start, tool.stop, word))
+            self._looks[SAME_WORDS].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
+            if len(owners) < max(2, len(self._tools)):  # what all have in common leads nowhere
+                self._marks[LED_TOGETHER, at] = sum(_bit(owner) for owner in owners)
+            if len(owners) == 1:
+                tool = self._tools[owners[0]]
+                self._marks[LED_HERE, at] = owners[0] + 1
+                self._looks[SAME_WORD].append(Look(at, tool.start, tool.stop, word))
         return stop
 
     def _called(self, place: int) -> int:
@@ -138,6 +149,7 @@ class _Conversation:
             return end
         if number in self._marks[LED_HERE, asked[0] : asked[1]]:
             self._looks[LED_HERE].extend(Look(at, *asked, number) for at in range(start - 1, end - 1))
+        self._looks[LED_TOGETHER].extend(Look(at, *asked, -_bit(number - 1)) for at in range(start - 1, end - 1))
         tool = self._tools[number - 1]
         for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
             self._copied(part, (tool.start, tool.stop), (self._spelling.colon, self._spelling.open))
@@ -199,6 +211,11 @@ class _Conversation:
 
     def _are(self, place: int, tokens: tuple[int, ...]) -> bool:
         return tuple(self._tokens[place : place + len(tokens)]) == tokens
+
+
+def _bit(tool: int) -> int:
+    """Of a mark that several tools may share; beyond thirty there are no more bits, and nothing is taught."""
+    return 1 << tool if tool < _BITS else 0
 
 
 def _segments(segments: Sequence[int]) -> Iterator[tuple[int, int]]:
