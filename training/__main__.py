@@ -16,7 +16,7 @@ from pathlib import Path
 from training import checkpoints
 from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
-from training.evaluate import evaluate, report
+from training.evaluate import FINAL, evaluate, report
 from training.export import export
 from training.train import CHECKPOINT, Settings, default_workers, load_params, preset, train
 
@@ -34,7 +34,7 @@ def make(name: str, run: Path, folder: Path, settings: Settings, *, each: int, w
 
 def examine(folder: Path, each: int) -> str:
     """The scores of the model in this folder as a table."""
-    return report(list(evaluate(ChatPlayer(folder), each)))
+    return report(list(evaluate(ChatPlayer(folder), each, FINAL)))
 
 
 def main() -> None:

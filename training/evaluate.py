@@ -41,6 +41,9 @@ from training.data.world import World
 from training.greedy import Greedy
 from training.parse import Answer, parse
 
+DESIGN, FINAL = "exam", "final"
+"""Seeds: of conversations that may be looked at while the training is designed, and of those that scores are of."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -170,7 +173,7 @@ class Score:
     mistakes: tuple[str, ...]
 
 
-def evaluate(player: Player, each: int, seed: str = "exam", side: Side = Side.HELD_OUT) -> Iterator[Score]:
+def evaluate(player: Player, each: int, seed: str = DESIGN, side: Side = Side.HELD_OUT) -> Iterator[Score]:
     """Every exam's score on so many conversations."""
     for exam in EXAMS:
         asked = list(_questions(exam, each, f"{seed}/{exam.name}", side))
@@ -263,6 +266,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("run", type=Path, help="a run's folder, or a model's")
     parser.add_argument("--each", type=int, default=100, help="conversations a skill")
+    parser.add_argument("--seed", default=DESIGN, help="which conversations")
     parser.add_argument("--side", type=Side, choices=list(Side), default=Side.HELD_OUT)
     parser.add_argument("--show", type=int, default=0, help="print so many mistakes of each skill")
     arguments = parser.parse_args()
@@ -274,7 +278,7 @@ def main() -> None:
         config = model_config(Settings(**settings).model)
         player = BareModel(Greedy(params, config, tokenizer.load(arguments.run / "tokenizer")))
     scores = []
-    for score in evaluate(player, arguments.each, side=arguments.side):
+    for score in evaluate(player, arguments.each, arguments.seed, arguments.side):
         scores.append(score)
         sys.stdout.write("".join(f"--- {score.exam.name}\n{told}\n" for told in score.mistakes[: arguments.show]))
     sys.stdout.write(report(scores))

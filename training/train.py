@@ -57,11 +57,18 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 # It begins as the other, so nothing has to be easy at first; and reads other conversations.
-_GROWN = {"grown_from": "sprout-s", "ramp_tokens": 0, "seed": "sprout-m"}
+_GROWN = {
+    "grown_from": "sprout-s",
+    "seed": "sprout-m",
+    "ramp_tokens": 0,
+    "rate": 2e-3,
+    "decay_share": 0.7,
+    "inner_weight": 0.5,
+    "look_weight": 1.0,
+}
 GROWN: dict[str, dict[str, dict[str, Any]]] = {
     "cpu": {
-        "sprout-m": _GROWN
-        | {"tokens": 8_000_000, "rate": 2e-3, "decay_share": 0.7, "inner_weight": 0.5, "look_weight": 1.0}
+        "sprout-m": _GROWN | {"tokens": 7_000_000, "long_share": 0.05},
     },
     "gpu": {"sprout-m": _GROWN},
 }
