@@ -18,18 +18,16 @@ from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
 from training.export import export
-from training.train import CHECKPOINT, Settings, default_workers, load_params, preset, train
+from training.stages import RUNS, preset
+from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
 
-def make(name: str, run: Path, folder: Path, settings: Settings, *, each: int, workers: int) -> None:
-    """Train, export and examine one model."""
+def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
+    """Train and export one model, if that is not done."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
     export(load_params(run)[0], name, run / "tokenizer", folder)
     shutil.copyfile(run / "loss.svg", folder / "loss.svg")
-    table = examine(folder, each)
-    (folder / "scores.md").write_text(table)
-    sys.stdout.write(f"{name}\n{table}")
 
 
 def examine(folder: Path, each: int) -> str:
@@ -44,10 +42,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the models go")
     parser.add_argument("--each", type=int, default=200, help="conversations a skill in the examination")
     arguments = parser.parse_args()
-    for name in HF_CONFIGS:  # the smaller one first: the larger one begins as it
-        run, folder = arguments.runs / name, arguments.folder / name
-        settings = Settings(name, **preset(name, arguments.folder))
-        make(name, run, folder, settings, each=arguments.each, workers=default_workers())
+    for name, stage in RUNS:
+        run, folder = arguments.runs / f"{name}-{stage}", arguments.folder / name
+        settings = Settings(name, **preset(name, stage, arguments.folder))
+        make(name, run, folder, settings, workers=default_workers())
+    for name in HF_CONFIGS:
+        table = examine(arguments.folder / name, arguments.each)
+        (arguments.folder / name / "scores.md").write_text(table)
+        sys.stdout.write(f"{name}\n{table}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from training.data.render import pieces
 from training.data.side import LISTS, Side
 
 _SHARED_NUMBERS = 1_000
+_STRANGE = 0.5  # of the tools of every other conversation
 
 
 def lists_in_common() -> dict[str, set[str]]:
@@ -42,7 +43,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
     seen: dict[Side, dict[str, set[str]]] = {side: {} for side in Side}
     for side in Side:
         for index in range(count):
-            for kind, what in contents(conversation(f"{seed}/{index}", side)):
+            for kind, what in contents(conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2))):
                 seen[side].setdefault(kind, set()).add(what)
     train, held_out = (seen[side] for side in Side)
     return {kind: train.get(kind, set()) & held_out.get(kind, set()) for kind in train}
@@ -65,7 +66,9 @@ def contents(made: Conversation) -> Iterator[tuple[str, str]]:
 def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
     """What the conversations, of either side, have in common with LangChain's standard suite."""
     found: set[str] = set()
-    for made in (conversation(f"{seed}/{index}", side) for side in Side for index in range(count)):
+    for made in (
+        conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2)) for side in Side for index in range(count)
+    ):
         text = "".join(piece.text for piece in pieces(made))
         found |= {match[0] for match in suite.WORDS.finditer(text)}
         asked = (turn.text for turn in made.turns if isinstance(turn, User))

@@ -2,9 +2,8 @@
 
     python -m training.train sprout-s runs/sprout-s
 
-How much is read and in which batches depends on where it runs (``PRESETS``): an hour of two CPU cores,
-or a GPU, which was not tried yet. Each setting can be given by itself. With the same settings, a run gives the
-same weights on the same kind of device.
+How much is read and in which batches depends on where it runs (``stages.py``): CPU cores or a GPU. Each setting
+can be given by itself. With the same settings, a run gives the same weights on the same kind of device.
 
 The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
 ``loss.svg``. The same command goes on from the checkpoint. All devices share each batch.
@@ -32,9 +31,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
 
-from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Params
-from training import begin, checkpoints
+from training import begin, checkpoints, stages
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
@@ -44,34 +42,6 @@ from training.optimiser import optimiser
 from training.plot import plot
 
 CHECKPOINT = "checkpoint.safetensors"
-
-PRESETS: dict[str, dict[str, Any]] = {
-    # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"tokens": 14_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
-    "gpu": {
-        "tokens": 400_000_000,
-        "rows": 32,
-        "length": 1024,
-        "ramp_tokens": 40_000_000,
-        "warmup_tokens": 4_000_000,
-    },
-}
-# It begins as the other, so nothing has to be easy at first; and reads other conversations.
-_GROWN = {
-    "grown_from": "sprout-s",
-    "seed": "sprout-m",
-    "ramp_tokens": 0,
-    "rate": 2e-3,
-    "decay_share": 0.7,
-    "inner_weight": 0.5,
-    "look_weight": 1.0,
-}
-GROWN: dict[str, dict[str, dict[str, Any]]] = {
-    "cpu": {
-        "sprout-m": _GROWN | {"tokens": 7_000_000, "long_share": 0.05},
-    },
-    "gpu": {"sprout-m": _GROWN},
-}
 
 
 @dataclass(frozen=True)
@@ -90,6 +60,7 @@ class Settings:
     prompt_weight: float = 0.1
     inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
+    strange: float = 0.0  # of tools: they do what no real word is for
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -184,6 +155,7 @@ def train(
         long_from=settings.steps - int(settings.steps * settings.long_share) if settings.long_share else None,
         prompt_weight=settings.prompt_weight,
         inner_weight=settings.inner_weight,
+        strange=settings.strange,
     )
 
     def save(done: int) -> None:
@@ -231,19 +203,6 @@ def _shardings() -> tuple[jax.sharding.Sharding, jax.sharding.Sharding]:
     return jax.sharding.NamedSharding(mesh, by_rows), jax.sharding.NamedSharding(mesh, nothing)
 
 
-def preset(model: str, models: Path | None = None) -> dict[str, Any]:
-    """The settings of a model for the kind of device that there is.
-
-    What it begins as is in ``models``; by default it is what comes with the package.
-    """
-    device = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    settings = PRESETS[device] | GROWN[device].get(model, {})
-    if "grown_from" not in settings:
-        return settings
-    smaller = settings["grown_from"]
-    return settings | {"grown_from": str(models / smaller if models else embedded_folder(smaller))}
-
-
 def default_workers() -> int:
     """How many processes should make conversations: none where each core is wanted for training itself."""
     return 0 if jax.default_backend() == "cpu" else max(1, (os.cpu_count() or 2) - 2)
@@ -257,6 +216,9 @@ def main() -> None:
     for name, kind in get_type_hints(Settings).items():
         if name != "model":
             parser.add_argument("--" + name.replace("_", "-"), type=kind)
+    parser.add_argument(
+        "--stage", type=int, default=0, help="whose settings are meant: the model's first, or a later one"
+    )
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
@@ -266,7 +228,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**preset(arguments["model"]) | chosen)
+    settings = Settings(**stages.preset(arguments["model"], arguments["stage"]) | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

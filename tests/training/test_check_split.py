@@ -19,7 +19,9 @@ def test_a_template_that_another_list_holds_out_is_found(monkeypatch):
 
 
 def test_names_and_values_of_conversations_are_compared(monkeypatch):
-    monkeypatch.setattr(check_split, "conversation", lambda seed, _: conversation(seed, side.Side.TRAIN))
+    monkeypatch.setattr(
+        check_split, "conversation", lambda seed, _, **options: conversation(seed, side.Side.TRAIN, **options)
+    )
     found = check_split.conversations_in_common(50)
     assert all(found[kind] for kind in ("tool names", "property names", "requests", "values"))
 

@@ -6,15 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-import training.__main__
-from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, configs, export
 from training.__main__ import make
-from training.configs import CONTEXT
-from training.data.stream import LONGER
-from training.train import CHECKPOINT, PRESETS, Settings, load_params, preset, train
+from training.train import CHECKPOINT, Settings, load_params, train
 
 
 @pytest.fixture
@@ -53,13 +49,12 @@ def test_the_loss_falls_and_a_run_that_was_stopped_goes_on_as_if_it_had_not_been
     assert "<polyline" in (whole / "loss.svg").read_text()
 
 
-def test_a_model_is_made_and_its_scores_are_written(run, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(training.__main__, "examine", lambda *_: "| scores |")
+def test_a_model_is_made_once(run, settings, tmp_path):
     folder, out = run("made"), tmp_path / "out"
-    make("tiny", folder, out, settings, each=1, workers=0)
+    make("tiny", folder, out, settings, workers=0)
     first = (folder / CHECKPOINT).stat().st_mtime_ns
-    assert {each.name for each in out.iterdir()} >= {"model.safetensors", "config.json", "loss.svg", "scores.md"}
-    make("tiny", folder, out, settings, each=1, workers=0)  # what is done is not repeated
+    assert {each.name for each in out.iterdir()} >= {"model.safetensors", "config.json", "loss.svg"}
+    make("tiny", folder, out, settings, workers=0)  # what is done is not repeated
     assert (folder / CHECKPOINT).stat().st_mtime_ns == first
 
 
@@ -83,14 +78,6 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
     model.close()
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets_are_whole_settings_with_rows_as_long_as_the_context(preset):
-    settings = Settings("sprout-s", **PRESETS[preset])
-    assert settings.steps * settings.step_tokens == pytest.approx(settings.tokens, rel=0.01)
-    assert settings.length * min(LONGER, settings.rows) <= CONTEXT
-    assert settings.rows % min(LONGER, settings.rows) == 0
 
 
 @pytest.fixture
@@ -122,9 +109,3 @@ def test_a_run_can_begin_where_another_ended(ended, tmp_path, settings):
     train(dataclasses.replace(settings, model="one", grown_from=str(ended), rate=0.0), tmp_path / "next", seconds=0)
     for one, other in zip(jax.tree.leaves(weights), stored(tmp_path / "next"), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path):
-    assert preset("sprout-m", tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
-    assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
-    assert "grown_from" not in preset("sprout-s", tmp_path)

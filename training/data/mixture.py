@@ -70,12 +70,25 @@ EARLY: tuple[tuple[Skill, float], ...] = (
 copying."""
 
 
+PLAIN: tuple[tuple[Skill, float], ...] = (
+    (echo.echo, 4),
+    (everyday.everyday, 5),
+    (memory.remember, 2),
+    (small_talk.small_talk, 2),
+    (parallel.same_tool, 2),
+    (call.copy_foreign, 2),
+)
+"""What is lost first beside all the rest: there is more of it beside strange tools."""
+
+_PLAIN_SHARE = 0.2
 _ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
 
 
-def conversation(seed: str, side: Side, ease: float = 1.0) -> Conversation:
+def conversation(seed: str, side: Side, ease: float = 1.0, strange: float = 0.0) -> Conversation:
     """The conversation of this seed."""
-    w = World(seed, side, ease)
+    w = World(seed, side, ease, strange)
+    if strange and w.chance(_PLAIN_SHARE):
+        return _PLAIN.draw(w)(w)
     skill = _LATE.draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
     return skill(w)
 
@@ -90,4 +103,5 @@ class _Choice:
 
 
 _LATE = _Choice(LATE)
+_PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -51,6 +51,7 @@ class Plan:
     ramp_tokens: int = 0  # over so many tokens conversations get harder
     long_from: int | None = None  # from this batch on, rows are longer and fewer
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
+    strange: float = 0.0  # of tools: they do what no real word is for
     inner_weight: float = 1.0  # of tokens inside a word or a number: they are easier than where one begins or ends
     side: Side = Side.TRAIN
 
@@ -147,7 +148,7 @@ class Maker:
     def _text(self, seed: str, ease: float, drilled: float) -> Text:
         if Random(seed).random() < drilled:
             return self._drills.text(seed)
-        return self.encode(conversation(seed, self._plan.side, ease))
+        return self.encode(conversation(seed, self._plan.side, ease, self._plan.strange))
 
     def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""

@@ -126,7 +126,7 @@ def make_tool(
 ) -> MadeTool:
     """A tool: about ``noun`` and with so many fields, if they are given."""
     noun = noun or subject(w)
-    verb = verb or w.one(_VERBS)
+    verb = verb or _verb(w)
     word = w.one(verb.words[:3])
     if fields is None:
         taken: set[str] = set()
@@ -147,6 +147,13 @@ def make_tool(
     )
     tool = Tool(_tool_name(w, word, noun), description, object_schema(fields))
     return MadeTool(tool, verb, noun, tuple(fields))
+
+
+def _verb(w: World) -> Verb:
+    """The real ones are few enough to be known by heart, and then no other begins a name."""
+    if w.strange and w.chance(w.strange):
+        return Verb((w.made_up(),))
+    return w.one(_VERBS)
 
 
 def others(w: World, wanted: MadeTool, count: int) -> list[MadeTool]:

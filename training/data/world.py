@@ -21,12 +21,14 @@ class World:
     """Where one conversation's choices are made.
 
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
+    ``strange`` is the share of tools that do what no real word is for.
     """
 
-    def __init__(self, seed: str, side: Side, ease: float = 1.0) -> None:
+    def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0) -> None:
         self.rng = Random(seed)
         self.side = side
         self.ease = ease
+        self.strange = strange
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability

@@ -6,6 +6,8 @@ from training.data.conversation import Calls, Model, Say
 from training.data.mixture import conversation
 from training.data.render import pieces
 from training.data.side import Side
+from training.data.tools import make_tool
+from training.data.world import World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 
@@ -69,3 +71,20 @@ def test_early_conversations_are_short():
         for ease in (0.0, 1.0)
     ]
     assert lengths[0] < 0.75 * lengths[1]
+
+
+def test_strange_tools_do_what_no_real_word_is_for():
+    def verbs(strange):
+        return [make_tool(World(f"verbs/{index}", Side.TRAIN, strange=strange)).verb.words[0] for index in range(300)]
+
+    real = set(verbs(0.0))
+    assert len(real) < 40
+    assert sum(verb not in real for verb in verbs(0.4)) / 300 == pytest.approx(0.4, abs=0.1)
+
+
+def test_beside_strange_tools_there_is_more_of_what_is_plain():
+    def plain(strange):
+        made = [conversation(f"plain/{index}", Side.TRAIN, strange=strange).skill for index in range(600)]
+        return made.count("everyday") + made.count("echo")
+
+    assert plain(0.4) > plain(0.0) + 30

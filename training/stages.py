@@ -1,0 +1,63 @@
+"""The runs that make both models, one after the other, and the settings of each.
+
+The smaller model begins at nothing, and the larger one as the smaller one. Then both go on, each as it was: tools have
+strange names, so that no name is known by heart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.models.embedded import embedded_folder
+
+RUNS = (("sprout-s", 0), ("sprout-m", 0), ("sprout-s", 1), ("sprout-m", 1))
+"""Each with its stage, in order."""
+
+_DEVICES: dict[str, dict[str, Any]] = {
+    # Small batches learn most from a token, large ones keep a GPU busy.
+    "cpu": {"tokens": 14_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
+    "gpu": {  # not tried yet
+        "tokens": 400_000_000,
+        "rows": 32,
+        "length": 1024,
+        "ramp_tokens": 40_000_000,
+        "warmup_tokens": 4_000_000,
+    },
+}
+_GROWN = {
+    "grown_from": "sprout-s",
+    "seed": "sprout-m",
+    "ramp_tokens": 0,  # it begins as the other, so nothing has to be easy at first
+    "rate": 2e-3,
+    "decay_share": 0.7,
+    "inner_weight": 0.5,
+    "look_weight": 1.0,
+}
+_AGAIN = _GROWN | {"rate": 1e-3, "decay_share": 0.9, "strange": 0.4}
+_STAGES: dict[tuple[str, int], dict[str, Any]] = {
+    ("sprout-s", 0): {},
+    ("sprout-m", 0): _GROWN,
+    ("sprout-s", 1): _AGAIN | {"seed": "sprout-s again"},
+    ("sprout-m", 1): _AGAIN | {"seed": "sprout-m again", "grown_from": "sprout-m"},
+}
+_ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
+    ("sprout-m", 0): {"tokens": 7_000_000, "long_share": 0.05},
+    ("sprout-s", 1): {"tokens": 2_000_000},
+    ("sprout-m", 1): {"tokens": 1_400_000},
+}
+
+
+def preset(model: str, stage: int = 0, models: Path | None = None) -> dict[str, Any]:
+    """The settings of a model's stage for the kind of device that there is.
+
+    What it begins as is in ``models``; by default it is what comes with the package.
+    """
+    device = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    settings = _DEVICES[device] | _STAGES[model, stage] | (_ON_CPU.get((model, stage), {}) if device == "cpu" else {})
+    if "grown_from" not in settings:
+        return settings
+    before = settings["grown_from"]
+    return settings | {"grown_from": str(models / before if models else embedded_folder(before))}
