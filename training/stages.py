@@ -1,7 +1,7 @@
 """The runs that make both models, one after the other, and the settings of each.
 
-The smaller model begins at nothing, and the larger one as the smaller one. Then the larger one goes on as it was, beside
-tools with strange names, so that no name is known by heart.
+The smaller model begins at nothing, and the larger one as the smaller one. Then the larger one goes on as it was,
+beside tools with strange names, so that no name is known by heart.
 """
 
 from __future__ import annotations
