@@ -149,7 +149,8 @@ class _Conversation:
             return end
         if number in self._marks[LED_HERE, asked[0] : asked[1]]:
             self._looks[LED_HERE].extend(Look(at, *asked, number) for at in range(start - 1, end - 1))
-        self._looks[LED_TOGETHER].extend(Look(at, *asked, -_bit(number - 1)) for at in range(start - 1, end - 1))
+        if bit := _bit(number - 1):
+            self._looks[LED_TOGETHER].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
         tool = self._tools[number - 1]
         for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
             self._copied(part, (tool.start, tool.stop), (self._spelling.colon, self._spelling.open))
@@ -214,7 +215,7 @@ class _Conversation:
 
 
 def _bit(tool: int) -> int:
-    """Of a mark that several tools may share; beyond thirty there are no more bits, and nothing is taught."""
+    """Of a mark that several tools may share; none beyond thirty: there are no more bits."""
     return 1 << tool if tool < _BITS else 0
 
 

@@ -5,7 +5,19 @@ import pytest
 import tokenizers
 
 from training.data import pointers as looks
-from training.data.pointers import KEY, LED_HERE, NAME, PLACES, SAME_WORD, VALUE, pointers
+from training.data.pointers import (
+    KEY,
+    LED_HERE,
+    LED_TOGETHER,
+    NAME,
+    NAME_BEGINS,
+    PLACES,
+    SAME_WORD,
+    SAME_WORDS,
+    VALUE,
+    VALUE_BEGINS,
+    pointers,
+)
 from training.data.spelling import Spelling
 
 TOOLS = (
@@ -38,7 +50,9 @@ def found(tokenizer):
         pairs = {}
         for place, first, stop, mark in table[look].tolist():
             if stop:
-                pairs[place] = [at for at in range(first, stop) if marks[look][at] == mark]
+                there = marks[look][first:stop]
+                chosen = there & -mark if mark < 0 else there == mark
+                pairs[place] = (first + np.flatnonzero(chosen)).tolist()
         return ids, pairs
 
     return find
@@ -99,6 +113,33 @@ def test_an_answer_in_json_looks_at_its_schema_and_at_what_was_said(tokenizer, f
     assert text_of(tokenizer, ids, [keys[at][0] for at in sorted(keys)]) == "city"
     ids, values = found(text, look=VALUE)
     assert text_of(tokenizer, ids, [values[at][0] for at in sorted(values)]) == "Oslo."
+
+
+THIRD = '<|tool>declaration:show_photo{description:<|"|>Shows it.<|"|>,parameters:{}}<tool|>'
+
+
+def test_a_word_that_two_of_three_tools_share_looks_at_both_and_leads_to_either(tokenizer, found):
+    text = f"{TOOLS.removesuffix('<turn|>' + chr(10))}{THIRD}<turn|>\n<|turn>user\nphoto<turn|>\n<|turn>model\n"
+    ids, pairs = found(text, look=SAME_WORDS)
+    said, targets = next((at, targets) for at, targets in pairs.items() if targets != [0])
+    third = max(at for at, token in enumerate(ids) if token == 6)  # <|tool>
+    assert min(targets) < third < max(targets) < said
+    assert said not in found(text, look=SAME_WORD)[1]
+    for name in ("delete_photo{number:7}", "show_photo{}"):
+        called = f"{text}<|tool_call>call:{name}<tool_call|>"
+        assert not found(called, look=LED_HERE)[1]
+        assert all(said in targets for targets in found(called, look=LED_TOGETHER)[1].values())
+        assert found(called, look=LED_TOGETHER)[1]
+
+
+def test_of_a_name_and_of_a_value_the_beginning_is_looked_at_by_itself(tokenizer, found):
+    ids, names = found(TOOLS, look=NAME_BEGINS)
+    starts = [names[at] for at, token in enumerate(ids) if token == 7]  # <tool|>
+    colon = tokenizer.token_to_id(":")
+    assert starts == [[ids.index(colon, at) + 1] for at, token in enumerate(ids) if token == 6]  # <|tool>
+    call = "<|tool_call>call:add_invoice{total:48}<tool_call|>"
+    ids, values = found(f"{TOOLS}<|turn>user\nAdd 48!<turn|>\n<|turn>model\n{call}", look=VALUE_BEGINS)
+    assert text_of(tokenizer, ids, [target for (target,) in values.values()]) == "4"
 
 
 def test_what_is_said_twice_is_nowhere_to_be_looked_up(found):
