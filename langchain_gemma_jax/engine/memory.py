@@ -136,12 +136,18 @@ class Memory:
             request.resident.leased = False
             request.resident = None
 
-    def padding(self, capacity: int, rows: int) -> list[SequenceKV]:
-        """Sequences of nobody's, for the rows of a step that nobody needs. They are given away; see ``put_padding``."""
-        spare = self._padding[capacity]
-        while len(spare) < rows:
-            self._make_room(self._bytes(capacity), None)
+    def pad(self, capacity: int, rows: int) -> bool:
+        """Have sequences of nobody's, for the rows of a step that nobody needs. False: there is no room for them."""
+        spare = self._padding.pop(capacity, [])  # these are not given up to make room for the others
+        fits = len(spare) >= rows or self._make_room(rows * self._bytes(capacity), None)
+        while fits and len(spare) < rows:
             spare.append(self.run(("empty", capacity)))
+        self._padding[capacity] = spare
+        return fits
+
+    def padding(self, capacity: int, rows: int) -> list[SequenceKV]:
+        """So many of them, of those that ``pad`` made. They are given away; see ``put_padding``."""
+        spare = self._padding[capacity]
         taken, self._padding[capacity] = spare[:rows], spare[rows:]
         return taken
 

@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
-from langchain_gemma_jax.engine.runner import Made, Runner
+from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
@@ -252,13 +252,23 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = runner.step(work.requests)
+                flight = self._step(work.requests, runner)
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
         if flight is not None:
             self.flights.append(flight)
         return flight is not None
+
+    def _step(self, requests: tuple[Request, ...], runner: Runner) -> InFlight | None:
+        """A step of those that have room beside each other: the others are next. None: not yet."""
+        together = runner.together(requests)
+        if together < len(requests):
+            if any(request.issued for request in requests):
+                self._bring_home(keep=0)
+                return None
+            self.scheduler.split(requests[together:])
+        return runner.step(requests[:together])
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""

@@ -162,8 +162,15 @@ class Runner:
         keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
         return [key for key in keys if key not in self.device.seen and key in self.device.bound]
 
+    def together(self, requests: tuple[Request, ...]) -> int:
+        """How many of these share a step: all, or as many as fill one where nobody's rows have no room beside them."""
+        surplus = self.ladders.rows_for(len(requests)) - len(requests)
+        if not surplus or self.memory.pad(_resident(requests[0]).capacity, surplus):
+            return len(requests)
+        return max(rows for rows in self.ladders.rows if rows <= len(requests))
+
     def step(self, requests: tuple[Request, ...]) -> InFlight:
-        """One token for each request, or several where the loop on the device is faster."""
+        """One token for each request, or several where the loop on the device is faster. All of them have room."""
         residents = [_resident(request) for request in requests]
         capacity = residents[0].capacity
         rows = self.ladders.rows_for(len(requests))

@@ -96,6 +96,10 @@ class Scheduler:
         self._turn.extend(steps)
         return self._turn.popleft() if self._turn else None
 
+    def split(self, requests: tuple[Request, ...]) -> None:
+        """These do not share the step that was to be run now: they have the next one."""
+        self._turn.appendleft(Step(requests))
+
     def _steps(self) -> list[Work]:
         ready = [request for request in self.running if request.wants_step]
         drafting = [r for r in ready if r.draft] if len(ready) <= self.DRAFT_WITH else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import threading
 import time
@@ -438,6 +439,37 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     settle(engine)
     assert 0 < max(used) <= pool.budget(entry.home)
     assert engine.report().evictions > 0
+
+
+@pytest.mark.parametrize(("rows", "count"), [((1, 4), 2), ((1, 2, 4), 3)])
+def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
+    prompts = [list(range(10 + number, 20 + number)) for number in range(count)]
+    ladders = dataclasses.replace(SMALL, rows=rows)
+    engine = engine_of(ladders=ladders)
+    served = engine.load(folders[0])
+    alone = [
+        engine.submit(served, prompt, greedy(20), scope=str(number)).result().ids
+        for number, prompt in enumerate(prompts)
+    ]
+    settle(engine)
+    entry, owner = engine._known[served].entry, engine._owner
+    budget = entry.weights + entry.workspace + count * entry.floor
+    engine.reconfigure(engine.settings.replace(memory_budget=budget))
+    turn, seen, used = owner.keeper.turn, [], []
+
+    def watched():
+        seen.append(len(owner.scheduler.running))
+        used.append(owner.keeper.pool.used(entry.home) - entry.workspace)  # a program of more rows may need more
+        turn()
+
+    owner.keeper.turn = watched
+    asked = [
+        engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
+    ]
+    assert [each.result().ids for each in asked] == alone
+    settle(engine)
+    assert max(seen) == count, "they ran beside each other"
+    assert max(used) <= entry.weights + count * entry.floor
 
 
 def test_idle_conversations_go_before_an_idle_model(engine_of, folders):

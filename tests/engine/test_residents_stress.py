@@ -175,7 +175,7 @@ def stressed(engine_of, folders, need, threads, times, expiries):
     engine, before = engine_of(ladders=SMALL, memory_budget=2 * need + need // 2), baseline()
     models = [engine.load(folder) for folder in folders]
     watch = acquire_evict_release(engine, models, threads, times, expiries)
-    assert watch.turns > threads * times
+    assert watch.turns > times, "one turn may serve several threads"
     assert 0 < watch.most <= engine.settings.memory_budget
     assert watch.wrong == []
     settle(engine)
