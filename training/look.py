@@ -10,15 +10,16 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.config import ModelConfig
 from training.data.pointers import (
+    DECLARED,
     KEY,
+    KEY_BEGINS,
     LED_HERE,
-    LED_TOGETHER,
     NAME,
     NAME_BEGINS,
     SAME_WORD,
-    SAME_WORDS,
     VALUE,
     VALUE_BEGINS,
+    WRITTEN,
 )
 
 
@@ -35,20 +36,28 @@ class Looking:
 HEADS = {
     "sprout-s": (
         Looking(NAME, 2, 0, 0),
+        Looking(NAME_BEGINS, 2, 1, 0),
         Looking(SAME_WORD, 3, 0, 0),
-        Looking(LED_HERE, 5, 0, 0),
+        Looking(DECLARED, 3, 1, 0),
+        Looking(LED_HERE, 4, 0, 0),
+        Looking(WRITTEN, 5, 0, 0),
         Looking(KEY, 5, 1, 0),
+        Looking(KEY_BEGINS, 5, 1, 0),
         Looking(VALUE, 5, 1, 1),
+        Looking(VALUE_BEGINS, 5, 1, 1),
     ),
-    # The same, in layers between which others were added, with words that several tools share; and two more.
+    # The same, in layers between which others were added.
     "sprout-m": (
         Looking(NAME, 4, 0, 0),
-        Looking(SAME_WORDS, 5, 0, 0),
-        Looking(LED_TOGETHER, 9, 0, 0),
-        Looking(KEY, 9, 1, 0),
-        Looking(VALUE, 9, 1, 1),
         Looking(NAME_BEGINS, 4, 1, 0),
-        Looking(VALUE_BEGINS, 9, 3, 1),
+        Looking(SAME_WORD, 5, 0, 0),
+        Looking(DECLARED, 5, 1, 0),
+        Looking(LED_HERE, 8, 0, 0),
+        Looking(WRITTEN, 9, 0, 0),
+        Looking(KEY, 9, 1, 0),
+        Looking(KEY_BEGINS, 9, 1, 0),
+        Looking(VALUE, 9, 1, 1),
+        Looking(VALUE_BEGINS, 9, 1, 1),
     ),
 }
 

@@ -6,12 +6,14 @@ AdamW's have, so one learning rate serves both.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax  # type: ignore[import-untyped]
 from flax import struct
+from jax.typing import DTypeLike
 
 from langchain_gemma_jax.models.model import Params
 from training.product import lying
@@ -29,8 +31,13 @@ class MomentumState:
     momentum: optax.Updates
 
 
-def optimiser(peak: float, steps: int, warmup: int, decay: int) -> optax.GradientTransformation:
-    """Learning rate: up to ``peak`` in ``warmup`` steps, level, and down to zero in the last ``decay`` steps."""
+def optimiser(
+    peak: float, steps: int, warmup: int, decay: int, dtype: DTypeLike = jnp.bfloat16
+) -> optax.GradientTransformation:
+    """Learning rate: up to ``peak`` in ``warmup`` steps, level, and down to zero in the last ``decay`` steps.
+
+    Muon's products are taken in ``dtype``: bfloat16 is exact enough.
+    """
     rate = optax.join_schedules(
         [
             optax.linear_schedule(0.0, peak, warmup),
@@ -39,7 +46,9 @@ def optimiser(peak: float, steps: int, warmup: int, decay: int) -> optax.Gradien
         ],
         [warmup, steps - decay],
     )
-    matrices = optax.chain(orthogonal_momentum(), optax.add_decayed_weights(0.1), optax.scale_by_learning_rate(rate))
+    matrices = optax.chain(
+        orthogonal_momentum(dtype), optax.add_decayed_weights(0.1), optax.scale_by_learning_rate(rate)
+    )
     others = optax.adamw(rate, b1=0.9, b2=0.98, weight_decay=0.0)
     return optax.chain(
         optax.clip_by_global_norm(1.0), optax.multi_transform({"matrix": matrices, "other": others}, kinds)
@@ -52,7 +61,7 @@ def kinds(params: Params) -> Any:  # a tree of strings
     return {name: layers if name == "layers" else "other" for name in params}
 
 
-def orthogonal_momentum() -> optax.GradientTransformation:
+def orthogonal_momentum(dtype: DTypeLike = jnp.bfloat16) -> optax.GradientTransformation:
     """Steps along the nearest orthogonal matrix to the momentum."""
 
     def init(params: optax.Params) -> MomentumState:
@@ -63,25 +72,25 @@ def orthogonal_momentum() -> optax.GradientTransformation:
     ) -> tuple[optax.Updates, MomentumState]:
         momentum = jax.tree.map(lambda m, g: _MOMENTUM * m + g, state.momentum, updates)
         ahead = jax.tree.map(lambda m, g: _MOMENTUM * m + g, momentum, updates)
-        return jax.tree.map(_orthogonal, ahead), MomentumState(momentum)
+        return jax.tree.map(partial(_orthogonal, dtype=dtype), ahead), MomentumState(momentum)
 
     return optax.GradientTransformation(init, update)
 
 
-def _orthogonal(matrix: jax.Array) -> jax.Array:
-    """The nearest orthogonal matrix, about: bfloat16 is exact enough.
+def _orthogonal(matrix: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """The nearest orthogonal matrix, about.
 
     A matrix lies in memory as it is multiplied, its shorter side first, or each product would turn it again.
     """
     a, b, c = _COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
-    x = (matrix / (jnp.linalg.norm(matrix) + 1e-7)).astype(jnp.bfloat16)
+    x = (matrix / (jnp.linalg.norm(matrix) + 1e-7)).astype(dtype)
     x = lying(x.T if tall else x)
     for _ in range(_STEPS):
         square = _product("ik,jk->ij", x, x)
-        low = square.astype(jnp.bfloat16)
-        square = (b * square + c * _product("ik,jk->ij", low, low)).astype(jnp.bfloat16)  # it is symmetric
-        x = lying((a * x.astype(jnp.float32) + _product("ij,jk->ik", square, x)).astype(jnp.bfloat16))
+        low = square.astype(dtype)
+        square = (b * square + c * _product("ik,jk->ij", low, low)).astype(dtype)  # it is symmetric
+        x = lying((a * x.astype(jnp.float32) + _product("ij,jk->ik", square, x)).astype(dtype))
     x = x.astype(jnp.float32) * (_ADAM_SIZE * max(matrix.shape) ** 0.5)
     return lying(x.T) if tall else x
 

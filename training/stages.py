@@ -43,12 +43,26 @@ _AGAIN = _GROWN | {
     "decay_share": 0.9,
     "strange": 0.4,
 }
+_FURTHER = {
+    "grown_from": "sprout-s",
+    "seed": "sprout-s again",
+    "ramp_tokens": 0,
+    "rate": 2e-3,
+    "decay_share": 0.7,
+    "prompt_weight": 0.02,
+    "inner_weight": 0.5,
+    "look_weight": 1.0,
+    "strange": 0.3,
+    "long_share": 0.05,
+}
 _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 0): {},
+    ("sprout-s", 1): _FURTHER,
     ("sprout-m", 0): _GROWN,
     ("sprout-m", 1): _AGAIN,
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
+    ("sprout-s", 1): {"tokens": 8_500_000, "dtype": "float32"},
     ("sprout-m", 0): {"tokens": 7_000_000, "long_share": 0.05},
     ("sprout-m", 1): {"tokens": 1_400_000},
 }

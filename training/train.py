@@ -92,7 +92,8 @@ def _with_memory(settings: Settings, params: Params) -> State:
 def _optimiser(settings: Settings) -> optax.GradientTransformation:
     steps = settings.steps
     warmup = min(max(1, settings.warmup_tokens // settings.step_tokens), steps // 4)
-    return optimiser(settings.rate, steps, warmup, decay=max(1, int(steps * settings.decay_share)))
+    decay = max(1, int(steps * settings.decay_share))
+    return optimiser(settings.rate, steps, warmup, decay, jnp.dtype(settings.dtype))
 
 
 def load_params(run: Path) -> tuple[Params, dict[str, Any]]:

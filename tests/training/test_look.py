@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from training.configs import model_config
-from training.data.pointers import LOOKS
+from training.data.pointers import KEY, KEY_BEGINS, LOOKS, VALUE, VALUE_BEGINS
 from training.look import HEADS, Looking, look_loss
 
 TOKENS = 12
@@ -99,5 +99,8 @@ def test_the_embedded_models_have_such_heads(model):
         layer = config.layers[each.layer]
         assert each.kv_head < layer.kv_heads
         assert each.head < config.heads // layer.kv_heads
-    heads = {(each.layer, each.kv_head, each.head) for each in HEADS[model]}
-    assert len(heads) == len({each.look for each in HEADS[model]}) == len(HEADS[model])
+    taught = {each.look: (each.layer, each.kv_head, each.head) for each in HEADS[model]}
+    assert len(taught) == len(HEADS[model]) == LOOKS
+    assert taught[KEY] == taught[KEY_BEGINS]
+    assert taught[VALUE] == taught[VALUE_BEGINS]
+    assert len(set(taught.values())) == LOOKS - 2, "all others have a head of their own"

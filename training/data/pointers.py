@@ -1,9 +1,10 @@
 """Where a model should look: what is known about a row because its tools and requests were made up.
 
-A right call is a few looks. A word of a declaration looks at its own tool's name, and at how that begins; a word
-that the user says looks at the same word in a declaration; where a tool's name is to be written, at the words that
-led to that tool; an argument's name is looked up in the declaration, and its value in what was said. From calls
-alone none of these is learned before the others. So each is taught by itself (``training.look``).
+A right call is a few looks. What is inside a declaration or a call looks at its own tool's name, so both know it in
+the same way; a word that the user says looks at the same word in a declaration; where a tool's name is to be written,
+at the words that led to that tool, and then at the name itself; an argument's name is looked up in the declaration; a
+value, first at what is declared of it, then at where it was said. From calls alone none of these is learned before
+the others. So each is taught by itself (``training.look``), and where something begins once more: that is hardest.
 """
 
 from __future__ import annotations
@@ -15,11 +16,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.spelling import CALL, QUOTE, RESPONSE, RESPONSE_END, TOOL, TOOL_END, TURN, TURN_END, Spelling
+from training.data.spelling import (
+    CALL,
+    CALL_END,
+    QUOTE,
+    RESPONSE,
+    RESPONSE_END,
+    TOOL,
+    TOOL_END,
+    TURN,
+    TURN_END,
+    Spelling,
+)
 from training.data.written import Part, parts
 
-NAME, SAME_WORD, LED_HERE, KEY, VALUE, NAME_BEGINS, VALUE_BEGINS, SAME_WORDS, LED_TOGETHER = range(9)
-LOOKS = 9
+NAME, NAME_BEGINS, SAME_WORD, LED_HERE, WRITTEN, KEY, KEY_BEGINS, DECLARED, VALUE, VALUE_BEGINS = range(10)
+LOOKS = 10
 PLACES = 192  # of a row, for each look: so many are taught, at random if there are more
 
 _BITS = 30
@@ -85,6 +97,7 @@ class _Conversation:
         self._tools: list[_Tool] = []
         self._said: list[tuple[int, int]] = []  # by the user and by tools
         self._told = (start, start)  # by the system
+        self._owner: tuple[int, int] | None = None  # where what is being written is declared
 
     def read(self) -> None:
         place = self._start
@@ -111,7 +124,7 @@ class _Conversation:
         start, end = self._name(place)
         spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
         self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
-        self._marks[SAME_WORD, start:stop] = self._marks[SAME_WORDS, start:stop] = spelled
+        self._marks[SAME_WORD, start:stop] = spelled
         inside = range(end - 1, min(stop + 1, self._stop))
         self._looks[NAME].extend(Look(at, start, end) for at in inside)
         self._looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
@@ -127,31 +140,28 @@ class _Conversation:
             if not word or not self._tools:
                 continue
             if not owners:
-                nowhere = Look(at, self._start, self._start + 1)
-                self._looks[SAME_WORD].append(nowhere)
-                self._looks[SAME_WORDS].append(nowhere)
+                self._looks[SAME_WORD].append(Look(at, self._start, self._start + 1))
                 continue
-            self._looks[SAME_WORDS].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
+            self._looks[SAME_WORD].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
             if len(owners) < max(2, len(self._tools)):  # what all have in common leads nowhere
-                self._marks[LED_TOGETHER, at] = sum(_bit(owner) for owner in owners)
-            if len(owners) == 1:
-                tool = self._tools[owners[0]]
-                self._marks[LED_HERE, at] = owners[0] + 1
-                self._looks[SAME_WORD].append(Look(at, tool.start, tool.stop, word))
+                self._marks[LED_HERE, at] = sum(_bit(owner) for owner in owners)
         return stop
 
     def _called(self, place: int) -> int:
         start, end = self._name(place)
         name = tuple(self._tokens[start:end])
-        number = next((number for number, tool in enumerate(self._tools, 1) if tool.name == name), 0)
+        number = next((number for number, tool in enumerate(self._tools) if tool.name == name), None)
         asked = next((said for said in reversed(self._said) if self._tokens[said[0]] != RESPONSE), self._said[0])
-        if not number:
+        if number is None:
             return end
-        if number in self._marks[LED_HERE, asked[0] : asked[1]]:
-            self._looks[LED_HERE].extend(Look(at, *asked, number) for at in range(start - 1, end - 1))
-        if bit := _bit(number - 1):
-            self._looks[LED_TOGETHER].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
-        tool = self._tools[number - 1]
+        tool = self._tools[number]
+        if bit := _bit(number):
+            self._looks[LED_HERE].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
+        declared = tool.start - start
+        self._looks[WRITTEN].extend(
+            Look(at - 1, at + declared, at + declared + 1) for at in range(start, min(end + 1, self._stop))
+        )
+        self._looks[NAME].extend(Look(at, start, end) for at in range(end, self._end(end, CALL_END)))
         for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
             self._copied(part, (tool.start, tool.stop), (self._spelling.colon, self._spelling.open))
         return end
@@ -171,7 +181,8 @@ class _Conversation:
         tokens = self._tokens[part.start : part.stop]
         if part.key:
             found = self._places([*tokens, *follow], *declared)
-            length, looks = len(tokens), self._looks[KEY]
+            length, looks, beginnings = len(tokens), self._looks[KEY], self._looks[KEY_BEGINS]
+            self._owner = (found[0], self._braced(found[0], declared[1])) if len(found) == 1 else None
         else:
             found = [
                 at
@@ -179,13 +190,26 @@ class _Conversation:
                 for at in self._places(tokens, first, stop)
                 if self._whole(at, at + len(tokens))
             ]
-            length, looks = len(tokens) + 1, self._looks[VALUE]  # and what comes behind it: there it ends
+            length = len(tokens) + 1  # and what comes behind it: there it ends
+            looks, beginnings = self._looks[VALUE], self._looks[VALUE_BEGINS]
+            if self._owner:
+                self._looks[DECLARED].append(Look(part.start - 1, *self._owner))
         if len(found) == 1:
-            if not part.key:
-                self._looks[VALUE_BEGINS].append(Look(part.start - 1, found[0], found[0] + 1))
+            beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
                 Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
             )
+
+    def _braced(self, start: int, stop: int) -> int:
+        """Behind the brace that ends what begins with the first one from here."""
+        depth, quoted = 0, False
+        for at in range(start, stop):
+            token = self._tokens[at]
+            quoted ^= token in {QUOTE, self._spelling.mark}
+            depth += 0 if quoted else (token == self._spelling.open) - (token == self._spelling.close)
+            if token == self._spelling.close and not quoted and depth <= 0:
+                return at + 1
+        return stop
 
     def _places(self, tokens: Sequence[int], first: int, stop: int) -> list[int]:
         wanted = tuple(tokens)

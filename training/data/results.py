@@ -66,6 +66,12 @@ def result(w: World, made: MadeTool) -> Result:
     return _record(w, made)
 
 
+def brief(w: World) -> Result:
+    """That it is done, in a word."""
+    status = w.pick(_STATUS)
+    return Result({"status": status} if w.chance(0.5) else status, "Done.", ())
+
+
 def tell(w: World, noun: str, items: dict[str, str]) -> str:
     """A sentence with all of these."""
     parts = [f"the {name.replace('_', ' ')} is {shown}" for name, shown in items.items()]

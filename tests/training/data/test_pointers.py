@@ -6,16 +6,17 @@ import tokenizers
 
 from training.data import pointers as looks
 from training.data.pointers import (
+    DECLARED,
     KEY,
+    KEY_BEGINS,
     LED_HERE,
-    LED_TOGETHER,
     NAME,
     NAME_BEGINS,
     PLACES,
     SAME_WORD,
-    SAME_WORDS,
     VALUE,
     VALUE_BEGINS,
+    WRITTEN,
     pointers,
 )
 from training.data.spelling import Spelling
@@ -69,7 +70,7 @@ def test_what_is_declared_looks_at_its_own_tools_name(tokenizer, found):
     assert all(max(targets) <= place for place, targets in pairs.items())
 
 
-def test_a_word_that_is_said_looks_at_the_same_word_in_the_one_tool_that_has_it(tokenizer, found):
+def test_a_word_that_is_said_looks_at_the_same_word_wherever_it_is_declared(tokenizer, found):
     ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n", look=SAME_WORD)
     found_in_tools = {said: targets for said, targets in pairs.items() if targets != [0]}
     assert "hoto" in text_of(tokenizer, ids, sorted(found_in_tools))
@@ -120,19 +121,52 @@ THIRD = '<|tool>declaration:show_photo{description:<|"|>Shows it.<|"|>,parameter
 
 def test_a_word_that_two_of_three_tools_share_looks_at_both_and_leads_to_either(tokenizer, found):
     text = f"{TOOLS.removesuffix('<turn|>' + chr(10))}{THIRD}<turn|>\n<|turn>user\nphoto<turn|>\n<|turn>model\n"
-    ids, pairs = found(text, look=SAME_WORDS)
+    ids, pairs = found(text, look=SAME_WORD)
     said, targets = next((at, targets) for at, targets in pairs.items() if targets != [0])
     third = max(at for at, token in enumerate(ids) if token == 6)  # <|tool>
     assert min(targets) < third < max(targets) < said
-    assert said not in found(text, look=SAME_WORD)[1]
     for name in ("delete_photo{number:7}", "show_photo{}"):
         called = f"{text}<|tool_call>call:{name}<tool_call|>"
-        assert not found(called, look=LED_HERE)[1]
-        assert all(said in targets for targets in found(called, look=LED_TOGETHER)[1].values())
-        assert found(called, look=LED_TOGETHER)[1]
+        assert all(said in targets for targets in found(called, look=LED_HERE)[1].values())
+        assert found(called, look=LED_HERE)[1]
 
 
-def test_of_a_name_and_of_a_value_the_beginning_is_looked_at_by_itself(tokenizer, found):
+def test_a_name_looks_at_where_it_is_declared_as_it_is_written(tokenizer, found):
+    call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
+    ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}", look=WRITTEN)
+    assert text_of(tokenizer, ids, [at + 1 for at in sorted(pairs)]) == "delete_photo{"
+    assert text_of(tokenizer, ids, [pairs[at][0] for at in sorted(pairs)]) == "delete_photo{"
+    assert all(target < ids.index(7, target) < place for place, (target,) in pairs.items())  # <tool|>
+
+
+def test_what_is_inside_a_call_looks_at_its_tools_name_as_in_the_declaration(tokenizer, found):
+    call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
+    ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}", look=NAME)
+    called = ids.index(8)  # <|tool_call>
+    inside = {place: targets for place, targets in pairs.items() if place > called}
+    assert text_of(tokenizer, ids, sorted(inside)) == "{number:7}"
+    assert {text_of(tokenizer, ids, targets) for targets in inside.values()} == {"delete_photo"}
+    assert min(map(min, inside.values())) > called
+
+
+DECLARED_TWICE = (
+    '<bos><|turn>system\n<|tool>declaration:add_invoice{description:<|"|>Adds {one}.<|"|>,parameters:{properties:{'
+    'inner:{description:<|"|>A } b<|"|>,items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>},total:{type:<|"|>X<|"|>}'
+    "}}}<tool|><turn|>\n<|turn>user\nAdd 48 for Oslo!<turn|>\n<|turn>model\n"
+)
+
+
+def test_a_value_looks_at_all_that_is_declared_of_it_and_at_no_more(tokenizer, found):
+    call = '<|tool_call>call:add_invoice{inner:[<|"|>Oslo<|"|>],total:48}<tool_call|>'
+    ids, pairs = found(f"{DECLARED_TWICE}{call}", look=DECLARED)
+    told = [text_of(tokenizer, ids, pairs[at]) for at in sorted(pairs)]
+    assert told == [
+        'inner:{description:<|"|>A } b<|"|>,items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>}',
+        'total:{type:<|"|>X<|"|>}',
+    ]
+
+
+def test_where_a_name_an_argument_or_a_value_begins_is_looked_at_by_itself(tokenizer, found):
     ids, names = found(TOOLS, look=NAME_BEGINS)
     starts = [names[at] for at, token in enumerate(ids) if token == 7]  # <tool|>
     colon = tokenizer.token_to_id(":")
@@ -140,6 +174,8 @@ def test_of_a_name_and_of_a_value_the_beginning_is_looked_at_by_itself(tokenizer
     call = "<|tool_call>call:add_invoice{total:48}<tool_call|>"
     ids, values = found(f"{TOOLS}<|turn>user\nAdd 48!<turn|>\n<|turn>model\n{call}", look=VALUE_BEGINS)
     assert text_of(tokenizer, ids, [target for (target,) in values.values()]) == "4"
+    ids, keys = found(f"{TOOLS}<|turn>user\nAdd 48!<turn|>\n<|turn>model\n{call}", look=KEY_BEGINS)
+    assert [text_of(tokenizer, ids, targets) for targets in keys.values()] == ["total"]
 
 
 def test_what_is_said_twice_is_nowhere_to_be_looked_up(found):
