@@ -129,8 +129,8 @@ class Watch:
         return model
 
 
-def acquire_evict_release(engine, models, threads, times, expiries):
-    """Threads that hold, use, evict, let go. Gives what was watched."""
+def acquire_evict_release(engine, models, threads, times, expiries, asks):
+    """Threads that hold, use, evict, let go; and ask, in such a share of the times. Gives what was watched."""
     scales = []
     for served in models:
         with engine.hold(served):
@@ -162,7 +162,7 @@ def acquire_evict_release(engine, models, threads, times, expiries):
             if due:
                 turned(engine)
                 engine.keep_alive(served, None)
-            if rng.random() < 0.01:
+            if rng.random() < asks:
                 assert engine.submit(served, PROMPT, greedy(3), timeout=120).result().ids == answers[which]
 
     results = in_threads(threads, work, timeout=1500)
@@ -171,10 +171,10 @@ def acquire_evict_release(engine, models, threads, times, expiries):
     return watch
 
 
-def stressed(engine_of, folders, need, threads, times, expiries):
+def stressed(engine_of, folders, need, threads, times, expiries, asks=0.01):
     engine, before = engine_of(ladders=SMALL, memory_budget=2 * need + need // 2), baseline()
     models = [engine.load(folder) for folder in folders]
-    watch = acquire_evict_release(engine, models, threads, times, expiries)
+    watch = acquire_evict_release(engine, models, threads, times, expiries, asks)
     assert watch.turns > times, "one turn may serve several threads"
     assert 0 < watch.most <= engine.settings.memory_budget
     assert watch.wrong == []
@@ -190,6 +190,10 @@ def stressed(engine_of, folders, need, threads, times, expiries):
 def test_threads_that_acquire_evict_and_release(engine_of, folders, need):
     report = stressed(engine_of, folders, need, threads=4, times=40, expiries=10)
     assert report.models_evicted > 10
+
+
+def test_threads_that_ask_at_the_same_time_take_no_more_than_there_is(engine_of, folders, need):
+    stressed(engine_of, folders, need, threads=8, times=25, expiries=10, asks=0.5)
 
 
 @pytest.mark.slow
