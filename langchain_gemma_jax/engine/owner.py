@@ -262,12 +262,10 @@ class Owner(Endings):
 
     def _step(self, requests: tuple[Request, ...], runner: Runner) -> InFlight | None:
         """A step of those that have room beside each other: the others are next. None: not yet."""
-        together = runner.together(requests)
-        if together < len(requests):
-            if any(request.issued for request in requests):
-                self._bring_home(keep=0)
-                return None
-            self.scheduler.split(requests[together:])
+        if (together := runner.together(requests)) < len(requests) and any(request.issued for request in requests):
+            self._bring_home(keep=0)
+            return None
+        self.scheduler.split(requests[together:])
         return runner.step(requests[:together])
 
     def _fits(self, request: Request, runner: Runner) -> bool:

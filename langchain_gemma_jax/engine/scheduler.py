@@ -97,8 +97,9 @@ class Scheduler:
         return self._turn.popleft() if self._turn else None
 
     def split(self, requests: tuple[Request, ...]) -> None:
-        """These do not share the step that was to be run now: they have the next one."""
-        self._turn.appendleft(Step(requests))
+        """These, if any, do not share the step that was to be run now: they have the next one."""
+        if requests:
+            self._turn.appendleft(Step(requests))
 
     def _steps(self) -> list[Work]:
         ready = [request for request in self.running if request.wants_step]
