@@ -8,9 +8,10 @@ from langchain_gemma_jax.models.recipes import Recipe
 from training.optimiser import kinds, optimiser, orthogonal_momentum
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
 @pytest.mark.parametrize("shape", [(8, 8), (24, 8), (8, 24)])
-def test_steps_are_orthogonal_and_as_large_as_adams(shape):
-    made = orthogonal_momentum()
+def test_steps_are_orthogonal_and_as_large_as_adams(shape, dtype):
+    made = orthogonal_momentum(dtype)
     gradient = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
     step, _ = made.update(gradient, made.init(gradient))
     assert float(jnp.sqrt(jnp.mean(step**2))) == pytest.approx(0.2, rel=0.2)

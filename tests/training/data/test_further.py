@@ -3,7 +3,7 @@
 import pytest
 
 from training.data.conversation import Calls, Model, Say
-from training.data.further import DECLINE, further, missing, with_tools
+from training.data.further import DECLINE, further, missing, served, with_tools
 from training.data.side import Side
 from training.data.skills import call, everyday, no_call
 from training.data.tools import crowd, make_tool
@@ -29,6 +29,17 @@ def test_what_is_asked_later_is_not_graded_and_calls_only_what_is_there():
                 assert not turn.graded
                 calls = [each for step in turn.steps if isinstance(step, Calls) for each in step.calls]
                 assert {each.tool for each in calls} <= names
+
+
+def test_some_of_what_is_asked_later_is_answered_in_a_word_and_nothing_that_is_graded():
+    said = {True: [], False: []}
+    for index in range(60):
+        w = World(f"brief/{index}", Side.TRAIN)
+        for graded, texts in said.items():
+            _, turn = served(w, make_tool(w), graded=graded)
+            texts.append(turn.steps[-1].text)
+    assert "Done." not in said[True]
+    assert 15 < said[False].count("Done.") < 45
 
 
 def test_what_no_tool_can_do_is_declined():
