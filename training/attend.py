@@ -14,6 +14,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from training.data.drill import ASIDES
 from training.product import lying
 
 _BLOCK, _MOST_BLOCKS = 128, 8  # tokens; more blocks leave more out, and take longer to compile
@@ -31,7 +32,7 @@ def attend(
         queries: ``[row, kv_head, group, token, head_dim]``, scaled.
         keys: ``[row, kv_head, token, head_dim]``.
         values: as keys.
-        segments: ``[row, token]``. A token sees those of its own segment, itself and before it.
+        segments: ``[row, token]``, as ``seen`` reads them. A token sees itself and those before it.
         window: how many of them; None for all.
     """
     return _forwards(queries, keys, values, segments, window)[0]
@@ -42,14 +43,14 @@ def _forwards(
 ) -> tuple[jax.Array, Kept]:
     rows, kv_heads, group, tokens, size = queries.shape
     kept_shares, kept_totals, mixed = [], [], []
-    for block, seen in _blocks(tokens, window):
-        scores = _product("bktd,bksd->bkts", _joined(queries[:, :, :, block]), keys[:, :, seen])
+    for block, before in _blocks(tokens, window):
+        scores = _product("bktd,bksd->bkts", _joined(queries[:, :, :, block]), keys[:, :, before])
         scores = scores.reshape(rows, kv_heads, group, -1, scores.shape[-1])
-        scores = jnp.where(_visible(segments, block, seen, window), scores, jnp.finfo(jnp.float32).min)
+        scores = jnp.where(_visible(segments, block, before, window), scores, jnp.finfo(jnp.float32).min)
         shares = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
         total = jnp.sum(shares, axis=-1, keepdims=True)
         shares = _joined(shares).astype(values.dtype)
-        taken = _product("bkts,bksd->bktd", shares, values[:, :, seen])
+        taken = _product("bkts,bksd->bktd", shares, values[:, :, before])
         mixed.append(taken.reshape(rows, kv_heads, group, -1, size) / total)
         kept_shares.append(shares)
         kept_totals.append(total)
@@ -63,14 +64,14 @@ def _backwards(window: int | None, kept: Kept, gradient: jax.Array) -> tuple[jax
     blocks = list(_blocks(tokens, window))
     inner = jnp.sum(gradient * out, axis=-1, keepdims=True)
     of_queries, of_keys, of_values = [], [], []
-    for (block, seen), shares, total in zip(blocks, kept_shares, kept_totals, strict=True):
+    for (block, before), shares, total in zip(blocks, kept_shares, kept_totals, strict=True):
         arrived = _joined(gradient[:, :, :, block] / total).astype(dtype)
         of_values.append(_product("bkdt,bkts->bkds", _turned(arrived), shares))
-        wanted = _product("bktd,bksd->bkts", arrived, values[:, :, seen])
+        wanted = _product("bktd,bksd->bkts", arrived, values[:, :, before])
         of_scores = (shares * (wanted - _joined(inner[:, :, :, block] / total))).astype(dtype)
         asked = _joined(queries[:, :, :, block])
         of_queries.append(
-            _product("bkts,bksd->bktd", of_scores, keys[:, :, seen]).reshape(gradient[:, :, :, block].shape)
+            _product("bkts,bksd->bktd", of_scores, keys[:, :, before]).reshape(gradient[:, :, :, block].shape)
         )
         of_keys.append(_product("bkdt,bkts->bkds", _turned(asked), of_scores))
     return (
@@ -93,12 +94,21 @@ def _blocks(tokens: int, window: int | None) -> Iterator[tuple[slice, slice]]:
         yield slice(start, stop), slice(first, stop)
 
 
-def _visible(segments: jax.Array, block: slice, seen: slice, window: int | None) -> jax.Array:
+def _visible(segments: jax.Array, block: slice, before: slice, window: int | None) -> jax.Array:
     """``[row, 1, 1, token, seen]``."""
-    distance = jnp.arange(block.start, block.stop)[:, None] - jnp.arange(seen.start, seen.stop)[None]
+    distance = jnp.arange(block.start, block.stop)[:, None] - jnp.arange(before.start, before.stop)[None]
     visible = (distance >= 0) if window is None else (distance >= 0) & (distance < window)
-    same = segments[:, block, None] == segments[:, None, seen]
-    return (same & visible[None])[:, None, None]
+    told = seen(segments[:, block, None], segments[:, None, before])
+    return (told & visible[None])[:, None, None]
+
+
+def seen(by: jax.Array, of: jax.Array) -> jax.Array:
+    """Whether a token of segment ``by`` sees those of segment ``of``, if they come before it.
+
+    It sees its own segment; and those of a conversation in segments that begin with it, ``ASIDES`` for each,
+    see the first of these, and nothing of one another.
+    """
+    return (by == of) | (by - by % ASIDES == of)
 
 
 def _joined(x: jax.Array) -> jax.Array:

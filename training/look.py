@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.config import ModelConfig
+from training.attend import seen
 from training.data.pointers import (
     DECLARED,
     KEY,
@@ -99,7 +100,7 @@ def _one(
     token = jnp.arange(keys.shape[1])[None, None]
     distance = place[..., None] - token
     visible = (distance >= 0) & (distance < (keys.shape[1] if window is None else window))
-    visible &= segments[:, None] == jnp.take_along_axis(segments, place, axis=1)[..., None]
+    visible &= seen(jnp.take_along_axis(segments, place, axis=1)[..., None], segments[:, None])
     marked = (marks[:, None] == mark[..., None]) | ((mark < 0)[..., None] & (marks[:, None] & -mark[..., None] > 0))
     wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & marked
     taught = jnp.any(wanted, axis=-1)

@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = (("sprout-s", 0), ("sprout-m", 0), ("sprout-m", 1), ("sprout-s", 1))
+RUNS = (("sprout-s", 0), ("sprout-m", 0), ("sprout-m", 1), ("sprout-s", 1), ("sprout-s", 2), ("sprout-m", 2))
 """Each with its stage, in order."""
 
 _DEVICES: dict[str, dict[str, Any]] = {
@@ -36,17 +36,22 @@ _GROWN: dict[str, Any] = {
     "inner_weight": 0.5,
     "look_weight": 1.0,
 }
+_ASIDES: dict[str, Any] = {"strange": 0.3, "prompt_weight": 0.02, "decay_share": 0.8}
 _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 0): {},
     ("sprout-m", 0): _GROWN,
     ("sprout-m", 1): _GROWN
     | {"grown_from": "sprout-m", "seed": "sprout-m again", "rate": 1e-3, "decay_share": 0.9, "strange": 0.4},
     ("sprout-s", 1): _GROWN | {"seed": "sprout-s again", "strange": 0.3, "prompt_weight": 0.02},
+    ("sprout-s", 2): _GROWN | _ASIDES | {"seed": "sprout-s asides"},
+    ("sprout-m", 2): _GROWN | _ASIDES | {"seed": "sprout-m asides"},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-m", 0): {"tokens": 7_000_000, "long_share": 0.05},
     ("sprout-m", 1): {"tokens": 1_400_000},
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
+    ("sprout-s", 2): {"tokens": 16_000_000, "long_share": 0.06},
+    ("sprout-m", 2): {"tokens": 8_000_000, "long_share": 0.06},
 }
 
 

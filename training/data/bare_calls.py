@@ -22,8 +22,8 @@ def bare_calls(seed: str, tokens: Sequence[int], begin: int, marks: Marks) -> Te
 
     tools, declaration = declared(rng, draw, marks)
     ids = [begin, *declaration]
-    follows, ends = [False] * len(ids), []
-    for _ in range(rng.randint(3, 8)):
+    follows, ends, asides = [False] * len(ids), [], [0] * len(ids)
+    for number in range(1, rng.randint(4, 13)):
         if rng.random() < 0.12:
             said, answer = _noise(rng, draw, 1) + _words(rng, bare_tool(rng, draw)), marks.decline
         else:
@@ -31,8 +31,9 @@ def bare_calls(seed: str, tokens: Sequence[int], begin: int, marks: Marks) -> Te
         asked = marks.ask + said + marks.asked
         ids += asked + answer + marks.close
         follows += [False] * len(asked) + [True] * len(answer) + [False] * len(marks.close)
+        asides += [number] * (len(ids) - len(asides))
         ends.append(len(ids))
-    return Text(ids, follows, ends, prompts=False)
+    return Text(ids, follows, ends, prompts=False, asides=asides)
 
 
 def _request(rng: Random, draw: Draw, marks: Marks, tool: BareTool) -> tuple[list[int], list[int]]:

@@ -67,10 +67,15 @@ Turn: TypeAlias = User | Model
 
 @dataclass(frozen=True)
 class Conversation:
-    """A whole conversation, and the skill that it shows."""
+    """A whole conversation, and the skill that it shows.
+
+    ``asides`` are what might be said instead of its turns, to the same tools. They are learned beside it, and
+    none of them knows of another.
+    """
 
     skill: str
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
     system: str = ""
     tags: tuple[str, ...] = field(default=())  # finer than the skill: "cjk", "8 tools"
+    asides: tuple[tuple[Turn, ...], ...] = ()

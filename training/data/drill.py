@@ -8,9 +8,12 @@ A drill is a list of tokens, and which of them follow from those before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TypeAlias
+
+ASIDES = 64
+"""Of a text, with the part that all of them follow: fewer than that are numbered."""
 
 Part: TypeAlias = tuple[list[int], list[bool]]
 
@@ -23,13 +26,15 @@ class Text:
     follows: list[bool]
     ends: list[int]
     prompts: bool = True  # whether there is anything to foresee in the other tokens
+    asides: list[int] = field(default_factory=list)  # the number of each token's aside; 0, as all are where none are
+    # given, is seen by all that follows
 
     def within(self, room: int) -> Text | None:
         """As much of it as there is room for, if any."""
         if len(self.ids) <= room:
             return self
         end = max((end for end in self.ends if end <= room), default=0)
-        return replace(self, ids=self.ids[:end], follows=self.follows[:end]) if end else None
+        return replace(self, ids=self.ids[:end], follows=self.follows[:end], asides=self.asides[:end]) if end else None
 
 
 def drill(seed: str, tokens: Sequence[int], begin: int) -> Text:

@@ -10,7 +10,7 @@ from training.data.bare_tools import Marks
 from training.data.drill import Text, drill
 
 _CALLS = 0.6  # of drills: the others are copying and looking up
-_FIRST, _FEWER_FROM, _LAST = 0.8, 0.15, 0.15
+_FIRST, _FEWER_FROM, _LAST = 0.8, 0.15, 0.1
 
 
 def share(ease: float) -> float:

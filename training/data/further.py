@@ -1,11 +1,13 @@
-"""More of the same: what is asked of the same tools after a conversation has shown its skill.
+"""More of the same: what else is asked of the tools of a conversation.
 
-Tools take many tokens to declare and few to call, so a conversation that goes on teaches more with each token.
+Tools take many tokens to declare and few to call, so a conversation with more requests teaches more with each token.
+Most are asides: a tool that was called before is easily called again, and what is hard is its first call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.requests import request
@@ -18,30 +20,60 @@ from training.data.world import World
 
 DECLINE = Say("I have no tool for that.")
 
-_MORE = (1, 3, 5, 8, 10, 14)  # requests
+_ASIDE = 0.85  # of conversations have asides; the others go on where they end
+_ASIDES = (4, 6, 8, 12, 16)
+_AGAIN = 0.5  # of asides show what the conversation itself shows
+_CALL_ALONE = 0.75  # of calls in asides come without a result, which leaves room for more of them
+_MORE = (1, 3, 5, 8)  # requests
+
+Turns: TypeAlias = "Sequence[User | Model]"
 
 
 def with_tools(
-    w: World, skill: str, turns: Sequence[User | Model], tools: Sequence[MadeTool], tags: tuple[str, ...] = ()
+    w: World,
+    skill: str,
+    turns: Turns,
+    tools: Sequence[MadeTool],
+    tags: tuple[str, ...] = (),
+    again: Callable[[], Turns] | None = None,
 ) -> Conversation:
-    """A conversation beside these tools; in training, more is asked of them."""
-    after = further(w, tools) if w.side is Side.TRAIN else []
-    return Conversation(skill, (*turns, *after), tuple(each.tool for each in tools), system_line(w), tags)
+    """A conversation beside these tools; in training, more is asked of them.
+
+    ``again`` makes turns that show the same once more.
+    """
+    after: list[User | Model] = []
+    asides: list[tuple[User | Model, ...]] = []
+    if w.side is Side.TRAIN and w.chance(_ASIDE):
+        for _ in range(round(w.one(_ASIDES) * max(w.ease, 0.5))):
+            aside = again() if again and w.chance(_AGAIN) else further(w, tools)
+            asides.append(_called(aside) if w.chance(_CALL_ALONE) else tuple(aside))
+    elif w.side is Side.TRAIN:
+        for _ in range(round(w.one(_MORE) * max(w.ease, 0.5))):
+            after += further(w, tools)
+    made = tuple(each.tool for each in tools)
+    return Conversation(skill, (*turns, *after), made, system_line(w), tags, tuple(asides))
 
 
 def further(w: World, tools: Sequence[MadeTool]) -> list[User | Model]:
-    """Some more requests, most of which one of the tools serves."""
-    turns: list[User | Model] = []
-    for _ in range(round(w.one(_MORE) * max(w.ease, 0.5))):
-        form = w.rng.random()
-        if form < 0.12:
-            asked, answer = exchange(w)
-            turns += [User(asked), Model((answer,), graded=False)]
-        elif form < 0.28:
-            turns += [User(request(w, missing(w, tools)).text), Model((DECLINE,), graded=False)]
-        else:
-            turns += served(w, w.one(tools), graded=False)
-    return turns
+    """One more request, which one of the tools serves, or none."""
+    form = w.rng.random()
+    if form < 0.08:
+        asked, answer = exchange(w)
+        return [User(asked), Model((answer,), graded=False)]
+    if form < 0.22:
+        return [User(request(w, missing(w, tools)).text), Model((DECLINE,), graded=False)]
+    return served(w, w.one(tools), graded=False)
+
+
+def _called(turns: Turns) -> tuple[User | Model, ...]:
+    """All up to the last call, if there is one."""
+    *before, last = turns
+    if not isinstance(last, Model):
+        return tuple(turns)
+    steps = last.steps
+    while len(steps) > 1 and isinstance(steps[-1], Say):
+        steps = steps[:-1]
+    return (*before, Model(steps, last.graded))
 
 
 def served(w: World, made: MadeTool, *, graded: bool = True) -> list[User | Model]:

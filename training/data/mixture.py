@@ -35,24 +35,24 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (everyday.everyday, 12),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
-    (chain.two_calls, 11),
+    (chain.two_calls, 13),
     (chain.three_calls, 5),
-    (parallel.same_tool, 4),
-    (parallel.two_tools, 5),
+    (parallel.same_tool, 6),
+    (parallel.two_tools, 6),
     (errors.try_again, 2),
     (errors.put_right, 3),
     (errors.give_up, 2),
-    (schema.as_call, 9),
-    (schema.as_json, 8),
+    (schema.as_call, 14),
+    (schema.as_json, 18),
     (schema.make_up, 2),
-    (memory.remember, 4),
-    (system.follow, 4),
-    (small_talk.small_talk, 5),
+    (memory.remember, 12),
+    (system.follow, 16),
+    (small_talk.small_talk, 8),
     (follow_up.same_again, 3),
     (follow_up.something_else, 4),
     (session.session, 14),
-    (ask_back.ask_back, 3),
-    (echo.echo, 2),
+    (ask_back.ask_back, 6),
+    (echo.echo, 12),
 )
 
 EARLY: tuple[tuple[Skill, float], ...] = (
@@ -80,7 +80,7 @@ PLAIN: tuple[tuple[Skill, float], ...] = (
 )
 """What is lost first beside all the rest: there is more of it beside strange tools."""
 
-_PLAIN_SHARE = 0.2
+_PLAIN_SHARE = 0.1
 _ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from training.data.drill import ASIDES
 from training.data.spelling import (
     CALL,
     CALL_END,
@@ -51,6 +53,10 @@ class Look:
     stop: int
     mark: int = 0
 
+    def at(self, places: Sequence[int]) -> Look:
+        """In a row that has what was read at these places."""
+        return Look(places[self.place], places[self.first], places[self.stop - 1] + 1, self.mark)
+
 
 def pointers(
     tokens: Sequence[int], segments: Sequence[int], spelling: Spelling, seed: int
@@ -61,8 +67,12 @@ def pointers(
     """
     looks: Found = tuple([] for _ in range(LOOKS))
     marks = np.zeros((LOOKS, len(tokens)), np.int32)
-    for start, stop in _segments(segments):
-        _Conversation(tokens, start, stop, spelling, marks, looks).read()
+    for places, told in _conversations(segments):
+        read = _Conversation([tokens[place] for place in places], spelling)
+        read.read()
+        marks[:, places] = read.marks
+        for kind, found in enumerate(read.looks):
+            looks[kind].extend(look.at(places) for look in found if look.place >= told and look.first < look.stop)
     rng = np.random.default_rng(seed)
     table = np.zeros((LOOKS, PLACES, 4), np.int32)
     for kind, found in enumerate(looks):
@@ -81,26 +91,20 @@ class _Tool:
 
 
 class _Conversation:
-    """One segment of a row, read once from left to right."""
+    """A conversation, read once from left to right."""
 
-    def __init__(
-        self,
-        tokens: Sequence[int],
-        start: int,
-        stop: int,
-        spelling: Spelling,
-        marks: NDArray[np.int32],
-        looks: Found,
-    ) -> None:
-        self._tokens, self._start, self._stop = tokens, start, stop
-        self._spelling, self._marks, self._looks = spelling, marks, looks
+    def __init__(self, tokens: Sequence[int], spelling: Spelling) -> None:
+        self.marks = np.zeros((LOOKS, len(tokens)), np.int32)
+        self.looks: Found = tuple([] for _ in range(LOOKS))
+        self._tokens, self._stop = tokens, len(tokens)
+        self._spelling = spelling
         self._tools: list[_Tool] = []
         self._said: list[tuple[int, int]] = []  # by the user and by tools
-        self._told = (start, start)  # by the system
+        self._told = (0, 0)  # by the system
         self._owner: tuple[int, int] | None = None  # where what is being written is declared
 
     def read(self) -> None:
-        place = self._start
+        place = 0
         while place < self._stop:
             token = self._tokens[place]
             if token == TOOL:
@@ -124,10 +128,10 @@ class _Conversation:
         start, end = self._name(place)
         spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
         self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
-        self._marks[SAME_WORD, start:stop] = spelled
+        self.marks[SAME_WORD, start:stop] = spelled
         inside = range(end - 1, min(stop + 1, self._stop))
-        self._looks[NAME].extend(Look(at, start, end) for at in inside)
-        self._looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
+        self.looks[NAME].extend(Look(at, start, end) for at in inside)
+        self.looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
         return stop
 
     def _request(self, first: int) -> int:
@@ -140,11 +144,11 @@ class _Conversation:
             if not word or not self._tools:
                 continue
             if not owners:
-                self._looks[SAME_WORD].append(Look(at, self._start, self._start + 1))
+                self.looks[SAME_WORD].append(Look(at, 0, 1))
                 continue
-            self._looks[SAME_WORD].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
+            self.looks[SAME_WORD].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
             if len(owners) < max(2, len(self._tools)):  # what all have in common leads nowhere
-                self._marks[LED_HERE, at] = sum(_bit(owner) for owner in owners)
+                self.marks[LED_HERE, at] = sum(_bit(owner) for owner in owners)
         return stop
 
     def _called(self, place: int) -> int:
@@ -156,12 +160,12 @@ class _Conversation:
             return end
         tool = self._tools[number]
         if bit := _bit(number):
-            self._looks[LED_HERE].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
+            self.looks[LED_HERE].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
         declared = tool.start - start
-        self._looks[WRITTEN].extend(
+        self.looks[WRITTEN].extend(
             Look(at - 1, at + declared, at + declared + 1) for at in range(start, min(end + 1, self._stop))
         )
-        self._looks[NAME].extend(Look(at, start, end) for at in range(end, self._end(end, CALL_END)))
+        self.looks[NAME].extend(Look(at, start, end) for at in range(end, self._end(end, CALL_END)))
         for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
             self._copied(part, (tool.start, tool.stop), (self._spelling.colon, self._spelling.open))
         return end
@@ -181,7 +185,7 @@ class _Conversation:
         tokens = self._tokens[part.start : part.stop]
         if part.key:
             found = self._places([*tokens, *follow], *declared)
-            length, looks, beginnings = len(tokens), self._looks[KEY], self._looks[KEY_BEGINS]
+            length, looks, beginnings = len(tokens), self.looks[KEY], self.looks[KEY_BEGINS]
             self._owner = (found[0], self._braced(found[0], declared[1])) if len(found) == 1 else None
         else:
             found = [
@@ -191,9 +195,9 @@ class _Conversation:
                 if self._whole(at, at + len(tokens))
             ]
             length = len(tokens) + 1  # and what comes behind it: there it ends
-            looks, beginnings = self._looks[VALUE], self._looks[VALUE_BEGINS]
+            looks, beginnings = self.looks[VALUE], self.looks[VALUE_BEGINS]
             if self._owner:
-                self._looks[DECLARED].append(Look(part.start - 1, *self._owner))
+                self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
         if len(found) == 1:
             beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
@@ -243,9 +247,12 @@ def _bit(tool: int) -> int:
     return 1 << tool if tool < _BITS else 0
 
 
-def _segments(segments: Sequence[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for place in range(1, len(segments) + 1):
-        if place == len(segments) or segments[place] != segments[start]:
-            yield start, place
-            start = place
+def _conversations(segments: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """The places of each, with one of its asides; and how many of them were there with an aside before."""
+    for number, conversation in groupby(range(len(segments)), lambda place: segments[place] // ASIDES):
+        asides: dict[int, list[int]] = {}
+        for place in conversation:
+            asides.setdefault(segments[place], []).append(place)
+        shared = asides.pop(number * ASIDES, [])
+        for index, places in enumerate(asides.values() or [[]]):
+            yield shared + places, len(shared) if index else 0

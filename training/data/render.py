@@ -6,10 +6,10 @@ the opener of the first result, which is where whoever runs it stops and puts th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, User
+from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, Turn, User
 
 QUOTE = '<|"|>'
 
@@ -34,8 +34,25 @@ class Step:
 
 def pieces(conversation: Conversation) -> Iterator[Piece]:
     """The conversation from ``<bos>`` to its last turn's end."""
-    yield Piece("<bos>" + _system_turn(conversation), by_model=False)
-    for turn in conversation.turns:
+    yield opening(conversation)
+    yield from _pieces(conversation.turns)
+
+
+def opening(conversation: Conversation) -> Piece:
+    """What all that is said comes after."""
+    return Piece("<bos>" + _system_turn(conversation), by_model=False)
+
+
+def aside_pieces(turns: Sequence[Turn]) -> list[Piece]:
+    """One of a conversation's asides, up to the last thing that the model writes."""
+    made = list(_pieces(turns))
+    while made and not made[-1].by_model:
+        made.pop()
+    return made
+
+
+def _pieces(turns: Sequence[Turn]) -> Iterator[Piece]:
+    for turn in turns:
         if isinstance(turn, User):
             yield Piece(f"<|turn>user\n{turn.text.strip()}<turn|>\n", by_model=False)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import zlib
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -20,17 +20,18 @@ import numpy as np
 import tokenizers
 
 from training.data.conversation import Conversation
-from training.data.drill import Text
+from training.data.drill import ASIDES, Text
 from training.data.drills import Drills, share
 from training.data.mixture import conversation
 from training.data.pointers import pointers
-from training.data.render import pieces
+from training.data.render import Piece, aside_pieces, opening, pieces
 from training.data.side import Side
 from training.data.spelling import Spelling
 from training.tokenizer import CONTROL
 
 Batch: TypeAlias = dict[str, np.ndarray]
-"""``tokens``, ``targets``, ``segments`` (0: padding) and ``weights``, each ``[row, token]``; and ``scored``, the
+"""``tokens``, ``targets``, ``segments`` (a conversation's number times ``ASIDES``, and
+that of its aside; 0: padding) and ``weights``, each ``[row, token]``; and ``scored``, the
 places of the tokens whose loss is computed, ``[row, place]``; and ``looks`` and ``marks``, where heads should look, as
 ``pointers`` gives them for a row."""
 
@@ -102,10 +103,12 @@ class Maker:
             used = 0
             for held, text in enumerate(self._row(seeds, ease, drilled, length + 1, waiting), 1):
                 place = slice(used, used + len(text.ids))
-                tokens[row, place], segments[row, place] = text.ids, held
+                tokens[row, place], segments[row, place] = text.ids, held * ASIDES
+                segments[row, place] += np.asarray(text.asides or 0, np.int32)
                 weights[row, place] = np.where(text.follows, 1.0, plan.prompt_weight if text.prompts else 0.0)
                 weights[row, place][self._inner(text.ids) & np.asarray(text.follows)] = plan.inner_weight
-                weights[row, used] = 0.0  # nothing foretells how a conversation begins
+                begins = np.diff(segments[row, place], prepend=-1) != 0
+                weights[row, place][begins] = 0.0  # nothing foretells how a conversation begins
                 used += len(text.ids)
         seed = zlib.crc32(f"{plan.seed}/{number}".encode())
         looks = [
@@ -130,13 +133,14 @@ class Maker:
 
     def _row(self, seeds: Iterator[str], ease: float, drilled: float, room: int, waiting: list[Text]) -> Iterator[Text]:
         """Conversations, each as far as there is room, and drills in what is left."""
-        misses = 0
+        misses, length = 0, room
         tried, waiting[:] = list(waiting), []
         while misses < _MISSES:
             text = tried.pop(0) if tried else self._text(next(seeds), ease, drilled)
             if (fitting := text.within(room)) is None:
-                waiting.append(text)
                 misses += 1
+                if text.within(length) is not None:  # it may fit the next row
+                    waiting.append(text)
                 continue
             room -= len(fitting.ids)
             yield fitting
@@ -155,13 +159,21 @@ class Maker:
         ids: list[int] = []
         by_model: list[bool] = []
         ends: list[int] = []
-        for piece in pieces(made):
-            new = self._ids(piece.text)
-            ids += new
-            by_model += [piece.by_model] * len(new)
-            if piece.text == "\n":  # a turn of the model is over
+        asides: list[int] = []
+        said: list[Iterable[Piece]] = [pieces(made)]
+        if made.asides:
+            said = [[opening(made)], *map(aside_pieces, (made.turns, *made.asides))]
+        for number, spoken in enumerate(said):
+            for piece in spoken:
+                new = self._ids(piece.text)
+                ids += new
+                by_model += [piece.by_model] * len(new)
+                asides += [number] * len(new)
+                if piece.text == "\n" and not number:  # a turn of the model is over
+                    ends.append(len(ids))
+            if number:
                 ends.append(len(ids))
-        return Text(ids, by_model, ends)
+        return Text(ids, by_model, ends, asides=asides)
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from training.data import draw
 from training.data.conversation import Tool
 from training.data.fields import Field, field, object_schema
-from training.data.side import listed, split, templates
+from training.data.side import Side, listed, split, templates
 from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
@@ -55,6 +55,7 @@ _VERBS = (
     *(Verb((word,)) for word in listed("print archive rate share lock unlock scan import export rename compare sort")),
 )
 
+_MANY, _FEW = 4, (0, 0, 1, 1, 2)  # tools beside one, and the fields of each
 _NAME_ENDS = ("tool", "service", "api", "helper", "action")
 
 _DESCRIPTIONS = templates(
@@ -157,18 +158,18 @@ def _verb(w: World) -> Verb:
 
 
 def others(w: World, wanted: MadeTool, count: int) -> list[MadeTool]:
-    """Other tools beside one: some about the same thing, some doing the same to something else."""
+    """Other tools beside one: some about the same thing, some doing the same to something else.
+
+    In training many of them are small ones, so that they fit into a row.
+    """
     made: list[MadeTool] = []
+    small = w.side is Side.TRAIN and count >= _MANY
     names = {wanted.tool.name.lower()}
     pairs = {(wanted.noun, wanted.verb)}
     while len(made) < count:
-        form = w.rng.random()
-        if form < 0.25:
-            other = make_tool(w, noun=wanted.noun)
-        elif form < 0.45:
-            other = make_tool(w, verb=wanted.verb)
-        else:
-            other = make_tool(w)
+        form, fields = w.rng.random(), w.one(_FEW) if small else None
+        noun, verb = (wanted.noun, None) if form < 0.25 else (None, wanted.verb if form < 0.45 else None)
+        other = make_tool(w, noun=noun, verb=verb, count=fields)
         clash = other.noun != wanted.noun and (other.noun in wanted.noun or wanted.noun in other.noun)
         asks = other.noun == wanted.noun and other.verb.asks and wanted.verb.asks
         if other.tool.name.lower() in names or (other.noun, other.verb) in pairs or clash or asks:

@@ -5,6 +5,7 @@ import pytest
 import tokenizers
 
 from training.data import pointers as looks
+from training.data.drill import ASIDES
 from training.data.pointers import (
     DECLARED,
     KEY,
@@ -73,7 +74,8 @@ def test_what_is_declared_looks_at_its_own_tools_name(tokenizer, found):
 def test_a_word_that_is_said_looks_at_the_same_word_wherever_it_is_declared(tokenizer, found):
     ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n", look=SAME_WORD)
     found_in_tools = {said: targets for said, targets in pairs.items() if targets != [0]}
-    assert "hoto" in text_of(tokenizer, ids, sorted(found_in_tools))
+    assert text_of(tokenizer, ids, sorted(found_in_tools)) in "Photo"
+    assert found_in_tools
     for said, targets in found_in_tools.items():
         word = text_of(tokenizer, ids, [said]).lower()
         assert {text_of(tokenizer, ids, [at]).lower() for at in targets} == {word}
@@ -92,7 +94,9 @@ def test_a_name_looks_at_the_words_that_led_to_it(tokenizer, found):
     text = f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}"
     ids, pairs = found(text, look=LED_HERE)
     assert text_of(tokenizer, ids, sorted({at + 1 for at in pairs})) == "delete_photo"
-    assert "hoto" in text_of(tokenizer, ids, pairs[min(pairs)])
+    led = text_of(tokenizer, ids, pairs[min(pairs)])
+    assert led in "Photo"
+    assert led
 
 
 def test_arguments_look_at_where_their_names_are_declared_and_their_values_said(tokenizer, found):
@@ -192,6 +196,28 @@ def test_there_are_as_many_places_as_there_is_room_for(monkeypatch, found):
     assert PLACES == 192
     monkeypatch.setattr(looks, "PLACES", 5)
     assert len(found(TOOLS, look=NAME)[1]) == 5
+
+
+def test_an_aside_looks_at_what_it_sees_and_at_no_other_aside(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+
+    def encode(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+    tools, asked = encode(TOOLS), "<|turn>user\n{}<turn|>\n<|turn>model\n<|tool_call>call:delete_photo{}<tool_call|>"
+    one, other = encode(asked.format("Photo 48!", "{number:48}")), encode(asked.format("Photo 48.", "{number:48}"))
+    ids = [*tools, *one, *other]
+    first, second = len(tools), len(tools) + len(one)
+    segments = [ASIDES] * len(tools) + [ASIDES + 1] * len(one) + [ASIDES + 2] * len(other)
+    table, marks = pointers(ids, segments, spelling, 0)
+    values = {place: target for place, target, stop, _ in table[VALUE].tolist() if stop}
+    assert {place >= second for place in values} == {False, True}
+    assert all(target >= (second if place >= second else first) for place, target in values.items())
+    names = [place for place, _, stop, _ in table[NAME].tolist() if stop and place < first]
+    assert len(names) == len(set(names))  # what both see is learned once
+    assert marks[SAME_WORD, : len(tools)].any()
+    assert marks[LED_HERE, second:].any()
 
 
 def test_segments_are_read_each_by_itself(tokenizer):

@@ -6,6 +6,8 @@ import pytest
 import tokenizers
 
 from training import tokenizer
+from training.attend import seen
+from training.data.drill import ASIDES
 from training.data.mixture import conversation
 from training.data.pointers import LOOKS, PLACES
 from training.data.render import pieces
@@ -39,7 +41,7 @@ def test_a_packed_batch_holds_whole_conversations(plan):
     assert batch["tokens"].shape == batch["weights"].shape == (3, 640)
     assert (batch["segments"] > 0).mean() > 0.9  # what is left of a row is a drill
     for row, ids in zip(batch["segments"], batch["tokens"], strict=True):
-        starts = np.flatnonzero(np.diff(row, prepend=0) > 0)
+        starts = np.flatnonzero(np.diff(row // ASIDES, prepend=0) > 0)
         assert set(ids[starts]) == {tokenizer.CONTROL.index("<bos>")}
 
 
@@ -47,26 +49,53 @@ def test_targets_are_the_next_tokens_and_weigh_by_who_writes_them(plan):
     maker = Maker(plan)
     batch = maker.batch(0)
     made = (maker.encode(conversation(f"seed/0/{index}", Side.TRAIN)) for index in count())
+    assert batch["segments"][0, 0] == ASIDES
     text = next(fitting for each in made if (fitting := each.within(641)) is not None)
     ids, by_model, n = text.ids, text.follows, len(text.ids)
     assert batch["tokens"][0, :n].tolist() == ids
     assert batch["targets"][0, : n - 1].tolist() == ids[1:]
-    assert batch["weights"][0, : n - 1].tolist() == pytest.approx([1.0 if own else 0.1 for own in by_model[1:]])
+    begins = np.diff(text.asides or [0] * n) != 0  # of an aside: what it is nothing foretells
+    foretold = np.where(begins, 0.0, np.where(by_model[1:], 1.0, 0.1))
+    assert batch["weights"][0, : n - 1].tolist() == pytest.approx(foretold)
     assert batch["weights"][0, n - 1] == 0  # the next conversation's first token
 
 
-def test_what_is_too_long_for_a_row_ends_after_a_turn_of_the_model(plan):
+def test_what_is_too_long_for_a_row_ends_after_something_of_the_models(plan):
     maker = Maker(plan)
     texts = [maker.encode(conversation(f"cut/{index}", Side.TRAIN)) for index in range(100)]
     cut = [(text, fitting) for text in texts if len(text.ids) > 300 and (fitting := text.within(300)) is not None]
     assert len(cut) > 5
-    turn_end = tokenizer.CONTROL.index("<turn|>")
+    turn_end, result = map(tokenizer.CONTROL.index, ("<turn|>", "<|tool_response>"))
     for text, fitting in cut:
         n = len(fitting.ids)
         assert n <= 300
-        assert (fitting.ids, fitting.follows) == (text.ids[:n], text.follows[:n])
-        assert fitting.ids[-2] == turn_end
-        assert fitting.follows[-2]
+        assert (fitting.ids, fitting.follows, fitting.asides) == (text.ids[:n], text.follows[:n], text.asides[:n])
+        last = -1 if fitting.asides[-1] else -2  # a turn that is over ends its line
+        assert fitting.ids[last] in {turn_end, result}
+        assert fitting.follows[last]
+
+
+def test_an_aside_comes_after_what_the_conversation_begins_with_and_after_nothing_else(plan):
+    maker = Maker(plan)
+    made = next(each for index in count() if len((each := conversation(f"beside/{index}", Side.TRAIN)).asides) > 3)
+    text, library = maker.encode(made), tokenizer.load(plan.tokenizer)
+    assert sorted(set(text.asides)) == list(range(len(made.asides) + 2))
+    assert text.asides == sorted(text.asides)
+    for number, turns in enumerate((made.turns, *made.asides), 1):
+        kept = [token for token, aside in zip(text.ids, text.asides, strict=True) if aside in {0, number}]
+        alone = dataclasses.replace(made, turns=turns, asides=())
+        whole = "".join(piece.text for piece in pieces(alone))
+        assert whole.startswith(library.decode(kept, skip_special_tokens=False))
+    batch = maker.batch(0)
+    asides = batch["segments"] % ASIDES
+    assert asides.max() > 1
+
+
+def test_a_conversation_that_no_row_has_room_for_takes_no_places_from_the_next(tokenizer_folder):
+    maker = Maker(Plan(tokenizer_folder, "seed", rows=6, length=200))
+    batch = maker.batch(0)
+    conversations = [len(set(row // ASIDES)) for row in batch["segments"]]
+    assert min(conversations) > 1
 
 
 def test_all_that_the_model_writes_is_scored_and_some_of_the_rest(plan):
@@ -89,8 +118,8 @@ def test_where_to_look_comes_with_each_row(plan):
     for segments, looks in zip(batch["segments"], batch["looks"], strict=True):
         place, first, stop, _ = looks[looks[..., 2] > 0].T
         assert len(place)
-        assert (segments[place] == segments[first]).all()
-        assert (segments[place] == segments[stop - 1]).all()
+        for looked_at in (first, stop - 1):
+            assert seen(segments[place], segments[looked_at]).all()
 
 
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
@@ -101,9 +130,10 @@ def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
         drills = texts = 0
         for number in numbers:
             batch = maker.batch(number)
-            for segment in range(1, batch["segments"].max() + 1):
+            conversations = batch["segments"] // ASIDES
+            for held in range(1, conversations.max() + 1):
                 texts += 1
-                drills += batch["tokens"][batch["segments"] == segment][1] != turn  # as conversations begin
+                drills += batch["tokens"][conversations == held][1] != turn  # as conversations begin
         return drills / texts
 
     assert drilled(range(4)) > 0.6

@@ -6,7 +6,7 @@ from training.data.conversation import Call, Calls, Conversation, Model, Say, Us
 from training.data.further import with_tools
 from training.data.results import result
 from training.data.side import templates
-from training.data.tools import article, crowd, make_tool
+from training.data.tools import MadeTool, article, crowd, make_tool
 from training.data.world import World
 
 _VAGUE = templates(
@@ -32,14 +32,18 @@ def ask_back(w: World) -> Conversation:
     made = make_tool(w, count=1, kinds=_KINDS)
     while not made.fields[0].required:
         made = make_tool(w, count=1, kinds=_KINDS)
+    tools = crowd(w, [made], most=4)
+    return with_tools(w, "ask back", _asked_back(w, made), tools, again=lambda: _asked_back(w, made))
+
+
+def _asked_back(w: World, made: MadeTool) -> list[User | Model]:
     wanted = made.fields[0]
     word, what, got = w.one(made.verb.words), wanted.draw(w), result(w, made)
     vague = w.say(_VAGUE, verb=word, Verb=word.capitalize(), noun=made.noun, a=article(made.noun))
     call = Call(made.tool.name, {wanted.name: what.json}, got.reply)
-    turns = (
+    return [
         User(vague),
         Model((Say(w.say(_WHICH, label=wanted.label), (wanted.label,)),)),
         User(w.say(_THIS, label=wanted.label, v=what.text)),
         Model((Calls((call,)), Say(got.answer, got.facts))),
-    )
-    return with_tools(w, "ask back", turns, crowd(w, [made], most=4))
+    ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
 from training.data.fields import Field, field
 from training.data.further import with_tools
@@ -51,15 +54,41 @@ def three_calls(w: World) -> Conversation:
 
 def _chain(w: World, length: int) -> Conversation:
     first = make_tool(w, count=w.rng.randint(1, 2))
+    links: list[_Link] = []
+    while len(links) < length - 1:
+        links.append(_link(w, [first, *(each.to for each in links)]))
+    tools = crowd(w, [first, *(each.to for each in links)], most=6)
+    return with_tools(w, f"chain of {length}", _linked(w, first, links), tools, again=lambda: _linked(w, first, links))
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What a tool's result is an argument of, and maybe one more."""
+
+    field: Field
+    to: MadeTool
+    extra: Field | None
+
+
+def _link(w: World, before: Sequence[MadeTool]) -> _Link:
+    nouns, last = {each.noun for each in before}, before[-1]
+    link = field(w, last.noun, "use", {each.name.lower() for each in last.fields}, (w.one(_LINKS),))
+    while (made := make_tool(w, fields=[link])).noun in nouns:
+        pass
+    if not w.chance(0.35):
+        return _Link(link, made, None)
+    extra = field(w, made.noun, "use", {link.name.lower()}, (w.one(("message", "count", "title", "date")),))
+    return _Link(link, make_tool(w, noun=made.noun, verb=made.verb, fields=[link, extra]), extra)
+
+
+def _linked(w: World, first: MadeTool, links: Sequence[_Link]) -> list[User | Model]:
     asked = unfinished(w, first)
-    text, calls, tools = asked.text, [], [first]
-    arguments = asked.arguments
-    for _ in range(length - 1):
-        link = field(w, tools[-1].noun, "use", {each.name.lower() for each in tools[-1].fields}, (w.one(_LINKS),))
-        handed = link.draw(w)
-        calls.append(Calls((Call(tools[-1].tool.name, arguments, _reply(w, link, handed)),)))
-        following, rest, arguments = _next(w, link, handed, {each.noun for each in tools})
-        word = w.one(following.verb.words)
+    text, arguments, calls, last = asked.text, asked.arguments, [], first
+    for link in links:
+        handed = link.field.draw(w)
+        calls.append(Calls((Call(last.tool.name, arguments, _reply(w, link.field, handed)),)))
+        last, word = link.to, w.one(link.to.verb.words)
+        rest, arguments = _rest(w, link, handed)
         text = put(
             w,
             _THEN,
@@ -67,16 +96,22 @@ def _chain(w: World, length: int) -> Conversation:
             first=text,
             verb=word,
             Verb=word.capitalize(),
-            noun=following.noun,
-            label=link.label,
+            noun=last.noun,
+            label=link.field.label,
             rest=rest,
-            a="an" if following.noun[0] in "aeiou" else "a",
+            a="an" if last.noun[0] in "aeiou" else "a",
         ).rstrip(".")
-        tools.append(following)
-    got = result(w, tools[-1])
-    calls.append(Calls((Call(tools[-1].tool.name, arguments, got.reply),)))
-    turn = Model((*calls, Say(got.answer, got.facts)))
-    return with_tools(w, f"chain of {length}", (User(text + "."), turn), crowd(w, tools, most=6))
+    got = result(w, last)
+    calls.append(Calls((Call(last.tool.name, arguments, got.reply),)))
+    return [User(text + "."), Model((*calls, Say(got.answer, got.facts)))]
+
+
+def _rest(w: World, link: _Link, handed: Value) -> tuple[str, dict[str, Json]]:
+    arguments = {link.field.name: handed.json}
+    if link.extra is None:
+        return "", arguments
+    drawn = link.extra.draw(w)
+    return f" and {link.extra.label} {drawn.text}", arguments | {link.extra.name: drawn.json}
 
 
 def _reply(w: World, link: Field, handed: Value) -> dict[str, Json]:
@@ -84,16 +119,3 @@ def _reply(w: World, link: Field, handed: Value) -> dict[str, Json]:
     if w.chance(0.4):
         table[w.made_up()] = w.one([w.rng.randint(1, 500), w.made_up(), True])
     return table
-
-
-def _next(w: World, link: Field, handed: Value, nouns: set[str]) -> tuple[MadeTool, str, dict[str, Json]]:
-    """A tool that takes what was handed over, maybe with one more argument; how that is said; the arguments."""
-    while (made := make_tool(w, fields=[link])).noun in nouns:
-        pass
-    arguments = {link.name: handed.json}
-    if not w.chance(0.35):
-        return made, "", arguments
-    extra = field(w, made.noun, "use", {link.name.lower()}, (w.one(("message", "count", "title", "date")),))
-    made = make_tool(w, noun=made.noun, verb=made.verb, fields=[link, extra])
-    drawn = extra.draw(w)
-    return made, f" and {extra.label} {drawn.text}", arguments | {extra.name: drawn.json}

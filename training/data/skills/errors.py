@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, User
 from training.data.further import with_tools
 from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
-from training.data.tools import crowd, make_tool
+from training.data.tools import MadeTool, crowd, make_tool
 from training.data.world import World
 
 _BUSY = templates(
@@ -48,17 +50,24 @@ _GIVE_UP = templates(
 
 def try_again(w: World) -> Conversation:
     """The same call once more."""
-    made = make_tool(w)
+    return _alike(w, make_tool(w), _again, "try again")
+
+
+def _again(w: World, made: MadeTool) -> list[User | Model]:
     asked, got = request(w, made), result(w, made)
     error = w.say(_BUSY)
     first, second = (Call(made.tool.name, asked.arguments, reply) for reply in (_shape(w, error), got.reply))
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("try again",))
+    return [User(asked.text), turn]
 
 
 def put_right(w: World) -> Conversation:
     """The same call with what the tool suggests."""
     made = make_tool(w, count=w.rng.randint(1, 2), kinds=("person", "place", "code", "company", "word", "title"))
+    return _alike(w, made, _mended, "put right")
+
+
+def _mended(w: World, made: MadeTool) -> list[User | Model]:
     values = {each.name: each.draw(w) for each in made.fields}
     asked, got = request(w, made, values), result(w, made)
     wrong = w.one(made.fields)
@@ -67,19 +76,27 @@ def put_right(w: World) -> Conversation:
     first = Call(made.tool.name, asked.arguments, _shape(w, error))
     second = Call(made.tool.name, asked.arguments | {wrong.name: good.json}, got.reply)
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))
-    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("put right",))
+    return [User(asked.text), turn]
 
 
 def give_up(w: World) -> Conversation:
     """Nothing to be done about it: say what the tool said."""
-    made = make_tool(w)
+    return _alike(w, make_tool(w), _reported, "give up")
+
+
+def _reported(w: World, made: MadeTool) -> list[User | Model]:
     asked = request(w, made)
     error = w.say(_FINAL, noun=made.noun, word=w.made_up(), n=str(w.integer(400, 599)))
     first = Call(made.tool.name, asked.arguments, _shape(w, error))
     turn = Model(
         (Calls((first,)), Say(w.say(_GIVE_UP, error=error.removeprefix("Error: ")), (error.removeprefix("Error: "),)))
     )
-    return with_tools(w, "tool error", (User(asked.text), turn), crowd(w, [made], most=4), ("give up",))
+    return [User(asked.text), turn]
+
+
+def _alike(w: World, made: MadeTool, turns: Callable[[World, MadeTool], list[User | Model]], tag: str) -> Conversation:
+    tools = crowd(w, [made], most=4)
+    return with_tools(w, "tool error", turns(w, made), tools, (tag,), again=lambda: turns(w, made))
 
 
 def _shape(w: World, error: str) -> dict[str, Json] | str:

@@ -8,7 +8,7 @@ from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
-from training.data.tools import crowd, make_tool
+from training.data.tools import MadeTool, crowd, make_tool
 from training.data.wild import put
 from training.data.world import World
 
@@ -21,10 +21,15 @@ _NEXT = templates(
 def same_again(w: World) -> Conversation:
     """The same tool with another value."""
     made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title", "count"))
+    tools = crowd(w, [made], most=4)
+    return with_tools(w, "follow-up", _again(w, made), tools, ("same again",), again=lambda: _again(w, made))
+
+
+def _again(w: World, made: MadeTool) -> list[User | Model]:
     first = request(w, made, {made.fields[0].name: made.fields[0].draw(w)})
     second = made.fields[0].draw(w)
     got, also = result(w, made), result(w, made)
-    turns = (
+    return [
         User(first.text),
         Model((Calls((Call(made.tool.name, first.arguments, got.reply),)), Say(got.answer, got.facts)), graded=False),
         User(put(w, _NEXT, ("~{v}", "~{v}?"), v=second.text)),
@@ -34,8 +39,7 @@ def same_again(w: World) -> Conversation:
                 Say(also.answer, also.facts),
             )
         ),
-    )
-    return with_tools(w, "follow-up", turns, crowd(w, [made], most=4), ("same again",))
+    ]
 
 
 def something_else(w: World) -> Conversation:

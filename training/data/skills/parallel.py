@@ -7,7 +7,7 @@ from training.data.further import with_tools
 from training.data.requests import request, unfinished
 from training.data.results import result
 from training.data.side import templates
-from training.data.tools import crowd, make_tool
+from training.data.tools import MadeTool, crowd, make_tool
 from training.data.wild import put
 from training.data.world import World
 
@@ -30,6 +30,11 @@ _BOTH = templates(
 def same_tool(w: World) -> Conversation:
     """One tool for two values."""
     made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title"))
+    tools = crowd(w, [made], most=4)
+    return with_tools(w, "parallel", _twice(w, made), tools, ("same tool",), again=lambda: _twice(w, made))
+
+
+def _twice(w: World, made: MadeTool) -> list[User | Model]:
     name = made.fields[0].name
     first = unfinished(w, made, {name: made.fields[0].draw(w)})
     second = made.fields[0].draw(w)
@@ -39,8 +44,7 @@ def same_tool(w: World) -> Conversation:
     )
     text = put(w, _TWICE, ("{first}. ~{v}", "{first}, ~{v}"), first=first.text, v=second.text)
     said = Say(f"{first.arguments[name]}: {got.answer} {second.json}: {also.answer}", got.facts + also.facts)
-    turns = (User(text), Model((calls, said)))
-    return with_tools(w, "parallel", turns, crowd(w, [made], most=4), ("same tool",))
+    return [User(text), Model((calls, said))]
 
 
 def two_tools(w: World) -> Conversation:
@@ -48,10 +52,16 @@ def two_tools(w: World) -> Conversation:
     one = make_tool(w, count=w.rng.randint(1, 2))
     while (two := make_tool(w, count=w.rng.randint(1, 2))).noun == one.noun or two.tool.name == one.tool.name:
         pass
+    tools = crowd(w, [one, two], most=5)
+    return with_tools(
+        w, "parallel", _both(w, one, two), tools, ("two tools",), again=lambda: _both(w, *w.rng.sample(tools, 2))
+    )
+
+
+def _both(w: World, one: MadeTool, two: MadeTool) -> list[User | Model]:
     first, second = unfinished(w, one), request(w, two)
     got, also = result(w, one), result(w, two)
     calls = Calls((Call(one.tool.name, first.arguments, got.reply), Call(two.tool.name, second.arguments, also.reply)))
     text = put(w, _BOTH, ("~{first}. ~{second}", "{first}, ~{second}"), first=first.text, second=second.text)
     said = Say(f"{got.answer} {also.answer}", got.facts + also.facts)
-    turns = (User(text), Model((calls, said)))
-    return with_tools(w, "parallel", turns, crowd(w, [one, two], most=5), ("two tools",))
+    return [User(text), Model((calls, said))]

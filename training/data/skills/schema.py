@@ -9,7 +9,7 @@ from training.data.conversation import Call, Calls, Conversation, Json, Model, S
 from training.data.fields import Field, field, object_schema
 from training.data.kinds import Value
 from training.data.requests import context
-from training.data.side import split, templates
+from training.data.side import Side, split, templates
 from training.data.tools import crowd, make_tool, subject
 from training.data.wild import put
 from training.data.world import World
@@ -66,30 +66,48 @@ _PARTS = split(
 
 def as_call(w: World) -> Conversation:
     """The schema is a tool, as ``with_structured_output`` makes it."""
-    noun, fields, values, text = _paragraph(w)
+    noun, fields = _form(w)
+    values, text = _paragraph(w, noun, fields)
     tool = Tool(
         _name(w, noun), "" if w.chance(0.4) else f"{noun.capitalize()} {w.pick(_SCHEMA_NAMES)}.", object_schema(fields)
     )
-    arguments = {name: each.json for name, each in values.items()}
-    calls = Calls((Call(tool.name, arguments, "ok"),))
+    turns = _call(tool, values, text)
     beside = [] if w.chance(0.8) else crowd(w, [make_tool(w)], most=2)
     tools = (tool, *(each.tool for each in beside))
-    return Conversation("schema", (User(text), Model((calls,))), tools, tags=("as call",))
+    asides = tuple(_call(tool, *_paragraph(w, noun, fields)) for _ in range(_more(w)))
+    return Conversation("schema", turns, tools, tags=("as call",), asides=asides)
+
+
+def _call(tool: Tool, values: dict[str, Value], text: str) -> tuple[User | Model, ...]:
+    arguments = {name: each.json for name, each in values.items()}
+    return User(text), Model((Calls((Call(tool.name, arguments, "ok"),)),))
 
 
 def as_json(w: World) -> Conversation:
     """The schema stands in the system turn, and the answer is JSON."""
-    noun, fields, values, text = _paragraph(w)
+    noun, fields = _form(w)
+    values, text = _paragraph(w, noun, fields)
     schema = object_schema(fields) | {"title": _name(w, noun)}
-    order = [name for name in (each.name for each in fields) if name in values]
-    answer = json.dumps({name: values[name].json for name in order}, ensure_ascii=False)
-    said = Say(answer, (answer,), exact=True)
     system = (
         instruction(schema)
         if w.chance(0.7)
         else w.one(["Be exact.", "You are a helpful assistant."]) + "\n\n" + instruction(schema)
     )
-    return Conversation("schema", (User(text), Model((said,))), system=system, tags=("as JSON",))
+    turns = _answer(fields, values, text)
+    asides = tuple(_answer(fields, *_paragraph(w, noun, fields)) for _ in range(_more(w)))
+    return Conversation("schema", turns, system=system, tags=("as JSON",), asides=asides)
+
+
+def _answer(fields: list[Field], values: dict[str, Value], text: str) -> tuple[User | Model, ...]:
+    answer = json.dumps(
+        {each.name: values[each.name].json for each in fields if each.name in values}, ensure_ascii=False
+    )
+    return User(text), Model((Say(answer, (answer,), exact=True),))
+
+
+def _more(w: World) -> int:
+    """Paragraphs to learn from, for the same schema."""
+    return w.one((0, 1, 2, 4)) if w.side is Side.TRAIN else 0
 
 
 def make_up(w: World) -> Conversation:
@@ -112,10 +130,13 @@ def instruction(schema: dict[str, Json]) -> str:
     return "Answer in JSON of this schema:\n" + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
-def _paragraph(w: World) -> tuple[str, list[Field], dict[str, Value], str]:
+def _form(w: World) -> tuple[str, list[Field]]:
     noun = subject(w)
     taken: set[str] = set()
-    fields = [field(w, noun, "use", taken) for _ in range(w.rng.randint(2, 2 + round(4 * w.ease)))]
+    return noun, [field(w, noun, "use", taken) for _ in range(w.rng.randint(2, 2 + round(4 * w.ease)))]
+
+
+def _paragraph(w: World, noun: str, fields: list[Field]) -> tuple[dict[str, Value], str]:
     values = {each.name: each.draw(w) for each in fields if each.required or w.chance(0.5)}
     told = []
     for each in fields:
@@ -129,7 +150,7 @@ def _paragraph(w: World) -> tuple[str, list[Field], dict[str, Value], str]:
             told.append(said)
     told += [context(w) for _ in range(w.rng.randint(0, 2))]
     w.rng.shuffle(told)
-    return noun, fields, values, put(w, _ASKS, _ASK_FORMS, text=" ".join(told), noun=noun)
+    return values, put(w, _ASKS, _ASK_FORMS, text=" ".join(told), noun=noun)
 
 
 def _name(w: World, noun: str) -> str:
