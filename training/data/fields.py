@@ -144,7 +144,7 @@ def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
     if each.said is not None:
         return each.said(w, what)
     if each.typed and (alone or each.hinted) and w.chance(0.8 if alone else 0.6):
-        wild = maybe(w, ("~{v}",), v=what.text)
+        wild = maybe(w, ("~{v}", "~{v}", '~"{v}"'), v=what.text)
         return expand(w.one(each.typed), w.rng, {"v": what.text}) if wild is None else wild
     return keyed(w, each, what)
 

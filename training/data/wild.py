@@ -25,7 +25,22 @@ _WORDS = listed(
     record field entry data form text box line item detail kind sort type value number word list
     somebody someone something anything everything nobody guess hope wonder wondering suppose believe remember forget
     mind wait hurry follow follows following begin begins start finish end ends keep keeps come comes belong belongs
-    owned held near around along across through beside behind toward upon per via plus"""
+    owned held near around along across through beside behind toward upon per via plus
+    aboard above against alongside amid among apart aside astride atop barring because below beneath besides beyond
+    concerning considering despite down during except excluding failing including inside minus
+    notwithstanding onward opposite outside over past pending regarding respecting round save throughout
+    till times touching towards underneath unlike unto versus whereby whose without worth according due owing thanks
+    addressed aimed attached based bearing bought bound bred brought built carried carrying chosen classed coded coming
+    connected consisting containing costing counted covering created cut dated dealing defined delivered derived
+    described destined directed drawn driven dropping dubbed earmarked edited equal equals ending expressed falling
+    featuring filed filled fitted fixed founded framed fresh gone grown headed heading hosted identified intended issued
+    joined kept labelled landing lasting leading leaving led left lettered limited listed living located logged lying
+    mailed marked matched matching meant measured meeting moved moving numbered offered opened ordered painted picked
+    placed planned posted priced printed produced published quoted ranked rated reached reading reads received referred
+    registered related released rendered rented reported running scheduled sealed seated selected sent served serving
+    shipped signed sitting sold sorted sounding spelled spoken spent staged standing starting stated stored styled
+    sung supposed tagged taught termed tied titled totalling touched translated turned typed united valued weighing won
+    worded working worn wrapped exact precise following namely called specifically particular respective entire"""
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 
@@ -42,7 +57,7 @@ def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
     if w.side is Side.TRAIN and w.chance(_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
-        if " " in value and not form.rstrip(".?)").endswith("{v}"):  # where it ends has to be seen
+        if " " in value and '"{v}"' not in form and not form.rstrip(".?)").endswith("{v}"):  # its end has to be seen
             slots["v"] = f'"{value}"'
         return w.fill(_unlike_held_out(w, form), **slots)
     return None
