@@ -33,6 +33,8 @@ def test_where_a_value_ends_can_be_seen():
     for number in range(200):
         told = put(World(f"{number}", Side.TRAIN), _KEYED, ("wild ~{v} ~{label}",), label="title", v="one two")
         assert not told.lower().startswith("wild") or '"one two"' in told
+        quoted = put(World(f"{number}", Side.TRAIN), _KEYED, ('wild ~"{v}" ~{label}',), label="title", v="one two")
+        assert '""' not in quoted
     assert any("{v}" in form for form in _KEYED_FORMS)
 
 
