@@ -1,10 +1,11 @@
 """Where a model should look: what is known about a row because its tools and requests were made up.
 
 A right call is a few looks. What is inside a declaration or a call looks at its own tool's name, so both know it in
-the same way; a word that the user says looks at the same word in a declaration; where a tool's name is to be written,
-at the words that led to that tool, and then at the name itself; an argument's name is looked up in the declaration; a
-value, first at what is declared of it, then at where it was said. From calls alone none of these is learned before
-the others. So each is taught by itself (``training.look``), and where something begins once more: that is hardest.
+the same way; a word that the user says looks, where it ends, at the end of the same word in a declaration; where a
+tool's name is to be written, at the words that led to that tool, and then at the name itself; an argument's name is
+looked up in the declaration; a value, first at what is declared of it, then at where it was said. From calls alone none
+of these is learned before the others. So each is taught by itself (``training.look``), and where something begins
+once more: that is hardest.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from training.data.spelling import (
     TURN_END,
     Spelling,
 )
+from training.data.whole_words import whole_words
 from training.data.written import Part, parts
 
 NAME, NAME_BEGINS, SAME_WORD, LED_HERE, WRITTEN, KEY, KEY_BEGINS, DECLARED, VALUE, VALUE_BEGINS = range(10)
@@ -97,7 +99,7 @@ class _Conversation:
         self.marks = np.zeros((LOOKS, len(tokens)), np.int32)
         self.looks: Found = tuple([] for _ in range(LOOKS))
         self._tokens, self._stop = tokens, len(tokens)
-        self._spelling = spelling
+        self._spelling, self._words = spelling, whole_words(tokens, spelling)
         self._tools: list[_Tool] = []
         self._said: list[tuple[int, int]] = []  # by the user and by tools
         self._told = (0, 0)  # by the system
@@ -126,9 +128,9 @@ class _Conversation:
     def _declaration(self, place: int) -> int:
         stop = self._end(place, TOOL_END)
         start, end = self._name(place)
-        spelled = [self._spelling.word[token] for token in self._tokens[start:stop]]
-        self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(spelled) - {0}))
-        self.marks[SAME_WORD, start:stop] = spelled
+        words = self._words[start:stop]
+        self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(words) - {0}))
+        self.marks[SAME_WORD, start:stop] = words
         inside = range(end - 1, min(stop + 1, self._stop))
         self.looks[NAME].extend(Look(at, start, end) for at in inside)
         self.looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
@@ -139,7 +141,7 @@ class _Conversation:
         stop = self._end(first, TURN_END)
         self._said.append((first, stop))
         for at in range(first, stop):
-            word = self._spelling.word[self._tokens[at]]
+            word = self._words[at]
             owners = [index for index, tool in enumerate(self._tools) if word in tool.words]
             if not word or not self._tools:
                 continue

@@ -30,7 +30,9 @@ _SPACES = frozenset("ĠĊ")  # a byte-level vocabulary's names of a space and a 
 class Spelling:
     """Tokens by number."""
 
-    word: Sequence[int]  # the same number for those that differ in case alone, 0 where it is no word
+    piece: Sequence[str]  # of a word, in small letters; "" where it is none
+    small: Sequence[bool]  # whether it ends with a small letter
+    capital: Sequence[bool]  # whether it begins with a capital
     kind: Sequence[int]  # letters, digits, or 0: those of one kind side by side are one word or one number
     colon: int
     comma: int
@@ -48,10 +50,11 @@ class Spelling:
     def of(cls, names: Sequence[str], encode: Callable[[str], list[int]]) -> Spelling:
         """Of a vocabulary, as its tokenizer names it."""
         plain = ["" if index < len(CONTROL) else name for index, name in enumerate(names)]
-        numbers: dict[str, int] = {}
         colon, comma, opening, closing, listed, unlisted, space, mark = (encode(mark)[0] for mark in ':,{}[] "')
         return cls(
-            [numbers.setdefault(_folded(name), len(numbers) + 1) if _says(name) else 0 for name in plain],
+            [_folded(name) if _lettered(name) else "" for name in plain],
+            [_lettered(name) and name[-1].islower() for name in plain],
+            [_lettered(name) and name.isascii() and name[0].isupper() for name in plain],
             [_DIGITS if name.isdigit() else _LETTERS if _lettered(name) else 0 for name in plain],
             colon,
             comma,
@@ -63,11 +66,6 @@ class Spelling:
             mark,
             *(tuple(encode(f"{role}\n")) for role in ("user", "system", "model")),
         )
-
-
-def _says(name: str) -> bool:
-    """Whether a token can stand for what a text is about."""
-    return len(name) > 1 and _lettered(name)
 
 
 def _lettered(name: str) -> bool:
