@@ -44,7 +44,7 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
     ("sprout-s", 2): {"tokens": 10_000_000, "long_share": 0.06},
-    ("sprout-m", 0): {"tokens": 5_600_000, "long_share": 0.05},
+    ("sprout-m", 0): {"tokens": 5_000_000, "long_share": 0.05},
 }
 
 
