@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from training.data import suite
-from training.data.conversation import Calls, Conversation, Json, Model, User
+from training.data.conversation import Calls, Conversation, Json, Model, Turn, User
 from training.data.mixture import conversation
-from training.data.render import pieces
+from training.data.render import aside_pieces, pieces
 from training.data.side import LISTS, Side
 
 _SHARED_NUMBERS = 1_000
@@ -54,7 +54,7 @@ def contents(made: Conversation) -> Iterator[tuple[str, str]]:
     for tool in made.tools:
         yield "tool names", tool.name
         yield from (("property names", name) for name in _property_names(tool.parameters))
-    for turn in made.turns:
+    for turn in _turns(made):
         if isinstance(turn, User) and made.tools:
             yield "requests", turn.text
         elif isinstance(turn, Model):
@@ -69,11 +69,16 @@ def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
     for made in (
         conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2)) for side in Side for index in range(count)
     ):
-        text = "".join(piece.text for piece in pieces(made))
+        text = "".join(piece.text for piece in (*pieces(made), *chain.from_iterable(map(aside_pieces, made.asides))))
         found |= {match[0] for match in suite.WORDS.finditer(text)}
-        asked = (turn.text for turn in made.turns if isinstance(turn, User))
+        asked = (turn.text for turn in _turns(made) if isinstance(turn, User))
         found |= {text for text in asked if text.strip(" .!?").lower() in suite.PROMPTS}
     return found
+
+
+def _turns(made: Conversation) -> Iterator[Turn]:
+    """Its own, and those of its asides."""
+    return chain(made.turns, *made.asides)
 
 
 def _bare(template: str) -> str:

@@ -1,7 +1,9 @@
 import pytest
 
 from training import check_split
+from training.check_split import contents
 from training.data import side, suite
+from training.data.conversation import Call, Calls, Conversation, Model, Tool, User
 from training.data.mixture import conversation
 
 
@@ -29,3 +31,11 @@ def test_names_and_values_of_conversations_are_compared(monkeypatch):
 @pytest.mark.parametrize("text", ["the Weather in", "get_weather", "magic_function_no_args", "a haiku", "你好啊"])
 def test_the_suites_words_are_known(text):
     assert suite.WORDS.search(text)
+
+
+def test_what_is_said_in_an_aside_is_compared_too():
+    asides = ((User("Add it for Oslo!"), Model((Calls((Call("add", {"city": "Oslo"}, "ok"),)),))),)
+    made = Conversation("any", (User("Hello there"),), (Tool("add", "Adds.", {"type": "object"}),), asides=asides)
+    found = set(contents(made))
+    assert ("requests", "Add it for Oslo!") in found
+    assert ("values", "Oslo") in found

@@ -40,7 +40,7 @@ _WORDS = listed(
     registered related released rendered rented reported running scheduled sealed seated selected sent served serving
     shipped signed sitting sold sorted sounding spelled spoken spent staged standing starting stated stored styled
     sung supposed tagged taught termed tied titled totalling touched translated turned typed united valued weighing won
-    worded working worn wrapped exact precise following namely called specifically particular respective entire"""
+    worded working worn wrapped exact precise following called specifically particular respective entire"""
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 

@@ -90,3 +90,17 @@ def test_a_missing_tool_is_about_something_else():
         tools = crowd(w, [make_tool(w)])
         other = missing(w, tools)
         assert all(other.noun not in each.tool.description and other.noun != each.noun for each in tools)
+
+
+def test_in_training_many_tools_are_small_ones_beside_the_one_that_is_wanted():
+    def fields(side):
+        found = []
+        for index in range(60):
+            w = World(f"small/{index}", side)
+            wanted = make_tool(w)
+            found += [len(each.fields) for each in crowd(w, [wanted], least=8) if each is not wanted]
+        return found
+
+    small, any_size = fields(Side.TRAIN), fields(Side.HELD_OUT)
+    assert max(small) == 2
+    assert max(any_size) == 4

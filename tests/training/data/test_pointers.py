@@ -89,6 +89,12 @@ def test_a_word_that_no_tool_has_looks_at_the_start_where_nothing_is(tokenizer, 
     assert not any(ids[at] in declared for at in nowhere)
 
 
+def test_a_word_that_only_begins_or_ends_like_one_of_a_tool_looks_at_the_start(found):
+    _, pairs = found(f"{TOOLS}<|turn>user\nphotoblorn invoiceblorn zudelete<turn|>\n", look=SAME_WORD)
+    assert len(pairs) == 3
+    assert all(targets == [0] for targets in pairs.values())
+
+
 def test_a_name_looks_at_the_words_that_led_to_it(tokenizer, found):
     call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
     text = f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}"

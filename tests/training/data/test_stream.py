@@ -7,7 +7,7 @@ import tokenizers
 
 from training import tokenizer
 from training.attend import seen
-from training.data.drill import ASIDES
+from training.data.drill import ASIDES, Text
 from training.data.mixture import conversation
 from training.data.pointers import LOOKS, PLACES
 from training.data.render import pieces
@@ -91,11 +91,17 @@ def test_an_aside_comes_after_what_the_conversation_begins_with_and_after_nothin
     assert asides.max() > 1
 
 
-def test_a_conversation_that_no_row_has_room_for_takes_no_places_from_the_next(tokenizer_folder):
-    maker = Maker(Plan(tokenizer_folder, "seed", rows=6, length=200))
-    batch = maker.batch(0)
-    conversations = [len(set(row // ASIDES)) for row in batch["segments"]]
-    assert min(conversations) > 1
+def test_only_what_another_row_has_room_for_waits_for_it(plan, monkeypatch):
+    def text(length):
+        return Text([5] * length, [True] * length, [length])
+
+    maker, waiting = Maker(plan), []
+    made = iter([text(60), text(300), text(90), text(300), text(300)])
+    monkeypatch.setattr(maker, "_text", lambda *_: next(made))
+    row = maker._row(map(str, count()), 1.0, 0.0, 100, waiting)
+    assert len(next(row).ids) == 60
+    next(row)  # a drill: nothing else fits
+    assert [len(each.ids) for each in waiting] == [90]
 
 
 def test_all_that_the_model_writes_is_scored_and_some_of_the_rest(plan):
