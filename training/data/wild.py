@@ -6,6 +6,7 @@ training side are made up on the spot: slots in some order, and common words dra
 
 from __future__ import annotations
 
+from training.data import suite
 from training.data.side import LISTS, Side, Split, listed
 from training.data.world import World
 
@@ -59,7 +60,8 @@ def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
         value = slots.get("v", "")
         if " " in value and '"{v}"' not in form and not form.rstrip(".?)").endswith("{v}"):  # its end has to be seen
             slots["v"] = f'"{value}"'
-        return w.fill(_unlike_held_out(w, form), **slots)
+        told = w.fill(_unlike_held_out(w, form), **slots)
+        return None if suite.WORDS.search(told) else told  # words that are fine alone may not be beside others
     return None
 
 

@@ -1,5 +1,6 @@
 """Sentences with any words in between."""
 
+from training.data import suite
 from training.data.fields import _KEYED, _KEYED_FORMS
 from training.data.side import LISTS, Side, side_of
 from training.data.skills import call
@@ -41,3 +42,9 @@ def test_where_a_value_ends_can_be_seen():
 def test_requests_use_them():
     texts = [call.one_call(World(f"{n}", Side.TRAIN)).turns[0].text for n in range(200)]
     assert len(set(texts)) == 200
+
+
+def test_what_slots_and_words_make_together_is_not_what_the_standard_suite_says():
+    for number in range(100):
+        told = put(World(f"{number}", Side.TRAIN), _KEYED, ("{label} name {v}",), label="customer", v="Ole")
+        assert not suite.WORDS.search(told)
