@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.rope import rotate, rotation
 from training.attend import attend
 from training.look import Asked, Looking, look_loss
 from training.product import product
+from training.which import which_loss
 
 Weights = Mapping[str, jax.Array]
 
@@ -29,12 +30,13 @@ _LONG = 1024  # the attention of longer rows is computed again for the gradient,
 
 def hidden_states(
     params: Params, config: ModelConfig, tokens: jax.Array, segments: jax.Array, dtype: jnp.dtype
-) -> tuple[jax.Array, list[Asked]]:
-    """Hidden states ``[row, token, width]`` for ``tokens [row, token]``, and what each layer's heads ask.
+) -> tuple[jax.Array, list[Asked], list[jax.Array]]:
+    """Hidden states ``[row, token, width]`` for ``tokens [row, token]``; what each layer's heads ask; what it makes.
 
     A token sees those of its own segment only. Products are taken in ``dtype`` and summed in float32.
     """
     asked: list[Asked] = []
+    states: list[jax.Array] = []
     positions = jnp.arange(tokens.shape[1])[None]
     x = cast("jax.Array", params["embed"])[tokens] * config.width**0.5
     layers = cast("Sequence[Weights]", params["layers"])
@@ -44,7 +46,8 @@ def hidden_states(
             run = jax.checkpoint(run)
         x, heads = run(weights, x, positions, segments)
         asked.append(heads)
-    return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps), asked
+        states.append(x)
+    return rms_norm(x, cast("jax.Array", params["final_norm"]), config.norm_eps), asked, states
 
 
 def mean_loss(
@@ -54,12 +57,13 @@ def mean_loss(
     dtype: jnp.dtype,
     looking: Sequence[Looking] = (),
     look_weight: float = 0.0,
+    after: Sequence[int] = (),
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """The weighted mean loss of what is scored, and how well the model's own tokens, of weight 1, are foreseen.
 
-    The heads ``looking`` are taught where to look, with so much weight.
+    The heads ``looking`` are taught where to look, with so much weight; and layers ``after`` which it is known.
     """
-    hidden, asked = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
+    hidden, asked, states = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
     targets, weights = batch["targets"], batch["weights"]
     if (places := batch.get("scored")) is not None:
         hidden = jnp.take_along_axis(hidden, places[..., None], axis=1)
@@ -74,6 +78,9 @@ def mean_loss(
     loss = jnp.sum(losses * weights) / jnp.maximum(jnp.sum(weights), 1.0)
     if looking:
         missed, figures["looks"] = look_loss(config, looking, asked, batch)
+        loss = loss + look_weight * missed
+    if after:
+        missed, figures["which"] = which_loss(states, after, batch)
         loss = loss + look_weight * missed
     return loss, figures
 

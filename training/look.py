@@ -11,9 +11,11 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.config import ModelConfig
 from training.attend import seen
 from training.data.pointers import (
+    CHOSEN,
     DECLARED,
     KEY,
     KEY_BEGINS,
+    LABELLED,
     LED_HERE,
     NAME,
     NAME_BEGINS,
@@ -41,6 +43,8 @@ HEADS = {
         Looking(SAME_WORD, 3, 0, 0),
         Looking(DECLARED, 3, 1, 0),
         Looking(LED_HERE, 4, 0, 0),
+        Looking(LABELLED, 4, 1, 0),
+        Looking(CHOSEN, 5, 0, 1),
         Looking(WRITTEN, 5, 0, 0),
         Looking(KEY, 5, 1, 0),
         Looking(KEY_BEGINS, 5, 1, 0),
@@ -54,6 +58,8 @@ HEADS = {
         Looking(SAME_WORD, 5, 0, 0),
         Looking(DECLARED, 5, 1, 0),
         Looking(LED_HERE, 8, 0, 0),
+        Looking(LABELLED, 8, 1, 0),
+        Looking(CHOSEN, 9, 0, 1),
         Looking(WRITTEN, 9, 0, 0),
         Looking(KEY, 9, 1, 0),
         Looking(KEY_BEGINS, 9, 1, 0),
@@ -104,10 +110,23 @@ def _one(
     marked = (marks[:, None] == mark[..., None]) | ((mark < 0)[..., None] & (marks[:, None] & -mark[..., None] > 0))
     wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & marked
     taught = jnp.any(wanted, axis=-1)
-    missed = _log_sum(scores, visible) - _log_sum(scores, wanted | ~taught[..., None])
+    there = _log_sum(scores, visible) - _log_sum(scores, wanted | ~taught[..., None])
+    missed = jnp.where(mark < 0, _not_shared_so(scores, visible, wanted, marks), there)
     count = jnp.maximum(jnp.sum(taught), 1).astype(jnp.float32)
-    share = jnp.sum(jnp.where(taught, jnp.exp(-missed), 0.0)) / count
+    share = jnp.sum(jnp.where(taught, jnp.exp(-there), 0.0)) / count
     return jnp.sum(jnp.where(taught, missed, 0.0)) / count, share
+
+
+def _not_shared_so(scores: jax.Array, visible: jax.Array, wanted: jax.Array, marks: jax.Array) -> jax.Array:
+    """How far attention is from what is wanted where each of several tokens counts.
+
+    What leads to one tool alone says more than what leads to many: each bit that a mark has shares its weight.
+    """
+    bits = jnp.maximum(jax.lax.population_count(jnp.abs(marks)), 1).astype(jnp.float32)
+    weights = jnp.where(wanted, 1 / bits[:, None], 0.0)
+    weights /= jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-9)
+    logs = scores - _log_sum(scores, visible)[..., None]
+    return jnp.sum(jnp.where(wanted, weights * (jnp.log(jnp.maximum(weights, 1e-9)) - logs), 0.0), axis=-1)
 
 
 def _log_sum(scores: jax.Array, of: jax.Array) -> jax.Array:

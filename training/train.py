@@ -40,6 +40,7 @@ from training.forward import mean_loss
 from training.look import HEADS
 from training.optimiser import optimiser
 from training.plot import plot
+from training.which import AFTER
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -114,12 +115,13 @@ def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.A
     made = _optimiser(settings)
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
     looking = HEADS.get(settings.model, ()) if settings.look_weight else ()
+    after = AFTER.get(settings.model, ()) if settings.look_weight else ()
 
     @partial(jax.jit, donate_argnums=0)
     def step(state: State, batch: Mapping[str, jax.Array]) -> tuple[State, dict[str, jax.Array]]:
         params, memory = state
         (_, figures), gradients = jax.value_and_grad(mean_loss, has_aux=True)(
-            params, config, batch, dtype, looking, settings.look_weight
+            params, config, batch, dtype, looking, settings.look_weight, after
         )
         updates, memory = made.update(gradients, memory, cast("optax.Params", params))
         return (cast("Params", optax.apply_updates(cast("optax.Params", params), updates)), memory), figures
@@ -174,7 +176,11 @@ def train(
                 loss, accuracy = (
                     float(np.mean([float(each[name]) for each in recent])) for name in ("loss", "accuracy")
                 )
-                looks = np.mean([np.asarray(each["looks"]) for each in recent], axis=0) if "looks" in recent[0] else []
+                shown = {
+                    kind: np.mean([np.asarray(each[kind]) for each in recent], axis=0)
+                    for kind in ("looks", "which")
+                    if kind in recent[0]
+                }
                 recent = []
                 tokens = (number + 1) * settings.step_tokens
                 history.append([tokens, loss, accuracy])
@@ -182,8 +188,8 @@ def train(
                 line = (
                     f"{tokens / 1e6:8.2f} M tokens  loss {loss:7.4f}  accuracy {accuracy:6.2%}  {speed:9,.0f} tokens/s"
                 )
-                if len(looks):
-                    line += "  looks " + " ".join(f"{look:4.0%}" for look in looks)
+                for kind, shares in shown.items():
+                    line += f"  {kind} " + " ".join(f"{share:4.0%}" for share in shares)
                 sys.stdout.write(line + "\n")
                 sys.stdout.flush()
                 log.write(line + "\n")

@@ -25,7 +25,7 @@ def params():
 
 def scores(params, config):
     tokens = jnp.asarray(np.random.default_rng(0).integers(0, 4096, (1, 40)), jnp.int32)
-    hidden, _ = hidden_states(params, config, tokens, jnp.ones_like(tokens), jnp.dtype("float32"))
+    hidden, *_ = hidden_states(params, config, tokens, jnp.ones_like(tokens), jnp.dtype("float32"))
     return hidden @ params["embed"].T
 
 

@@ -73,6 +73,20 @@ def test_a_negative_mark_is_of_all_tokens_that_have_its_bit(config):
     assert share(config, batch((9, 0, 9, -0b10), marks=marks))[1] == pytest.approx(there[3] + there[4], rel=1e-5)
 
 
+def test_of_several_tokens_each_counts_and_most_the_one_that_leads_to_one_tool_alone(config):
+    marks = np.zeros(TOKENS, np.int32)
+    marks[[2, 3, 4]] = 0b01, 0b11, 0b10
+    given = batch((9, 0, 9, -0b10), marks=marks)
+    wanted = np.asarray([1 / 3, 2 / 3])
+    expected = np.sum(wanted * (np.log(wanted) - np.log(attention(9)[3:5])))
+    assert share(config, given)[0] == pytest.approx(expected, rel=1e-5)
+    best = np.full(TOKENS, -30.0, np.float32)
+    best[3:5] = np.log(wanted)
+    queries, keys = np.zeros((1, 1, 2, TOKENS, 8), np.float32), np.zeros((1, 1, TOKENS, 8), np.float32)
+    queries[..., 0], keys[0, 0, :, 0] = 1, best
+    assert share(config, given, of=(queries, keys))[0] == pytest.approx(0, abs=1e-5)
+
+
 def test_what_cannot_be_seen_is_not_taught(config):
     assert share(config, batch()) == (0, 0)  # nothing at all
     assert share(config, batch((3, 5, 8, 0))) == (0, 0)  # it comes later

@@ -5,113 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from training.data import draw
+from training.data import draw, phrases
 from training.data.conversation import Json
 from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
-from training.data.side import split, templates
 from training.data.template import expand
 from training.data.wild import maybe, put
 from training.data.words import things
 from training.data.world import World
-
-_KEYED = templates(
-    [
-        "with {label} {v}",
-        "with the {label} {v}",
-        "with {label} set to {v}",
-        "{label}: {v}",
-        "{label} {v}",
-        "{label} = {v}",
-        "where the {label} is {v}",
-        "using {v} as [the |]{label}",
-        "the {label} is {v}",
-        "and {v} as the {label}",
-        "with a {label} of {v}",
-        "the {label} should be {v}",
-    ],
-    held_out=[
-        "taking {v} for the {label}",
-        "its {label} being {v}",
-        "{v} goes into {label}",
-        "(the {label} to use is {v})",
-        "having {label} {v}",
-    ],
-)
-
-_DESCRIPTIONS = templates(
-    [
-        "The {hint}",
-        "{Hint}",
-        "The {label} of the {noun}",
-        "{Label}, a {hint}",
-        "{Hint} of the {noun}",
-        "Which {label} to use ({hint})",
-        "{Hint}, e.g. {example}",
-        "The {label} ({hint}), for example {example}",
-        "{label}",
-        "{hint}",
-        "{Label} to {verb} the {noun} with",
-        "The {hint} that is wanted",
-        "{Hint} ({label})",
-    ],
-    held_out=[
-        "{Label}: the {hint} to take",
-        "A {hint} such as {example}",
-        "Expects the {hint} for this {noun}",
-        "{Hint} which the {noun} has",
-        "{Label} ({hint}) as given by the caller",
-    ],
-)
-
-_DESCRIPTION_FORMS = ("~{hint} ~{label} ~", "~{label} ~{hint} ~", "~{hint} ~", "~{label} ~{example} ~{hint}")
-
-_VERBAL_FLAGS = split(
-    """include details, notify everyone, skip weekends, keep a copy, allow refunds, force overwrite, send a receipt,
-    add subtitles, show hidden items, repeat weekly, use cache, include tax, notify the owner, wait for approval""",
-    held_out="ring the bell, wrap as a gift, mute replies, add insurance, keep history, print labels, round up",
-)
-_PLAIN_FLAGS = split(
-    "urgent, public, verbose, recursive, private, vegetarian, refundable, enabled, archived, express, dry run",
-    held_out="fragile, anonymous, waterproof, signed, silent, tentative, pinned",
-)
-_OBJECTS = split(
-    "address, location, options, customer, sender, details, settings, product, dimensions, filter, config",
-    held_out="premises, preferences, shipper, particulars, coordinates, payer",
-)
-_LISTS = split(
-    "tags, items, keywords, participants, ingredients, labels, topics, files, recipients, values, numbers",
-    held_out="attendees, entries, toppings, samples, figures, passengers",
-)
-
-_SHORT = templates(
-    ["The {label} of the {noun}", "{Label}", "The {label} to use"],
-    held_out=["{Label} for this {noun}", "What {label} it gets"],
-)
-_ENUM_SAID = templates(
-    ["as {v}", "in {v} mode", "{v}", "with {v}", "as [a |]{v} one", "{v} [only|please]"],
-    held_out=["make that {v}", "the {v} kind"],
-)
-_VERBAL_YES = templates(
-    ["and {label}", "please {label}", "{label} too", "also {label}"], held_out=["be sure to {label}", "do {label}"]
-)
-_VERBAL_NO = templates(
-    ["but do not {label}", "don't {label}", "{label}: no", "do not {label}"],
-    held_out=["no need to {label}", "but never {label}"],
-)
-_PLAIN_YES = templates(["make it {label}", "it is {label}", "{label}: yes", "{label}"], held_out=["yes, {label}"])
-_PLAIN_NO = templates(
-    ["not {label}", "it is not {label}", "{label}: no", "don't make it {label}"], held_out=["anything but {label}"]
-)
-_VERBAL_ASKED = templates(["Whether to {label}", "{label}"], held_out=["Set it to {label}"])
-_PLAIN_ASKED = templates(["Whether it is {label}", "{label}", "Is it {label}?"], held_out=["True if {label}"])
-_YES_FORMS = ("~{label} ~", "yes ~{label}", "do ~{label}", "~{label}: yes")
-_NO_FORMS = ("~not ~{label}", "never ~{label}", "no ~{label}", "~don't ~{label}", "without ~{label}", "~{label}: no")
-_OBJECT_SAID = templates(
-    ["{label}: {v}", "with the {label} ({v})", "the {label} has {v}", "with this {label}: {v}"],
-    held_out=["{label} as follows: {v}", "and for the {label} {v}"],
-)
-
-_KEYED_FORMS = ("~{label} ~{v}", "~{v} ~{label}", "(~{label} ~{v})")
 
 
 @dataclass(frozen=True)
@@ -151,7 +51,7 @@ def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
 
 def keyed(w: World, each: Field, what: Value) -> str:
     """A phrase that tells a value with its label."""
-    return put(w, _KEYED, _KEYED_FORMS, label=_spoken(w, each), v=what.text)
+    return put(w, phrases.KEYED, phrases.KEYED_FORMS, label=_spoken(w, each), v=what.text)
 
 
 def _spoken(w: World, each: Field) -> str:
@@ -187,8 +87,8 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
     if w.chance(0.85):
         description = put(
             w,
-            _DESCRIPTIONS,
-            _DESCRIPTION_FORMS,
+            phrases.DESCRIPTIONS,
+            phrases.DESCRIPTION_FORMS,
             hint=kind.hint,
             Hint=kind.hint.capitalize(),
             label=label,
@@ -223,7 +123,7 @@ def _label(w: World, kind: Kind, noun: str) -> str:
 
 def _describe(w: World, schema: dict[str, Json], label: str, noun: str) -> None:
     if w.chance(0.6):
-        schema["description"] = w.say(_SHORT, label=label, Label=label.capitalize(), noun=noun)
+        schema["description"] = w.say(phrases.SHORT, label=label, Label=label.capitalize(), noun=noun)
 
 
 def _enum(w: World, noun: str) -> Field:
@@ -246,7 +146,7 @@ def _enum(w: World, noun: str) -> Field:
         schema,
         w.chance(0.6),
         drawn,
-        typed=_ENUM_SAID.of(w.side),
+        typed=phrases.ENUM_SAID.of(w.side),
         hinted=True,
         before=True,
     )
@@ -254,11 +154,11 @@ def _enum(w: World, noun: str) -> Field:
 
 def _flag(w: World) -> Field:
     verbal = w.chance(0.6)
-    label = w.pick(_VERBAL_FLAGS if verbal else _PLAIN_FLAGS)
-    yes, no = (_VERBAL_YES, _VERBAL_NO) if verbal else (_PLAIN_YES, _PLAIN_NO)
+    label = w.pick(phrases.VERBAL_FLAGS if verbal else phrases.PLAIN_FLAGS)
+    yes, no = (phrases.VERBAL_YES, phrases.VERBAL_NO) if verbal else (phrases.PLAIN_YES, phrases.PLAIN_NO)
 
     def said(world: World, what: Value) -> str:
-        return put(world, yes if what.json else no, _YES_FORMS if what.json else _NO_FORMS, label=label)
+        return put(world, yes if what.json else no, phrases.YES_FORMS if what.json else phrases.NO_FORMS, label=label)
 
     def drawn(world: World) -> Value:
         answer = world.chance(0.5)
@@ -266,14 +166,14 @@ def _flag(w: World) -> Field:
 
     schema: dict[str, Json] = {"type": "boolean"}
     if w.chance(0.5):
-        schema["description"] = w.say(_VERBAL_ASKED if verbal else _PLAIN_ASKED, label=label)
+        schema["description"] = w.say(phrases.VERBAL_ASKED if verbal else phrases.PLAIN_ASKED, label=label)
     name = draw.label(tuple(label.replace(" a ", " ").replace(" the ", " ").split()), w)
     return Field(name, label, schema, w.chance(0.4), drawn, said=said)
 
 
 def _list(w: World, noun: str) -> Field:
     kind = KINDS[w.one(("word", "person", "title", "integer", "email", "code", "count"))]
-    label = w.pick(_LISTS) if w.chance(0.7) else w.mine(lambda: draw.plural(w.made_up()))
+    label = w.pick(phrases.LISTS) if w.chance(0.7) else w.mine(lambda: draw.plural(w.made_up()))
     schema: dict[str, Json] = {"type": "array", "items": {"type": kind.type}}
     _describe(w, schema, label, noun)
 
@@ -289,7 +189,7 @@ def _list(w: World, noun: str) -> Field:
 
 
 def _object(w: World, noun: str, verb: str) -> Field:
-    label = w.pick(_OBJECTS) if w.chance(0.7) else w.made_up()
+    label = w.pick(phrases.OBJECTS) if w.chance(0.7) else w.made_up()
     taken: set[str] = set()
     inner = [
         field(w, noun, verb, taken, ("person", "place", "street", "count", "code", "email", "title", "decimal"))
@@ -310,6 +210,6 @@ def _object(w: World, noun: str, verb: str) -> Field:
 
 def _said_object(label: str) -> Callable[[World, Value], str]:
     def said(world: World, what: Value) -> str:
-        return put(world, _OBJECT_SAID, ("~{label} ~{v}", "~{label} ~({v})"), label=label, v=what.text)
+        return put(world, phrases.OBJECT_SAID, ("~{label} ~{v}", "~{label} ~({v})"), label=label, v=what.text)
 
     return said

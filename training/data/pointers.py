@@ -2,10 +2,10 @@
 
 A right call is a few looks. What is inside a declaration or a call looks at its own tool's name, so both know it in
 the same way; a word that the user says looks, where it ends, at the end of the same word in a declaration; where a
-tool's name is to be written, at the words that led to that tool, and then at the name itself; an argument's name is
-looked up in the declaration; a value, first at what is declared of it, then at where it was said. From calls alone none
-of these is learned before the others. So each is taught by itself (``training.look``), and where something begins
-once more: that is hardest.
+tool's name is to be written, at the words that led to that tool, then at its declaration, then at the name itself; an
+argument's name is looked up in the declaration; a value, first at what is declared of it, then at where it was said,
+which is known there by the label in front of it. From calls alone none of these is learned before the others. So each
+is taught by itself (``training.look``), and where something begins once more: that is hardest.
 """
 
 from __future__ import annotations
@@ -34,11 +34,29 @@ from training.data.spelling import (
 from training.data.whole_words import whole_words
 from training.data.written import Part, parts
 
-NAME, NAME_BEGINS, SAME_WORD, LED_HERE, WRITTEN, KEY, KEY_BEGINS, DECLARED, VALUE, VALUE_BEGINS = range(10)
-LOOKS = 10
-PLACES = 192  # of a row, for each look: so many are taught, at random if there are more
+(
+    NAME,
+    NAME_BEGINS,
+    SAME_WORD,
+    LED_HERE,
+    CHOSEN,
+    WRITTEN,
+    KEY,
+    KEY_BEGINS,
+    DECLARED,
+    LABELLED,
+    VALUE,
+    VALUE_BEGINS,
+) = range(12)
+LOOKS = 12
+NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
+NUMBERS = 16  # the first for none
+_DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
+_MARKS = NUMBERED + 3
+PLACES = 256  # of a row, for each look: so many are taught, at random if there are more
 
 _BITS = 30
+_NEAR = 24  # tokens between a label and the value that it announces, at most
 
 Found: TypeAlias = "tuple[list[Look], ...]"
 
@@ -47,7 +65,7 @@ Found: TypeAlias = "tuple[list[Look], ...]"
 class Look:
     """One token that should look at those from ``first`` to before ``stop`` whose mark is ``mark``.
 
-    If ``mark`` is negative, at those whose mark has one of its bits.
+    If ``mark`` is negative, at those whose mark has one of its bits: the fewer bits one has, the more.
     """
 
     place: int
@@ -65,10 +83,12 @@ def pointers(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Looks ``[look, place, 4]`` and the marks of every token ``[look, token]``, of one row.
 
+    Behind the marks of looks there are those of tools by number: of what is declared, said, and called.
+
     Where there are fewer looks than places, the others have nowhere to look, so nothing is taught there.
     """
     looks: Found = tuple([] for _ in range(LOOKS))
-    marks = np.zeros((LOOKS, len(tokens)), np.int32)
+    marks = np.zeros((_MARKS, len(tokens)), np.int32)
     for places, told in _conversations(segments):
         read = _Conversation([tokens[place] for place in places], spelling)
         read.read()
@@ -96,7 +116,7 @@ class _Conversation:
     """A conversation, read once from left to right."""
 
     def __init__(self, tokens: Sequence[int], spelling: Spelling) -> None:
-        self.marks = np.zeros((LOOKS, len(tokens)), np.int32)
+        self.marks = np.zeros((_MARKS, len(tokens)), np.int32)
         self.looks: Found = tuple([] for _ in range(LOOKS))
         self._tokens, self._stop = tokens, len(tokens)
         self._spelling, self._words = spelling, whole_words(tokens, spelling)
@@ -131,6 +151,7 @@ class _Conversation:
         words = self._words[start:stop]
         self._tools.append(_Tool(start, stop, tuple(self._tokens[start:end]), frozenset(words) - {0}))
         self.marks[SAME_WORD, start:stop] = words
+        self.marks[_DECLARED_OF, start:stop] = _numbers([len(self._tools) - 1])
         inside = range(end - 1, min(stop + 1, self._stop))
         self.looks[NAME].extend(Look(at, start, end) for at in inside)
         self.looks[NAME_BEGINS].extend(Look(at, start, start + 1) for at in inside if start < end)
@@ -142,10 +163,11 @@ class _Conversation:
         self._said.append((first, stop))
         for at in range(first, stop):
             word = self._words[at]
-            owners = [index for index, tool in enumerate(self._tools) if word in tool.words]
-            if not word or not self._tools:
+            owners = [index for index, tool in enumerate(self._tools) if word in tool.words] if word else []
+            if not self._tools or not self._spelling.kind[self._tokens[at]]:
                 continue
-            if not owners:
+            self.marks[_SAID_OF, at] = _numbers(owners)
+            if not owners:  # nor does a word that has not ended yet
                 self.looks[SAME_WORD].append(Look(at, 0, 1))
                 continue
             self.looks[SAME_WORD].append(Look(at, self._tools[0].start, self._tools[-1].stop, word))
@@ -164,8 +186,11 @@ class _Conversation:
         if bit := _bit(number):
             self.looks[LED_HERE].extend(Look(at, *asked, -bit) for at in range(start - 1, end - 1))
         declared = tool.start - start
+        known = end + declared  # where a declaration goes on behind its name: only there is it known whose it is
+        self.marks[_CALLED_OF, start - 1 : end - 1] = _numbers([number])
+        self.looks[CHOSEN].extend(Look(at, known, tool.stop) for at in range(start - 1, end - 1))
         self.looks[WRITTEN].extend(
-            Look(at - 1, at + declared, at + declared + 1) for at in range(start, min(end + 1, self._stop))
+            Look(at - 1, at + declared, at + declared + 1) for at in range(start + 1, min(end + 1, self._stop))
         )
         self.looks[NAME].extend(Look(at, start, end) for at in range(end, self._end(end, CALL_END)))
         for part in parts(self._tokens, end, self._stop, self._spelling, QUOTE):
@@ -200,11 +225,21 @@ class _Conversation:
             looks, beginnings = self.looks[VALUE], self.looks[VALUE_BEGINS]
             if self._owner:
                 self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
+            if self._owner and len(found) == 1:
+                self._labelled(found[0], self._owner[0])
         if len(found) == 1:
             beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
                 Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
             )
+
+    def _labelled(self, value: int, declared: int) -> None:
+        """Where a value is said, the last word of its label before it, if that is near."""
+        label = set(self._words[declared : self._end(declared, self._spelling.colon)]) - {0}
+        for at in range(value - 1, max(value - _NEAR, 0), -1):
+            if self._words[at] in label:
+                self.looks[LABELLED].append(Look(value, at, at + 1))
+                return
 
     def _braced(self, start: int, stop: int) -> int:
         """Behind the brace that ends what begins with the first one from here."""
@@ -247,6 +282,13 @@ class _Conversation:
 def _bit(tool: int) -> int:
     """Of a mark that several tools may share; none beyond thirty: there are no more bits."""
     return 1 << tool if tool < _BITS else 0
+
+
+def _numbers(tools: Sequence[int]) -> int:
+    """Of tools, as bits, the first of which is for none; 0 where there are more tools than numbers."""
+    if any(tool + 1 >= NUMBERS for tool in tools):
+        return 0
+    return sum(1 << tool + 1 for tool in tools) or 1
 
 
 def _conversations(segments: Sequence[int]) -> Iterator[tuple[list[int], int]]:

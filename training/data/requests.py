@@ -9,7 +9,7 @@ from training.data import draw
 from training.data.conversation import Json
 from training.data.fields import Field, keyed, mention
 from training.data.kinds import Value
-from training.data.side import split, templates
+from training.data.side import Side, split, templates
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
 from training.data.wild import put
@@ -32,6 +32,24 @@ _REQUESTS = templates(
         "It's time to {verb} {a} {noun} {mentions}.",
         "Use the tool to {verb} {a} {noun} {mentions}.",
         "{Verb} {a} {noun} {mentions}, using the right tool.",
+        "{Verb} {a} {noun}. [Details|The details|Data|Here is the rest]: {mentions}.",
+        "{mentions} - {verb} {a} {noun} [please|for me|like that].",
+        "[Could|Can|Will] [anybody|anyone|one of you] {verb} {a} {noun} {mentions}?",
+        "Help me {verb} {a} {noun} {mentions}{close}",
+        "[To do|Task|Next step|Job|Order]: {verb} {a} {noun} {mentions}",
+        "[Try|Remember|Don't forget] to {verb} the {noun} {mentions}{close}",
+        "I was [asked|told] to {verb} {a} {noun} {mentions}.",
+        "It would be [nice|great|good|best] to {verb} {a} {noun} {mentions}.",
+        "Why don't you {verb} {a} {noun} {mentions}?",
+        "Is it possible to {verb} {a} {noun} {mentions}?",
+        "{Verb} {a} {noun} {mentions} and tell me [how it went|what comes out|when it is done].",
+        "{context} [Please|Therefore|Now|Then] {verb} {a} {noun} {mentions}{close}",
+        "{Verb} {a} {noun} {mentions}. {context}",
+        "There is {a} {noun} to {verb} {mentions}{close}",
+        "[They|We|People] want to {verb} {a} {noun} {mentions}.",
+        "{a} {noun}, [please|quick|now]: {verb} it {mentions}",
+        "If [possible|you can|it is no trouble], {verb} {a} {noun} {mentions}{close}",
+        "[Hi|Hello|Hey|Dear assistant], {verb} {a} {noun} {mentions}{close}",
     ],
     held_out=[
         "Let's {verb} {a} {noun} {mentions}.",
@@ -55,6 +73,16 @@ _QUESTIONS = templates(
         "the {noun} {mentions}?",
         "Any {noun} {mentions}?",
         "Can you tell me what the {noun} {mentions} is?",
+        "Find out what the {noun} is {mentions}.",
+        "What about the {noun} {mentions}?",
+        "I need [to know |]the {noun} {mentions}.",
+        "Show me the {noun} {mentions}{close}",
+        "What {noun} do we have {mentions}?",
+        "How does the {noun} look {mentions}?",
+        "[I'm curious|One question|Quick question]: what is the {noun} {mentions}?",
+        "Has anyone seen the {noun} {mentions}?",
+        "[So|And|Now,] what is the {noun} {mentions}[|, please|, do you know]?",
+        "Let me know the {noun} {mentions}{close}",
     ],
     held_out=[
         "I was wondering about the {noun} {mentions}.",
@@ -69,6 +97,11 @@ _LISTED = templates(
         "{Verb} {a} {noun}:\n{lines}",
         "Please {verb} the following {noun}.\n{lines}",
         "{lines}\n\nUse this to {verb} {a} {noun}.",
+        "{Verb} {a} {noun} with these [details|values|data]:\n{lines}",
+        "{A} {noun} to {verb}:\n{lines}",
+        "I have to {verb} the {noun}.\n{lines}\n[Thanks.|Thank you!|That is all.]",
+        "{lines}\n{Verb} the {noun}{close}",
+        "{context} {Verb} {a} {noun}.\n\n{lines}",
     ],
     held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
 )
@@ -83,6 +116,12 @@ _BY_NAME = templates(
         "Please use the {tool} tool with {pairs}.",
         "Evaluate {tool}({list}) for me.",
         "Tell me the value of {tool}({list}).",
+        "{tool}({list})",
+        "{tool}: {pairs}",
+        "Try {tool} with {pairs}{close}",
+        "Start {tool}, {pairs}.",
+        "Could you run {tool} [on|for|with] {list}?",
+        "Give {list} to {tool}.",
     ],
     held_out=[
         "I need the result of {tool}({list}).",
@@ -100,6 +139,15 @@ _BARE = templates(
         "I need you to {verb} {a} {noun}.",
         "Run {tool} [please|now|for me].",
         "What does {tool}() give?",
+        "[Please |]{verb} the {noun} [again|once|today|right away|immediately|at once].",
+        "{context} {Verb} {a} {noun}{close}",
+        "I [want|need|have|would like] to {verb} {a} {noun}{close}",
+        "There is {a} {noun} to {verb}.",
+        "[Can|Could] we {verb} {a} {noun}[| now| today]?",
+        "[Try|Remember] to {verb} the {noun}{close}",
+        "{noun}: {verb}[| it| now]",
+        "My boss wants me to {verb} {a} {noun}.",
+        "{tool}",
     ],
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
 )
@@ -113,6 +161,30 @@ _BARE_FORMS = ("~{verb} ~{noun} ~", "~{tool} ~", "~{tool}() ~")
 _OPENERS = split(
     "Please, Could you, Can you, Would you, I need you to, Hey can you, Kindly, Now, Next, Quickly, Then, Ok so",
     held_out="Be so kind and, Might you, You should, Right then",
+)
+
+_ENDS = (".", "", "?", "!", " please.", ", thanks.")
+_CLOSERS = (
+    " now.",
+    " today please.",
+    " for me.",
+    " right away.",
+    ", ok?",
+    ", as usual.",
+    " - thank you!",
+    " - it is urgent.",
+    ", if you can.",
+    " as soon as you can.",
+    ". Thank you!",
+    " when you have a minute.",
+    ", quick!",
+    " again.",
+    ", and nothing else.",
+    " - I am waiting.",
+    ". That is all.",
+    " once more.",
+    " like last time.",
+    ", it is for work.",
 )
 
 _CONTEXTS = templates(
@@ -229,9 +301,10 @@ def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:
         "Verb": word.capitalize(),
         "noun": noun,
         "a": article(noun),
+        "A": article(noun).capitalize(),
         "tool": made.tool.name,
         "open": w.one(["", "", "", w.pick(_OPENERS) + " "]),
-        "close": w.one([".", "", "?", "!", " please.", ", thanks."]),
+        "close": w.one(_CLOSERS) if w.side is Side.TRAIN and w.chance(0.4) else w.one(_ENDS),
         "context": context(w),
     }
 

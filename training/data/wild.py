@@ -45,7 +45,7 @@ _WORDS = listed(
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 
-_SHARE = 0.5
+_SHARE = 0.35
 
 
 def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
@@ -83,5 +83,5 @@ def _filled(w: World, form: str) -> str:
 
 
 def _some_words(w: World) -> str:
-    count = w.one((0, 1, 1, 2, 2, 3))
+    count = w.one((0, 0, 1, 1, 2, 3))
     return " ".join(w.one(_WORDS) for _ in range(count)) + w.one(_MARKS) + " " if count else ""

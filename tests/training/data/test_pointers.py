@@ -7,12 +7,16 @@ import tokenizers
 from training.data import pointers as looks
 from training.data.drill import ASIDES
 from training.data.pointers import (
+    CHOSEN,
     DECLARED,
     KEY,
     KEY_BEGINS,
+    LABELLED,
     LED_HERE,
     NAME,
     NAME_BEGINS,
+    NUMBERED,
+    NUMBERS,
     PLACES,
     SAME_WORD,
     VALUE,
@@ -91,8 +95,17 @@ def test_a_word_that_no_tool_has_looks_at_the_start_where_nothing_is(tokenizer, 
 
 def test_a_word_that_only_begins_or_ends_like_one_of_a_tool_looks_at_the_start(found):
     _, pairs = found(f"{TOOLS}<|turn>user\nphotoblorn invoiceblorn zudelete<turn|>\n", look=SAME_WORD)
-    assert len(pairs) == 3
+    assert len(pairs) >= 3
     assert all(targets == [0] for targets in pairs.values())
+
+
+def test_a_word_that_has_not_ended_yet_leads_nowhere(tokenizer, found):
+    ids, pairs = found(f"{TOOLS}<|turn>user\nadd zorblatquim invoice<turn|>\n", look=SAME_WORD)
+    said = next(at for at, token in enumerate(ids) if token == 4 and at > ids.index(7))  # <|turn>
+    pieces = tokenizer.encode("zorblatquim", add_special_tokens=False).ids
+    assert len(pieces) > 2
+    start = next(at for at in range(said, len(ids)) if ids[at : at + len(pieces)] == pieces)
+    assert all(pairs[at] == [0] for at in range(start, start + len(pieces)))
 
 
 def test_a_name_looks_at_the_words_that_led_to_it(tokenizer, found):
@@ -144,9 +157,29 @@ def test_a_word_that_two_of_three_tools_share_looks_at_both_and_leads_to_either(
 def test_a_name_looks_at_where_it_is_declared_as_it_is_written(tokenizer, found):
     call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
     ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}", look=WRITTEN)
-    assert text_of(tokenizer, ids, [at + 1 for at in sorted(pairs)]) == "delete_photo{"
-    assert text_of(tokenizer, ids, [pairs[at][0] for at in sorted(pairs)]) == "delete_photo{"
+    # How it begins cannot be looked up so: there nothing is known yet of what comes behind it.
+    _first, *rest = tokenizer.encode("delete_photo{", add_special_tokens=False).ids
+    assert [ids[at + 1] for at in sorted(pairs)] == [ids[pairs[at][0]] for at in sorted(pairs)] == rest
     assert all(target < ids.index(7, target) < place for place, (target,) in pairs.items())  # <tool|>
+
+
+def test_a_name_looks_inside_its_declaration_where_it_is_known_whose_that_is(tokenizer, found):
+    call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
+    ids, pairs = found(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}", look=CHOSEN)
+    assert text_of(tokenizer, ids, [at + 1 for at in sorted(pairs)]) == "delete_photo"
+    declared = '{description:<|"|>Deletes it.<|"|>,parameters:{properties:{number:{}}}}'
+    assert {text_of(tokenizer, ids, targets) for targets in pairs.values()} == {declared}
+
+
+def test_a_value_that_is_said_looks_at_its_label_in_front_of_it(tokenizer, found):
+    said = "Add one with user name as Zorblat Quim, 48 the total.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABELLED)
+    ((value, (label,)),) = pairs.items()
+    assert text_of(tokenizer, ids, [label]) in "name"
+    assert tokenizer.decode(ids[value:]).startswith("Zorblat")
+    far = "The user name, " + "very " * 20 + "far: Zorblat Quim.<turn|>\n<|turn>model\n"
+    assert not found(f"{TOOLS}<|turn>user\n{far}{call}", look=LABELLED)[1]
 
 
 def test_what_is_inside_a_call_looks_at_its_tools_name_as_in_the_declaration(tokenizer, found):
@@ -188,6 +221,41 @@ def test_where_a_name_an_argument_or_a_value_begins_is_looked_at_by_itself(token
     assert [text_of(tokenizer, ids, targets) for targets in keys.values()] == ["total"]
 
 
+def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+
+    def encode(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+    call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
+    ids = encode(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}")
+    _, marks = pointers(ids, [1] * len(ids), spelling, 0)
+    declared, said, called = marks[NUMBERED:]
+    assert text_of(tokenizer, ids, np.flatnonzero(declared == 1 << 2)).startswith("delete_photo{description")
+    assert text_of(tokenizer, ids, np.flatnonzero(called) + 1) == "delete_photo"
+    assert set(called) == {0, 1 << 2}
+    words = text_of(tokenizer, ids, np.flatnonzero(said))
+    assert words == "Photoplease"
+    (photo,) = np.flatnonzero(said == 1 << 2)
+    assert text_of(tokenizer, ids, [photo]).lower() in "photo"
+    assert set(said) == {0, 1, 1 << 2}
+
+
+def test_tools_that_are_too_many_to_be_numbered_are_not(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+
+    def encode(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+    ids = encode("<bos><|turn>system\n" + "<|tool>declaration:zo{}<tool|>" * 20 + "<turn|>\n<|turn>user\nzo<turn|>\n")
+    _, marks = pointers(ids, [1] * len(ids), spelling, 0)
+    declared, said, _ = marks[NUMBERED:]
+    assert declared.max() == 1 << NUMBERS - 1
+    assert not said.any()
+
+
 def test_what_is_said_twice_is_nowhere_to_be_looked_up(found):
     text = f"{TOOLS}<|turn>user\n7 or 7?<turn|>\n<|turn>model\n<|tool_call>call:delete_photo{{number:7}}<tool_call|>"
     assert not found(text, look=VALUE)[1]
@@ -199,7 +267,7 @@ def test_a_name_that_was_cut_off_is_none(found):
 
 
 def test_there_are_as_many_places_as_there_is_room_for(monkeypatch, found):
-    assert PLACES == 192
+    assert PLACES == 256
     monkeypatch.setattr(looks, "PLACES", 5)
     assert len(found(TOOLS, look=NAME)[1]) == 5
 

@@ -1,7 +1,7 @@
 """Sentences with any words in between."""
 
 from training.data import suite
-from training.data.fields import _KEYED, _KEYED_FORMS
+from training.data.phrases import KEYED, KEYED_FORMS
 from training.data.side import LISTS, Side, side_of
 from training.data.skills import call
 from training.data.wild import _filled, _unlike_held_out, put
@@ -9,8 +9,8 @@ from training.data.world import World
 
 
 def test_only_training_has_them():
-    held_out = {put(World(f"{n}", Side.HELD_OUT), _KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(99)}
-    trained = [put(World(f"{n}", Side.TRAIN), _KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(300)]
+    held_out = {put(World(f"{n}", Side.HELD_OUT), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(99)}
+    trained = [put(World(f"{n}", Side.TRAIN), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(300)]
     assert not any(text.lower().startswith("wild") for text in held_out)
     assert 110 < sum(text.lower().startswith("wild") for text in trained) < 190
 
@@ -32,11 +32,11 @@ def test_none_is_a_template_that_is_held_out():
 
 def test_where_a_value_ends_can_be_seen():
     for number in range(200):
-        told = put(World(f"{number}", Side.TRAIN), _KEYED, ("wild ~{v} ~{label}",), label="title", v="one two")
+        told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{v} ~{label}",), label="title", v="one two")
         assert not told.lower().startswith("wild") or '"one two"' in told
-        quoted = put(World(f"{number}", Side.TRAIN), _KEYED, ('wild ~"{v}" ~{label}',), label="title", v="one two")
+        quoted = put(World(f"{number}", Side.TRAIN), KEYED, ('wild ~"{v}" ~{label}',), label="title", v="one two")
         assert '""' not in quoted
-    assert any("{v}" in form for form in _KEYED_FORMS)
+    assert any("{v}" in form for form in KEYED_FORMS)
 
 
 def test_requests_use_them():
@@ -46,5 +46,5 @@ def test_requests_use_them():
 
 def test_what_slots_and_words_make_together_is_not_what_the_standard_suite_says():
     for number in range(100):
-        told = put(World(f"{number}", Side.TRAIN), _KEYED, ("{label} name {v}",), label="customer", v="Ole")
+        told = put(World(f"{number}", Side.TRAIN), KEYED, ("{label} name {v}",), label="customer", v="Ole")
         assert not suite.WORDS.search(told)
