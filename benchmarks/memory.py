@@ -153,8 +153,9 @@ def ask(running: Engine, served: Served, prompt: Sequence[int], scope: str) -> t
 
 def leave(running: Engine, served: Served, found: Times) -> None:
     """Have a model leave, and wait until it has."""
+    before = running.report().eviction_log[-1:]
     running.evict(served)
-    while not served.model.closed:
+    while not served.model.closed or running.report().eviction_log[-1:] == before:
         time.sleep(0.001)
     found.leave.append(running.report().eviction_log[-1].seconds)
 

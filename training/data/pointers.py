@@ -52,7 +52,7 @@ LOOKS = 12
 NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
 NUMBERS = 16  # the first for none
 _DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
-_MARKS = NUMBERED + 3
+MARKS = NUMBERED + 3
 PLACES = 256  # of a row, for each look: so many are taught, at random if there are more
 
 _BITS = 30
@@ -88,7 +88,7 @@ def pointers(
     Where there are fewer looks than places, the others have nowhere to look, so nothing is taught there.
     """
     looks: Found = tuple([] for _ in range(LOOKS))
-    marks = np.zeros((_MARKS, len(tokens)), np.int32)
+    marks = np.zeros((MARKS, len(tokens)), np.int32)
     for places, told in _conversations(segments):
         read = _Conversation([tokens[place] for place in places], spelling)
         read.read()
@@ -116,7 +116,7 @@ class _Conversation:
     """A conversation, read once from left to right."""
 
     def __init__(self, tokens: Sequence[int], spelling: Spelling) -> None:
-        self.marks = np.zeros((_MARKS, len(tokens)), np.int32)
+        self.marks = np.zeros((MARKS, len(tokens)), np.int32)
         self.looks: Found = tuple([] for _ in range(LOOKS))
         self._tokens, self._stop = tokens, len(tokens)
         self._spelling, self._words = spelling, whole_words(tokens, spelling)

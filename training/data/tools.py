@@ -56,6 +56,7 @@ _VERBS = (
 )
 
 _MANY, _FEW = 4, (0, 0, 1, 1, 2)  # tools beside one, and the fields of each
+_SMALL = 0.6  # of so many tools in training are small ones
 _NAME_ENDS = ("tool", "service", "api", "helper", "action")
 
 _DESCRIPTIONS = templates(
@@ -160,10 +161,10 @@ def _verb(w: World) -> Verb:
 def others(w: World, wanted: MadeTool, count: int) -> list[MadeTool]:
     """Other tools beside one: some about the same thing, some doing the same to something else.
 
-    In training many of them are small ones, so that they fit into a row.
+    In training many of them are small ones, so that they fit into a row; the others fit the longer rows at its end.
     """
     made: list[MadeTool] = []
-    small = w.side is Side.TRAIN and count >= _MANY
+    small = w.side is Side.TRAIN and count >= _MANY and w.chance(_SMALL)
     names = {wanted.tool.name.lower()}
     pairs = {(wanted.noun, wanted.verb)}
     while len(made) < count:

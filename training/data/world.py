@@ -15,6 +15,14 @@ T = TypeVar("T")
 _ONSETS = listed("b c d f g h j k l m n p r s t v w z br ch cl dr fl gr kr pl qu sh sk sl sn st th tr tw vr wr x y")
 _VOWELS = (*listed("a e i o u ai ea ee ia io oo ou y"), *listed("a e i o u"))
 _CODAS = listed("n r s t l m k x nd rt st ck ng p b d")
+_ENDINGS = listed(
+    """er or ar al el le ing ion tion sion ment ance ence age ship ity ness able ible ist ism ure ant ent ade ine
+    eum ette ery ory ary ful less ous ive ish ward wise dom hood ling ster man land ton ham field house work board light
+    ite ium way side line stone berry bird fish wood water ball book box day mark time tail top"""
+)
+
+
+_LIKE_REAL = 0.4  # of what is made up in training is put together as real words are
 
 
 class World:
@@ -73,5 +81,17 @@ class World:
         return self.mine(lambda: self._syllables(self.rng.randint(1 if most == 1 else 2, most)))
 
     def _syllables(self, count: int) -> str:
+        if self.side is Side.TRAIN and self.chance(_LIKE_REAL):
+            return self._like_real(count)
         word = "".join(self.one(_ONSETS) + self.one(_VOWELS) for _ in range(count))
         return word + self.one(_CODAS) if self.chance(0.5) else word
+
+    def _like_real(self, count: int) -> str:
+        """With clusters, double letters and endings, which make other tokens than plain syllables do."""
+        word = ""
+        for _ in range(max(1, count - 1)):
+            coda = self.one(_CODAS) if self.chance(0.5) else ""
+            word += (self.one(_ONSETS) if self.chance(0.9) else "") + self.one(_VOWELS) + coda
+            if len(coda) == 1 and self.chance(0.2):
+                word += coda
+        return word + (self.one(_ENDINGS) if self.chance(0.8) else self.one(_VOWELS))

@@ -58,6 +58,7 @@ class TensorSource(ABC):
     """Stored tensors by name. Opening one checks its headers and reads no tensor; ``with`` closes it."""
 
     location: str  # the folder or file, for messages
+    shared: bool = False  # whether several threads may read from it at once
 
     @abstractmethod
     def names(self) -> Collection[str]:

@@ -183,6 +183,8 @@ def _are_sizes(value: object) -> bool:
 class SafetensorsSource(TensorSource):
     """A folder's tensors, from one file or from the shards that an index lists."""
 
+    shared = True
+
     def __init__(self, folder: Path, files: Collection[SafetensorsFile]) -> None:
         self.location, self._files = str(folder), tuple(files)
         self._where = {name: file for file in self._files for name in file.entries}

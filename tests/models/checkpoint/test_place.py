@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +23,7 @@ from langchain_gemma_jax.models.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.checkpoint import place as place_module
 from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
+from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
 from langchain_gemma_jax.models.model import leaves
 
@@ -96,6 +99,27 @@ class Rows(Memory):
     def read_rows(self, name):
         for start in range(0, len(self.tensors[name]), self.rows):
             yield self.tensors[name][start : start + self.rows]
+
+
+class Shared(Memory):
+    """The same, that several threads may read; it counts how many do at once."""
+
+    shared = True
+
+    def __init__(self, tensors):
+        super().__init__(tensors)
+        self.inside, self.most, self.lock = 0, 0, threading.Lock()
+
+    def read(self, name):
+        with self.lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        try:
+            time.sleep(0.001)
+            return super().read(name)
+        finally:
+            with self.lock:
+                self.inside -= 1
 
 
 def dotted(path):
@@ -228,6 +252,71 @@ class TestValues:
         load(Memory(large), "bfloat16")
         with pytest.raises(TensorMismatchError, match=r"'layers\.1\.down\.b' to have values that float16 can hold"):
             load(Memory(large), "float16")
+
+
+class TestReaders:
+    """Several arrays are filled at once where the source may be read so."""
+
+    @pytest.fixture(autouse=True)
+    def handed_over(self, monkeypatch):
+        monkeypatch.setattr(place_module, "_SMALL", 0)  # all of them, small as they are
+
+    @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
+    def test_the_arrays_are_the_same(self, layout):
+        source = Shared(tensors())
+        told = []
+        found = load(source, "bfloat16", layout, progress=told.append)
+        for one, other in zip(leaves(load(Memory(tensors()), "bfloat16", layout)), leaves(found), strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+        assert source.most == place_module._READERS == 2
+        assert sum(told) == sum(array.nbytes for array in leaves(found))
+
+    def test_a_source_that_may_not_be_shared_has_one_reader(self):
+        source = Shared(tensors())
+        source.shared = False
+        load(source)
+        assert source.most == 1
+
+    def test_no_more_buffers_are_filled_than_there_are_readers(self, monkeypatch):
+        made, put = [], jax.device_put
+        empty = place_module._Memory.empty
+
+        def counted(self, spec):
+            made.append(spec)
+            return empty(self, spec)
+
+        def device_put(x, device):
+            if isinstance(x, np.ndarray):
+                done.append(len(made))
+            return put(x, device)
+
+        done = []
+        monkeypatch.setattr(place_module._Memory, "empty", counted)
+        monkeypatch.setattr(jax, "device_put", device_put)
+        load(Shared(tensors()))
+        assert len(done) == len(made)
+        assert all(begun <= number + 1 + place_module._READERS for number, begun in enumerate(done))
+
+    @pytest.mark.parametrize("count", [0, 1, 7, 30])
+    def test_when_one_fails_all_have_ended_and_nothing_stays(self, count):
+        class Breaks(Shared):
+            def read(self, name):
+                if len(self.reads) >= count:
+                    raise MemoryError
+                return super().read(name)
+
+        gc.collect()
+        before = {id(array) for array in jax.live_arrays()}
+        source = Breaks(tensors())
+        with pytest.raises(MemoryError):
+            load(source)
+        assert source.inside == 0
+        assert [array for array in jax.live_arrays() if id(array) not in before] == []
+
+    def test_files_of_hugging_face_may_be_shared(self, tmp_path):
+        save_file({"a": np.zeros(3, np.float32)}, tmp_path / "model.safetensors")
+        with open_safetensors(tmp_path) as source:
+            assert source.shared
 
 
 class Unreadable(Memory):

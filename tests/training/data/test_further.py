@@ -93,14 +93,14 @@ def test_a_missing_tool_is_about_something_else():
 
 
 def test_in_training_many_tools_are_small_ones_beside_the_one_that_is_wanted():
-    def fields(side):
+    def largest(side):
         found = []
-        for index in range(60):
+        for index in range(100):
             w = World(f"small/{index}", side)
             wanted = make_tool(w)
-            found += [len(each.fields) for each in crowd(w, [wanted], least=8) if each is not wanted]
+            found.append(max(len(each.fields) for each in crowd(w, [wanted], least=8) if each is not wanted))
         return found
 
-    small, any_size = fields(Side.TRAIN), fields(Side.HELD_OUT)
-    assert max(small) == 2
-    assert max(any_size) == 4
+    trained, held_out = largest(Side.TRAIN), largest(Side.HELD_OUT)
+    assert 40 <= sum(most <= 2 for most in trained) <= 80, "most are small, and not all"
+    assert sum(most <= 2 for most in held_out) < 10
