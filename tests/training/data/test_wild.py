@@ -12,7 +12,7 @@ def test_only_training_has_them():
     held_out = {put(World(f"{n}", Side.HELD_OUT), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(99)}
     trained = [put(World(f"{n}", Side.TRAIN), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(300)]
     assert not any(text.lower().startswith("wild") for text in held_out)
-    assert 110 < sum(text.lower().startswith("wild") for text in trained) < 190
+    assert 75 < sum(text.lower().startswith("wild") for text in trained) < 140
 
 
 def test_words_come_in_between_and_slots_stay():
