@@ -202,7 +202,7 @@ class Arrivals:
             ) from error
 
     def _bring(self, served: Served, until: float | None) -> None:
-        """Have a model in memory, for now."""
+        """Have a model in memory, from which it may be evicted again."""
         known, began = self._known_of(served), time.monotonic()
         while known.entry.state is not State.RESIDENT:
             waits = [True]

@@ -10,7 +10,10 @@ from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, configs, export
 from training.__main__ import make
-from training.train import CHECKPOINT, Settings, load_params, train
+from training.data.pointers import SAME_WORD
+from training.look import HEADS, Looking
+from training.train import CHECKPOINT, Settings, load_params, train, train_step
+from training.which import AFTER
 
 
 @pytest.fixture
@@ -109,3 +112,19 @@ def test_a_run_can_begin_where_another_ended(ended, tmp_path, settings):
     train(dataclasses.replace(settings, model="one", grown_from=str(ended), rate=0.0), tmp_path / "next", seconds=0)
     for one, other in zip(jax.tree.leaves(weights), stored(tmp_path / "next"), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_numbers_of_tools_and_looks_are_learned_beside_what_is_written(run, settings, monkeypatch):
+    settings = dataclasses.replace(settings, tokens=4 * 384)
+    plain, taught = run("plain"), run("taught")
+    monkeypatch.setitem(HEADS, "tiny", (Looking(SAME_WORD, 0, 0, 0),))
+    train_step.cache_clear()
+    train(settings, plain)
+    monkeypatch.setitem(AFTER, "tiny", (0, 0, 0))
+    train_step.cache_clear()
+    train(settings, taught)
+    train_step.cache_clear()
+    assert "which" not in (plain / "log.txt").read_text()
+    (line,) = (taught / "log.txt").read_text().splitlines()
+    assert re.search(r"looks( +\d+%){1}  which( +\d+%){3}$", line)
+    assert not all(np.array_equal(a, b) for a, b in zip(stored(plain), stored(taught), strict=True))
