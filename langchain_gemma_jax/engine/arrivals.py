@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import jax
 
 from langchain_gemma_jax.engine.again import again
-from langchain_gemma_jax.engine.buckets import ProgramKey
+from langchain_gemma_jax.engine.background import cores
 from langchain_gemma_jax.engine.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.constraints import Constraints
@@ -33,6 +33,7 @@ from langchain_gemma_jax.engine.served import Served, drafts_pay, ladders_for, l
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.surroundings import Surroundings
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
+from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
@@ -89,7 +90,8 @@ class Arrivals:
         def plan(found: Plan) -> None:
             if planned.entry is None:
                 self._reserve(planned, found, until)
-                planned.library = self._expect(found)
+                planned.library = library = self._library(found)
+                library.soon(library.opening())
 
         try:
             model = self._read(partial(self._loader, source, dtype=dtype, revision=revision, planned=plan), planned)
@@ -158,7 +160,10 @@ class Arrivals:
         planned = _Planned(entry=known.entry)
 
         def plan(found: Plan) -> None:
-            planned.library = self._expect(found, known.programs)
+            planned.library = library = self._library(found)
+            known.programs = known.programs or tuple(library.opening())
+            if _cores_to_spare():
+                library.soon(known.programs)
             if (source := Source.of(found.folder)) != known.source:
                 self._owner.call(known.shelf.clear)  # its conversations were read by other weights than these
                 known.source = source
@@ -222,17 +227,16 @@ class Arrivals:
         """On the owner thread: its weights are there."""
         served, where = known.served, known.served.model.device
         library = self._libraries.of(known.shape, where, served.name)
+        library.soon(known.programs)
         runner = self._surroundings.runner(known, library)
         with self._lock:
             self._models[served] = runner
         self._owner.keeper.arrived(known, runner, seconds)
 
-    def _expect(self, plan: Plan, programs: Sequence[ProgramKey] = ()) -> Library:
-        """A model will be served: have the programs fetched that it will need first, while its weights are read."""
+    def _library(self, plan: Plan) -> Library:
+        """A model will be served: where its programs will be, which can be fetched while its weights are read."""
         shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
-        library = self._libraries.of(shape, plan.device, plan.name)
-        library.soon(programs or library.opening())
-        return library
+        return self._libraries.of(shape, plan.device, plan.name)
 
     def _entry(self, name: str, home: jax.Device, shape: Shape, weights: int, *, returns: bool) -> Entry:
         """A model's place in the books: what it will take."""
@@ -314,6 +318,14 @@ def until_when(timeout: float | None) -> float | None:
 def left(until: float | None) -> float | None:
     """Seconds until then, 0 at least."""
     return None if until is None else max(0.0, until - time.monotonic())
+
+
+def _cores_to_spare() -> bool:
+    """Whether programs can be fetched while weights are read again: from the page cache, which keeps its readers busy.
+
+    Weights that are read for the first time come from the disk, and the readers wait for it.
+    """
+    return cores() > READERS
 
 
 def _memory_is_full(error: Exception) -> bool:

@@ -13,10 +13,14 @@ from typing import Any, TypeAlias
 _Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def workers() -> int:
     """How many are worth having."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(2, min(processors, 8))
+    return max(2, min(cores(), 8))
 
 
 class Background:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine import libraries
+from langchain_gemma_jax.engine import arrivals, libraries
 from langchain_gemma_jax.engine.arrivals import Arrivals
 from langchain_gemma_jax.engine.pool.entry import State
 from langchain_gemma_jax.engine.predict import first_workspace, weights_bytes
@@ -166,6 +166,37 @@ def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engin
     settle(engine)
     settle(engine)
     assert library() is None
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the_cores_that_read(
+    engine_of, folders, monkeypatch, cores
+):
+    monkeypatch.setattr(arrivals, "cores", lambda: cores)
+    engine = engine_of(ladders=SMALL)
+    own = libraries.Library
+    monkeypatch.setattr(
+        libraries,
+        "library_of",
+        lambda programs, tally, *_: own(programs, None, tally, later=engine._owner.background.submit),
+    )
+    served, read = engine.load(folders[0]), []
+
+    def loader(*arguments, **options):
+        model = load_model(*arguments, **options)
+        read.extend(set(library._soon) for library in engine._libraries.all())
+        return model
+
+    engine._loader = loader
+    assert_works(engine, served)
+    ran = set(engine._models[served].library.first_calls())
+    assert ran
+    engine.evict(served)
+    settle(engine)
+    settle(engine)
+    engine.load(folders[0])
+    assert read == [ran if cores > 2 else set()]
+    assert engine._models[served].library._soon == ran, "nobody has to ask"
 
 
 def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fitting, folders, alone):

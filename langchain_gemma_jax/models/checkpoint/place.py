@@ -26,7 +26,7 @@ _DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ITEM_BYTES
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
 _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
-_READERS = 2  # threads that fill buffers: one does not keep up with memory, and more take cores from whoever works
+READERS = 2  # threads that fill buffers: one does not keep up with memory, and more take cores from whoever works
 _CHUNK_BYTES = 8 << 20  # converted at a time; mapped pages are given back after each
 _TURNED_ROWS = 128  # turned at a time, in a room that stays in the cache: measured, up to 6 times as fast as without
 _PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
@@ -64,7 +64,7 @@ def place(
     placed: dict[Path, jax.Array] = {}
     small: dict[Path, Array] = {}
     try:
-        with closing(_filled(plan, memory, fill, _READERS if source.shared else 1)) as buffers:
+        with closing(_filled(plan, memory, fill, READERS if source.shared else 1)) as buffers:
             for path, buffer in buffers:
                 if buffer.nbytes <= _SMALL:
                     small[path] = buffer

@@ -268,7 +268,7 @@ class TestReaders:
         found = load(source, "bfloat16", layout, progress=told.append)
         for one, other in zip(leaves(load(Memory(tensors()), "bfloat16", layout)), leaves(found), strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-        assert source.most == place_module._READERS == 2
+        assert source.most == place_module.READERS == 2
         assert sum(told) == sum(array.nbytes for array in leaves(found))
 
     def test_a_source_that_may_not_be_shared_has_one_reader(self):
@@ -295,7 +295,7 @@ class TestReaders:
         monkeypatch.setattr(jax, "device_put", device_put)
         load(Shared(tensors()))
         assert len(done) == len(made)
-        assert all(begun <= number + 1 + place_module._READERS for number, begun in enumerate(done))
+        assert all(begun <= number + 1 + place_module.READERS for number, begun in enumerate(done))
 
     @pytest.mark.parametrize("count", [0, 1, 7, 30])
     def test_when_one_fails_all_have_ended_and_nothing_stays(self, count):
