@@ -21,6 +21,7 @@ from training.data.conversation import Calls, Conversation, Json, Model, Turn, U
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
 from training.data.side import LISTS, Side
+from training.data.words import common
 
 _SHARED_NUMBERS = 1_000
 _STRANGE = 0.5  # of the tools of every other conversation
@@ -34,7 +35,9 @@ def lists_in_common() -> dict[str, set[str]]:
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
         else:
+            held_out = set(chain.from_iterable(each.held_out for each in splits))
             found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
+            found["common words"] = held_out & set(common.WORDS)
     return found
 
 
@@ -107,8 +110,8 @@ def main() -> int:
     """Check everything, and say what was found in common."""
     found = lists_in_common() | conversations_in_common(20_000)
     found["LangChain's standard suite"] = said_by_the_suite(20_000)
-    for kind, common in found.items():
-        sys.stdout.write(f"{kind}: {'nothing' if not common else ', '.join(sorted(common)[:20])} in common\n")
+    for kind, both in found.items():
+        sys.stdout.write(f"{kind}: {'nothing' if not both else ', '.join(sorted(both)[:20])} in common\n")
     return int(any(found.values()))
 
 

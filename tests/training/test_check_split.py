@@ -20,6 +20,11 @@ def test_a_template_that_another_list_holds_out_is_found(monkeypatch):
     assert check_split.lists_in_common()["templates"] == {"please {verb} it"}
 
 
+def test_a_common_word_that_a_list_holds_out_is_found(monkeypatch):
+    monkeypatch.setattr(check_split.common, "WORDS", ("harbour", "table"))
+    assert check_split.lists_in_common()["common words"] == {"harbour"}
+
+
 def test_names_and_values_of_conversations_are_compared(monkeypatch):
     monkeypatch.setattr(
         check_split, "conversation", lambda seed, _, **options: conversation(seed, side.Side.TRAIN, **options)

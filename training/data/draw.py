@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from training.data.side import listed, split, templates
-from training.data.words import names, things
+from training.data.wild import put
+from training.data.words import common, names, things
 from training.data.world import World
 
-_STREETS = split("Street, Road, Lane, Avenue, Square, Weg, Allee", held_out="Crescent, Boulevard, Terrace, Gasse")
+_STREETS = split(
+    "Street, Road, Lane, Avenue, Square, Weg, Allee",
+    held_out="Crescent, Boulevard, Terrace, Gasse",
+    more=common.CAPITALS,
+)
 
 _SORTS = split(
     "company, shop, maker, club, school, office, tool, service, project, machine, collection, expert",
     held_out="workshop, guild, startup, archive, device, bakery",
+    more=common.NOUNS,
 )
 
 _MESSAGES = templates(
@@ -64,6 +70,8 @@ _MESSAGES = templates(
         "It was {number} all along",
     ],
 )
+
+_MESSAGE_FORMS = ("~{noun} ~{place} ~", "~{name} ~{modifier} {noun}", "~{time} ~{noun} ~", "~{number} ~{noun2}, ~")
 
 _DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _MONTHS = listed("January February March April May June July August September October November December")
@@ -243,8 +251,10 @@ def plural(word: str) -> str:
 
 def message(w: World) -> str:
     """A short sentence that somebody wants sent or stored."""
-    return w.say(
+    return put(
+        w,
         _MESSAGES,
+        _MESSAGE_FORMS,
         noun=noun(w),
         noun2=noun(w),
         modifier=w.pick(things.MODIFIERS),

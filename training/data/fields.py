@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from training.data import draw, phrases
 from training.data.conversation import Json
 from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
+from training.data.side import Side
 from training.data.template import expand
 from training.data.wild import maybe, put
 from training.data.words import things
 from training.data.world import World
+
+_NEW_LABELS = 0.3  # in training: those in lists are few enough to be known by heart
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
 
 
 def _label(w: World, kind: Kind, noun: str) -> str:
-    label = w.pick(kind.labels)
+    label = w.made_up() if w.side is Side.TRAIN and w.chance(_NEW_LABELS) else w.pick(kind.labels)
     form = w.rng.random()
     if form < 0.12:
         return f"{noun} {label}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import split, templates
+from training.data.words import common
 
 KEYED = templates(
     [
@@ -80,18 +81,22 @@ VERBAL_FLAGS = split(
     """include details, notify everyone, skip weekends, keep a copy, allow refunds, force overwrite, send a receipt,
     add subtitles, show hidden items, repeat weekly, use cache, include tax, notify the owner, wait for approval""",
     held_out="ring the bell, wrap as a gift, mute replies, add insurance, keep history, print labels, round up",
+    more=common.DEEDS,
 )
 PLAIN_FLAGS = split(
     "urgent, public, verbose, recursive, private, vegetarian, refundable, enabled, archived, express, dry run",
     held_out="fragile, anonymous, waterproof, signed, silent, tentative, pinned",
+    more=common.ADJECTIVES,
 )
 OBJECTS = split(
     "address, location, options, customer, sender, details, settings, product, dimensions, filter, config",
     held_out="premises, preferences, shipper, particulars, coordinates, payer",
+    more=common.NOUNS,
 )
 LISTS = split(
     "tags, items, keywords, participants, ingredients, labels, topics, files, recipients, values, numbers",
     held_out="attendees, entries, toppings, samples, figures, passengers",
+    more=common.SEVERAL,
 )
 
 SHORT = templates(

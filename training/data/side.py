@@ -31,9 +31,10 @@ class Split(Generic[T]):
 
     train: tuple[T, ...]
     held_out: tuple[T, ...]
+    more: tuple[T, ...] = ()  # of training too, and picked as often as the rest of its part
 
     def __post_init__(self) -> None:
-        if common := set(self.train) & set(self.held_out):
+        if common := {*self.train, *self.more} & set(self.held_out):
             raise ValueError(f"expected two parts with nothing in common, found {sorted(map(str, common))} in both")
         if not self.train or not self.held_out:
             raise ValueError("expected something on both sides, found an empty one")
@@ -47,9 +48,10 @@ LISTS: dict[str, list[Split[str]]] = {"words": [], "templates": []}
 """Every split that was written, by its kind: what ``check_split`` goes through."""
 
 
-def split(train: str, held_out: str) -> Split[str]:
-    """Words, or phrases separated by commas if there is one."""
-    made = Split(listed(train), listed(held_out))
+def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
+    """Words, or phrases separated by commas if there is one. Of ``more`` that is left out which is held out here."""
+    kept = listed(held_out)
+    made = Split(listed(train), kept, tuple(word for word in more if word not in kept))
     LISTS["words"].append(made)
     return made
 

@@ -9,7 +9,7 @@ from training.data.conversation import Tool
 from training.data.fields import Field, field, object_schema
 from training.data.side import Side, listed, split, templates
 from training.data.wild import put
-from training.data.words import things
+from training.data.words import common, things
 from training.data.world import World
 
 
@@ -154,7 +154,7 @@ def make_tool(
 def _verb(w: World) -> Verb:
     """The real ones are few enough to be known by heart, and then no other begins a name."""
     if w.strange and w.chance(w.strange):
-        return Verb((w.made_up(),))
+        return Verb((w.one(common.VERBS) if w.side is Side.TRAIN and w.chance(0.5) else w.made_up(),))
     return w.one(_VERBS)
 
 

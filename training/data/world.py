@@ -9,6 +9,7 @@ from typing import TypeVar
 from training.data import suite
 from training.data.side import Side, Split, listed, side_of, written
 from training.data.template import expand
+from training.data.words import common
 
 T = TypeVar("T")
 
@@ -22,7 +23,8 @@ _ENDINGS = listed(
 )
 
 
-_LIKE_REAL = 0.4  # of what is made up in training is put together as real words are
+_COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
+_LIKE_REAL = 0.3  # of the others are put together as real words are
 
 
 class World:
@@ -47,6 +49,8 @@ class World:
 
     def pick(self, options: Split[T]) -> T:
         """One of this side's part."""
+        if options.more and self.side is Side.TRAIN and self.chance(0.5):
+            return self.one(options.more)
         return self.one(options.of(self.side))
 
     def some(self, options: Split[T], count: int) -> list[T]:
@@ -77,7 +81,9 @@ class World:
         return side_of(made) is self.side and not suite.WORDS.search(made) and made.casefold() not in written()
 
     def made_up(self, most: int = 3) -> str:
-        """A word that there is not."""
+        """A word that says nothing about what it names: none that there is or, in training, a common one at random."""
+        if self.side is Side.TRAIN and self.chance(_COMMON):
+            return self.one(common.WORDS)
         return self.mine(lambda: self._syllables(self.rng.randint(1 if most == 1 else 2, most)))
 
     def _syllables(self, count: int) -> str:

@@ -252,7 +252,8 @@ def test_tools_that_are_too_many_to_be_numbered_are_not(tokenizer):
         return tokenizer.encode(text, add_special_tokens=False).ids
 
     spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
-    ids = encode("<bos><|turn>system\n" + "<|tool>declaration:zo{}<tool|>" * 20 + "<turn|>\n<|turn>user\nzo<turn|>\n")
+    # One token: what a word begins with leads nowhere.
+    ids = encode("<bos><|turn>system\n" + "<|tool>declaration:get{}<tool|>" * 20 + "<turn|>\n<|turn>user\nget<turn|>\n")
     _, marks = pointers(ids, [1] * len(ids), spelling, 0)
     declared, said, _ = marks[NUMBERED:]
     assert declared.max() == 1 << NUMBERS - 1

@@ -1,6 +1,7 @@
 """Names of people, places and organisations, in many scripts."""
 
 from training.data.side import split
+from training.data.words import common
 
 GIVEN = split(
     """Anna Peter Maria James Laura Thomas Julia Robert Emma Daniel Sofia Martin Clara Victor Nina Oscar Helen Paul
@@ -33,11 +34,13 @@ CITIES = split(
 REGIONS = split(
     "TX, WA, MA, IL, Ontario, Bavaria, Provence, Tuscany, France, Japan, Brazil, Kenya, Spain, Norway",
     held_out="OR, GA, UT, Quebec, Saxony, Galicia, Umbria, Iceland, Peru, Vietnam, Uganda",
+    more=(*common.PAIRS, *common.CAPITALS[::4]),
 )
 
 COMPANY_ENDS = split(
     "Ltd, Inc, GmbH, Group, Partners, Labs, Foods, Motors, Systems, Bank, Studio, & Sons, Logistics",
     held_out="AG, Holdings, Cooperative, Brewery, Textiles, Robotics, Airlines, & Daughters",
+    more=common.CAPITALS,
 )
 
 MAIL_DOMAINS = split(
@@ -47,6 +50,7 @@ MAIL_DOMAINS = split(
 LANGUAGES = split(
     "English German French Spanish Italian Portuguese Dutch Swedish Polish Czech Russian Arabic Hindi Japanese Korean",
     held_out="Icelandic Finnish Hungarian Basque Swahili Tamil Vietnamese Catalan Latvian",
+    more=common.CAPITALS[1::4],
 )
 
 # Names as they are written where they come from.

@@ -1,6 +1,7 @@
 """What tools are about: nouns, and words in front of them."""
 
 from training.data.side import split
+from training.data.words import common
 
 NOUNS = split(
     """invoice order ticket booking meeting reminder playlist song album video photo folder file document report
@@ -35,6 +36,7 @@ NOUNS = split(
     latency throughput bandwidth checksum cipher webhook pipeline queue cron
     pharmacy bandage surgery pulse insulin
     kayak yacht helicopter submarine hovercraft monorail""",
+    more=common.NOUNS,
 )
 
 MODIFIERS = split(
@@ -44,6 +46,7 @@ MODIFIERS = split(
     north south east west upper lower inner outer old new small large red green blue golden silver""",
     held_out="""quarterly biannual coastal alpine urban rural nocturnal seasonal archival maritime arctic tropical
     experimental provisional certified encrypted""",
+    more=common.ADJECTIVES,
 )
 
 TOPICS = split(
@@ -60,6 +63,7 @@ UNITS = split(
     """metres kilometres miles feet inches litres gallons grams kilograms pounds ounces hours minutes seconds days
     weeks euros dollars yen watts volts degrees percent bytes pages pieces boxes cups""",
     held_out="fathoms leagues furlongs carats joules lumens hectares acres tonnes pints crowns rupees",
+    more=common.SEVERAL,
 )
 
 OPTIONS = split(
@@ -72,4 +76,5 @@ OPTIONS = split(
     held_out="""mild moderate severe, cotton linen wool, standing seated, ascending descending, tin brass steel,
     mono stereo surround, hourly nightly, matte glossy, sunrise noon dusk, novice adept expert, ruby topaz opal,
     courier freight pickup, major minor patch""",
+    more=common.CHOICES,
 )
