@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
-from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
+from langchain_gemma_jax.engine.runner import Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
@@ -252,7 +252,7 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = self._step(work.requests, runner)
+                flight = runner.step(requests) if (requests := self._beside(requests, runner)) else None
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
@@ -260,13 +260,13 @@ class Owner(Endings):
             self.flights.append(flight)
         return flight is not None
 
-    def _step(self, requests: tuple[Request, ...], runner: Runner) -> InFlight | None:
-        """A step of those that have room beside each other: the others are next. None: not yet."""
+    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[Request, ...]:
+        """Those that have room beside each other in a step: the others are next. None of them: not yet."""
         if (together := runner.together(requests)) < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)
-            return None
+            return ()
         self.scheduler.split(requests[together:])
-        return runner.step(requests[:together])
+        return requests[:together]
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""

@@ -472,20 +472,25 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     assert engine.report().evictions > 0
 
 
-@pytest.mark.parametrize(("rows", "count"), [((1, 4), 2), ((1, 2, 4), 3)])
-def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
+def beside_each_other(engine, folder, count):
+    """A model in a budget that fits so many conversations and no more, their prompts, and what they say alone."""
     prompts = [list(range(10 + number, 20 + number)) for number in range(count)]
-    ladders = dataclasses.replace(SMALL, rows=rows)
-    engine = engine_of(ladders=ladders)
-    served = engine.load(folders[0])
+    served = engine.load(folder)
     alone = [
         engine.submit(served, prompt, greedy(20), scope=str(number)).result().ids
         for number, prompt in enumerate(prompts)
     ]
     settle(engine)
+    entry = engine._known[served].entry
+    engine.reconfigure(engine.settings.replace(memory_budget=entry.weights + entry.workspace + count * entry.floor))
+    return served, prompts, alone
+
+
+@pytest.mark.parametrize(("rows", "count"), [((1, 4), 2), ((1, 2, 4), 3)])
+def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
+    engine = engine_of(ladders=dataclasses.replace(SMALL, rows=rows))
+    served, prompts, alone = beside_each_other(engine, folders[0], count)
     entry, owner = engine._known[served].entry, engine._owner
-    budget = entry.weights + entry.workspace + count * entry.floor
-    engine.reconfigure(engine.settings.replace(memory_budget=budget))
     turn, seen, used = owner.keeper.turn, [], []
 
     def watched():
@@ -501,6 +506,32 @@ def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, r
     settle(engine)
     assert max(seen) == count, "they ran beside each other"
     assert max(used) <= entry.weights + count * entry.floor
+
+
+def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_put_off(engine_of, folders):
+    engine = engine_of(ladders=dataclasses.replace(SMALL, rows=(1, 2, 4)))
+    served, prompts, alone = beside_each_other(engine, folders[0], 3)
+    runner, scheduler = engine._models[served], engine._owner.scheduler
+    step, split, put_off, failed = runner.step, scheduler.split, [], []
+
+    def seen(requests):
+        put_off.extend(requests)
+        split(requests)
+
+    def fail_once(requests):
+        if put_off and not failed:
+            failed.extend(requests)
+            raise DeviceMemoryError("this step is too much")
+        return step(requests)
+
+    scheduler.split, runner.step = seen, fail_once
+    asked = [
+        engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
+    ]
+    answers = [outcome(each) for each in asked]
+    assert len(failed) == 2
+    assert sum(isinstance(answer, DeviceMemoryError) for answer in answers) == 2
+    assert sum(getattr(answer, "ids", None) == ids for answer, ids in zip(answers, alone, strict=True)) == 1
 
 
 def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
