@@ -3,8 +3,9 @@
 A right call is a few looks. What is inside a declaration or a call looks at its own tool's name, so both know it in
 the same way; a word that the user says looks, where it ends, at the end of the same word in a declaration; where a
 tool's name is to be written, at the words that led to that tool, then at its declaration, then at the name itself; an
-argument's name is looked up in the declaration; a value, first at what is declared of it, then at where it was said,
-which is known there by the label in front of it. From calls alone none of these is learned before the others. So each
+argument's name is looked up in the declaration; a value, first at what is declared of it, then at its label where that
+was said, then at the value beside the label: which knows the label in front of it, and a label knows the value in front
+of itself. From calls alone none of these is learned before the others. So each
 is taught by itself (``training.look``), and where something begins once more: that is hardest.
 """
 
@@ -45,10 +46,12 @@ from training.data.written import Part, parts
     KEY_BEGINS,
     DECLARED,
     LABELLED,
+    LABELS,
+    LABEL,
     VALUE,
     VALUE_BEGINS,
-) = range(12)
-LOOKS = 12
+) = range(14)
+LOOKS = 14
 NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
 NUMBERS = 16  # the first for none
 _DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
@@ -226,19 +229,26 @@ class _Conversation:
             if self._owner:
                 self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
             if self._owner and len(found) == 1:
-                self._labelled(found[0], self._owner[0])
+                self._labelled(part, found[0], self._owner[0])
         if len(found) == 1:
             beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
                 Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
             )
 
-    def _labelled(self, value: int, declared: int) -> None:
-        """Where a value is said, the last word of its label before it, if that is near."""
-        label = set(self._words[declared : self._end(declared, self._spelling.colon)]) - {0}
-        for at in range(value - 1, max(value - _NEAR, 0), -1):
-            if self._words[at] in label:
-                self.looks[LABELLED].append(Look(value, at, at + 1))
+    def _labelled(self, part: Part, value: int, declared: int) -> None:
+        """Where a value is said, the last word of its label, if that is near: it is before the value, or else behind.
+
+        Whoever of the two comes later looks at the other, and where the value is to be written, at the label.
+        """
+        *_, last = [0, *filter(None, self._words[declared : self._end(declared, self._spelling.colon)])]
+        before = range(value - 1, max(value - _NEAR, 0), -1)
+        behind = range(value + part.stop - part.start, min(value + _NEAR, part.start))
+        for at in (*before, *behind):
+            if last and self._words[at] == last:
+                looks = Look(value, at, at + 1) if at < value else Look(at, value, value + 1)
+                self.looks[LABELLED if at < value else LABELS].append(looks)
+                self.looks[LABEL].append(Look(part.start - 1, at, at + 1))
                 return
 
     def _braced(self, start: int, stop: int) -> int:

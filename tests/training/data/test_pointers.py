@@ -11,7 +11,9 @@ from training.data.pointers import (
     DECLARED,
     KEY,
     KEY_BEGINS,
+    LABEL,
     LABELLED,
+    LABELS,
     LED_HERE,
     NAME,
     NAME_BEGINS,
@@ -183,6 +185,30 @@ def test_a_value_that_is_said_looks_at_its_label_in_front_of_it(tokenizer, found
     assert tokenizer.decode(ids[value:]).startswith("Zorblat")
     far = "The user name, " + "very " * 20 + "far: Zorblat Quim.<turn|>\n<|turn>model\n"
     assert not found(f"{TOOLS}<|turn>user\n{far}{call}", look=LABELLED)[1]
+
+
+def test_a_label_behind_a_value_looks_at_it_and_who_writes_it_at_its_label_on_either_side(tokenizer, found):
+    said = "Add one with user name as Zorblat Quim, 48 the total.<turn|>\n<turn|>user\nNot 7.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABELS)
+    ((label, (value,)),) = pairs.items()
+    assert "total".endswith(text_of(tokenizer, ids, [label]))
+    assert tokenizer.decode(ids[value:]).startswith("48 the")
+    ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABEL)
+    assert [text_of(tokenizer, ids, targets) for targets in pairs.values()] == [
+        text_of(tokenizer, ids, [label]),
+        "name",
+    ]
+    written = [tokenizer.decode(ids[place + 1 :]) for place in pairs]
+    assert [text[:2] for text in written] == ["48", "Zo"]
+
+
+def test_the_label_of_another_argument_with_a_word_in_common_is_not_looked_at(tokenizer, found):
+    tools = TOOLS.replace("total:{}", "user_place:{}")
+    said = "Add one with user name as Zorblat Quim, Oslo goes into user place.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{user_place:<|"|>Oslo<|"|>,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{tools}<|turn>user\n{said}{call}", look=LABEL)
+    assert [text_of(tokenizer, ids, targets) for targets in pairs.values()] == ["place", "name"]
 
 
 def test_what_is_inside_a_call_looks_at_its_tools_name_as_in_the_declaration(tokenizer, found):
