@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from training.data import suite
 from training.data.conversation import Calls, Conversation, Json, Model, Turn, User
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
+from training.data.scenarios import SCENARIOS, Scenario
 from training.data.side import LISTS, Side
 from training.data.words import common
 
@@ -35,9 +36,9 @@ def lists_in_common() -> dict[str, set[str]]:
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
         else:
-            held_out = set(chain.from_iterable(each.held_out for each in splits))
+            held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))
             found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
-            found["common words"] = held_out & set(common.WORDS)
+            found["common words"] = held_out & {*common.WORDS, *common.SEVERAL}
     return found
 
 
@@ -77,6 +78,14 @@ def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
         asked = (turn.text for turn in _turns(made) if isinstance(turn, User))
         found |= {text for text in asked if text.strip(" .!?").lower() in suite.PROMPTS}
     return found
+
+
+def _named_in(scenarios: Iterable[Scenario]) -> Iterator[str]:
+    """The words of their arguments' names, and the options of those that have any."""
+    for field in chain.from_iterable(each.fields for each in scenarios):
+        name, _, kind = field.partition(":")
+        yield from re.findall("[a-z]+", name)
+        yield from kind.split("/") if "/" in kind else ()
 
 
 def _turns(made: Conversation) -> Iterator[Turn]:

@@ -367,9 +367,9 @@ HELD_OUT = (
     ),
     Scenario(
         "renew_passport",
-        "Renew the passport of a citizen.",
-        ("citizen:person", "passport_no:code"),
-        ("{citizen}'s passport {passport_no} must be renewed.", "Renew passport {passport_no} for {citizen}."),
+        "Renew the passport of its bearer.",
+        ("bearer:person", "passport_no:code"),
+        ("{bearer}'s passport {passport_no} must be renewed.", "Renew passport {passport_no} for {bearer}."),
     ),
     Scenario(
         "refill_insulin",
@@ -380,14 +380,14 @@ HELD_OUT = (
     Scenario(
         "thermostat_degrees",
         "Set the thermostat.",
-        ("degrees:count",),
-        ("It's cold, thermostat to {degrees}.", "Thermostat at {degrees} degrees."),
+        ("setpoint:count",),
+        ("It's cold, thermostat to {setpoint}.", "Thermostat at {setpoint} degrees."),
     ),
     Scenario(
         "tide_table",
-        "Tides at a coast.",
-        ("coast:place",),
-        ("When is high tide in {coast}?", "Tides at {coast}?", "What are the tides in {coast}?"),
+        "Tides at a seafront.",
+        ("seafront:place",),
+        ("When is high tide in {seafront}?", "Tides at {seafront}?", "What are the tides in {seafront}?"),
     ),
     Scenario(
         "modulo",
@@ -410,7 +410,7 @@ HELD_OUT = (
     Scenario(
         "adopt_hamster",
         "Adopt a hamster.",
-        ("pet_name:title", "colour:beige/umber/ivory"),
+        ("pet_name:title", "colour:beige/umber/fawn"),
         ("I want the {colour} hamster, name it {pet_name}.", "Adopt a hamster, {colour}, called {pet_name}."),
     ),
 )

@@ -59,7 +59,7 @@ _PARTS = split(
     summary:This is about {topic}., ending:And that was all about {topic}., first line:Here comes {topic}.,
     idea:Something with {topic}, answer:It is all about {topic}., moral:Never forget {topic}.,
     hook:Have you heard of {topic}?""",
-    held_out="""slogan:Always {topic}!, teaser:Soon more about {topic}., headline:All about {topic},
+    held_out="""tagline:Always {topic}!, teaser:Soon more about {topic}., headline:All about {topic},
     closing:No more of {topic}.""",
 )
 

@@ -170,7 +170,7 @@ ADJECTIVES = _of_training(
     natural near neat negative nervous neutral nimble noble noisy normal notable numb obvious odd official only
     opaque opposite ordinary original oval painful pale parallel passive peaceful perfect physical plain plastic
     pleasant plump polite poor popular positive possible potential powerful precious pregnant pretty previous
-    prickly prime probable productive prominent proper proud pure puzzled quaint quick radical random rapid rare raw
+    prickly prime probable productive prominent proper proud pure puzzled quaint quick radical rapid rare raw
     real recent regular relative relevant reliable remarkable responsible rich ridiculous rigid ripe robust rotten
     rough royal rude rusty sacred sad safe salty same sandy sane scarce secure selfish senior separate serious
     shaggy shallow sharp shiny shrill shy sick silly similar simple single skinny sleepy slender slight slim
