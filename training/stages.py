@@ -41,14 +41,14 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 2): _ON | {"seed": "sprout-s asides", "rate": 1.2e-3, "decay_share": 0.8},
     ("sprout-s", 3): _ON | {"seed": "sprout-s whole words", "rate": 1.2e-3, "decay_share": 0.65},
     ("sprout-s", 4): _ON | {"seed": "sprout-s common words", "rate": 1.2e-3, "decay_share": 0.75},
-    ("sprout-m", 0): _ON | {"seed": "sprout-m common words", "rate": 6e-4, "decay_share": 0.9},
+    ("sprout-m", 0): _ON | {"seed": "sprout-m numbers", "rate": 6e-4, "decay_share": 0.9},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
     ("sprout-s", 2): {"tokens": 10_000_000, "long_share": 0.06},
     ("sprout-s", 3): {"tokens": 15_500_000, "long_share": 0.3},
     ("sprout-s", 4): {"tokens": 9_200_000, "long_share": 0.25},
-    ("sprout-m", 0): {"tokens": 1_800_000, "long_share": 0.25},
+    ("sprout-m", 0): {"tokens": 1_700_000, "long_share": 0.25},
 }
 
 
