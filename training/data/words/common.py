@@ -1,6 +1,6 @@
 """Common words, for training alone: so many that none of them is known by heart.
 
-None is held out in any list, nor close to one that is, and of the rest those are left out whose hash is held out.
+None is held out in any list (``check_split`` compares them), and those are left out whose hash is held out.
 """
 
 from itertools import product
@@ -233,6 +233,8 @@ VERBS = _of_training(
 )
 WORDS = (*NOUNS, *ADJECTIVES, *VERBS)
 
+# What else is made of them, for lists of which each would have a few dozen things: ends of names, regions, more than
+# one of something, what a flag has done, and the options of an enum.
 CAPITALS = tuple(word.capitalize() for word in WORDS)
 PAIRS = tuple("".join(pair) for pair in product(ascii_uppercase, repeat=2) if side_of("".join(pair)) is Side.TRAIN)
 SEVERAL = tuple(f"{noun}s" for noun in NOUNS if noun[-1] not in "shxy" and side_of(f"{noun}s") is Side.TRAIN)
