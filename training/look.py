@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.config import ModelConfig
 from training.attend import seen
 from training.data.pointers import (
+    BEHIND,
     CHOSEN,
     DECLARED,
     KEY,
@@ -24,6 +25,7 @@ from training.data.pointers import (
     SAME_WORD,
     VALUE,
     VALUE_BEGINS,
+    WITHIN,
     WRITTEN,
 )
 
@@ -44,10 +46,12 @@ HEADS = {
         Looking(NAME_BEGINS, 2, 1, 0),
         Looking(SAME_WORD, 3, 0, 0),
         Looking(DECLARED, 3, 1, 0),
+        Looking(LABELS, 3, 0, 1),
+        Looking(WITHIN, 3, 1, 1),
         Looking(LED_HERE, 4, 0, 0),
         Looking(LABELLED, 4, 1, 0),
-        Looking(LABELS, 4, 0, 1),
-        Looking(LABEL, 5, 1, 0),
+        Looking(LABEL, 4, 0, 1),
+        Looking(BEHIND, 4, 1, 1),
         Looking(CHOSEN, 5, 0, 1),
         Looking(WRITTEN, 5, 0, 0),
         Looking(KEY, 5, 1, 0),
@@ -61,10 +65,12 @@ HEADS = {
         Looking(NAME_BEGINS, 4, 1, 0),
         Looking(SAME_WORD, 5, 0, 0),
         Looking(DECLARED, 5, 1, 0),
+        Looking(LABELS, 5, 0, 1),
+        Looking(WITHIN, 5, 1, 1),
         Looking(LED_HERE, 8, 0, 0),
         Looking(LABELLED, 8, 1, 0),
-        Looking(LABELS, 8, 2, 0),
-        Looking(LABEL, 9, 2, 0),
+        Looking(LABEL, 8, 0, 1),
+        Looking(BEHIND, 8, 1, 1),
         Looking(CHOSEN, 9, 0, 1),
         Looking(WRITTEN, 9, 0, 0),
         Looking(KEY, 9, 1, 0),

@@ -4,9 +4,10 @@ A right call is a few looks. What is inside a declaration or a call looks at its
 the same way; a word that the user says looks, where it ends, at the end of the same word in a declaration; where a
 tool's name is to be written, at the words that led to that tool, then at its declaration, then at the name itself; an
 argument's name is looked up in the declaration; a value, first at what is declared of it, then at its label where that
-was said, then at the value beside the label: which knows the label in front of it, and a label knows the value in front
-of itself. From calls alone none of these is learned before the others. So each
-is taught by itself (``training.look``), and where something begins once more: that is hardest.
+was said and at what stands right behind the value, then at the value: which knows the label in front of it, and a label
+knows the value in front of itself. What kind of value it is, is not known where it begins but where it has ended,
+so from there back all of it looks at its beginning. From calls alone none of these is learned before the others.
+So each is taught by itself (``training.look``), and where something begins once more: that is hardest.
 """
 
 from __future__ import annotations
@@ -48,10 +49,12 @@ from training.data.written import Part, parts
     LABELLED,
     LABELS,
     LABEL,
+    WITHIN,
+    BEHIND,
     VALUE,
     VALUE_BEGINS,
-) = range(14)
-LOOKS = 14
+) = range(16)
+LOOKS = 16
 NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
 NUMBERS = 16  # the first for none
 _DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
@@ -230,6 +233,8 @@ class _Conversation:
                 self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
             if self._owner and len(found) == 1:
                 self._labelled(part, found[0], self._owner[0])
+            if len(found) == 1:
+                self._ended(part, found[0])
         if len(found) == 1:
             beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
             looks.extend(
@@ -250,6 +255,12 @@ class _Conversation:
                 self.looks[LABELLED if at < value else LABELS].append(looks)
                 self.looks[LABEL].append(Look(part.start - 1, at, at + 1))
                 return
+
+    def _ended(self, part: Part, value: int) -> None:
+        """A value that is said looks back at its beginning, and who writes it at what stands behind it."""
+        behind = value + part.stop - part.start
+        self.looks[WITHIN].extend(Look(at, value, value + 1) for at in range(value + 1, behind + 1))
+        self.looks[BEHIND].extend(Look(at - 1, behind, behind + 1) for at in range(part.start, part.stop + 1))
 
     def _braced(self, start: int, stop: int) -> int:
         """Behind the brace that ends what begins with the first one from here."""

@@ -45,7 +45,7 @@ _WORDS = listed(
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 
-_SHARE = 0.35
+_SHARE = 0.45
 
 
 def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
@@ -58,11 +58,17 @@ def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
     if w.side is Side.TRAIN and w.chance(_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
-        if " " in value and '"{v}"' not in form and not form.rstrip(".?)").endswith("{v}"):  # its end has to be seen
+        if '"{v}"' not in form and not form.rstrip(".?)").endswith("{v}") and not _ends_plainly(value):
             slots["v"] = f'"{value}"'
         told = w.fill(_unlike_held_out(w, form), **slots)
         return None if suite.WORDS.search(told) else told  # words that are fine alone may not be beside others
     return None
+
+
+def _ends_plainly(value: str) -> bool:
+    """Whether its end can be seen where small letters follow: it is one word, or all of it is capitals and numbers."""
+    _, *rest = value.split(" ")
+    return all(word[:1].isupper() or word.isdigit() for word in rest)
 
 
 def _unlike_held_out(w: World, form: str) -> str:

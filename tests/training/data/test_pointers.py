@@ -7,6 +7,7 @@ import tokenizers
 from training.data import pointers as looks
 from training.data.drill import ASIDES
 from training.data.pointers import (
+    BEHIND,
     CHOSEN,
     DECLARED,
     KEY,
@@ -23,6 +24,7 @@ from training.data.pointers import (
     SAME_WORD,
     VALUE,
     VALUE_BEGINS,
+    WITHIN,
     WRITTEN,
     pointers,
 )
@@ -201,6 +203,18 @@ def test_a_label_behind_a_value_looks_at_it_and_who_writes_it_at_its_label_on_ei
     ]
     written = [tokenizer.decode(ids[place + 1 :]) for place in pairs]
     assert [text[:2] for text in written] == ["48", "Zo"]
+
+
+def test_a_value_that_is_said_looks_at_its_beginning_and_who_writes_it_at_what_stands_behind_it(tokenizer, found):
+    said = "Add one with user name as Zorblat Quim.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=WITHIN)
+    ((value,),) = {tuple(targets) for targets in pairs.values()}
+    assert text_of(tokenizer, ids, [value, *sorted(pairs)]) == "Zorblat Quim."
+    _, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=BEHIND)
+    ((behind,),) = {tuple(targets) for targets in pairs.values()}
+    assert tokenizer.decode(ids[value:behind]) == "Zorblat Quim"
+    assert text_of(tokenizer, ids, [at + 1 for at in sorted(pairs)]) == 'Zorblat Quim<|"|>'
 
 
 def test_the_label_of_another_argument_with_a_word_in_common_is_not_looked_at(tokenizer, found):

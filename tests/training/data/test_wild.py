@@ -12,7 +12,7 @@ def test_only_training_has_them():
     held_out = {put(World(f"{n}", Side.HELD_OUT), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(99)}
     trained = [put(World(f"{n}", Side.TRAIN), KEYED, ("wild ~{label} ~{v}",), label="a", v="b") for n in range(300)]
     assert not any(text.lower().startswith("wild") for text in held_out)
-    assert 75 < sum(text.lower().startswith("wild") for text in trained) < 140
+    assert 105 < sum(text.lower().startswith("wild") for text in trained) < 165
 
 
 def test_words_come_in_between_and_slots_stay():
@@ -36,6 +36,8 @@ def test_where_a_value_ends_can_be_seen():
         assert not told.lower().startswith("wild") or '"one two"' in told
         quoted = put(World(f"{number}", Side.TRAIN), KEYED, ('wild ~"{v}" ~{label}',), label="title", v="one two")
         assert '""' not in quoted
+        told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{v} ~{label}",), label="title", v="One Two")
+        assert not told.lower().startswith("wild") or '"' not in told  # what follows is in small letters
     assert any("{v}" in form for form in KEYED_FORMS)
 
 
