@@ -13,7 +13,33 @@ from training.data.wild import put
 from training.data.world import World
 
 _NEXT = templates(
-    ["And for {v}?", "Now the same for {v}.", "What about {v}?", "And {v}?", "Do it for {v} too.", "{v}?", "Next: {v}"],
+    [
+        "And for {v}?",
+        "Now the same for {v}.",
+        "What about {v}?",
+        "And {v}?",
+        "Do it for {v} too.",
+        "{v}?",
+        "Next: {v}",
+        "{v} too.",
+        "{v} as well[, please|].",
+        "Once more for {v}.",
+        "Again with {v}.",
+        "Then {v}.",
+        "Now {v}[, please|].",
+        "Also for {v}.",
+        "[Could|Can] you do {v} too?",
+        "The same with {v}.",
+        "{v} is the next one.",
+        "And what about {v}?",
+        "Repeat that for {v}.",
+        "I need it for {v} too.",
+        "Ok, and {v}?",
+        "[Sorry|Actually], I meant {v}.",
+        "Another one: {v}",
+        "Continue with {v}.",
+        "Same thing, {v}.",
+    ],
     held_out=["How about {v} then?", "Likewise {v}, please."],
 )
 
