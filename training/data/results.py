@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from training.data import draw
 from training.data.conversation import Json
 from training.data.kinds import KINDS, value
-from training.data.side import split, templates
+from training.data.side import Side, split, templates
 from training.data.tools import MadeTool
 from training.data.world import World
 
@@ -32,6 +32,34 @@ _SENTENCES = templates(
         "The {noun} costs {n} {unit}",
         "It's {adj}, {n} {unit}",
         "The {noun} was moved to {place}",
+        "{adj}",
+        "{place}",
+        "{name}",
+        "{n} {unit}",
+        "Mostly {adj}, later {adj2}",
+        "[Rather|Very|Quite|Always|Partly] {adj}",
+        "Since yesterday {adj}",
+        "{name} took it to {place}",
+        "{name} [says|thinks|writes] it is {adj}",
+        "[Sent|Given|Sold|Shown|Lent] to {name}",
+        "[Left|Seen|Stored|Waiting|Built] in {place}",
+        "From {place} to {place2}",
+        "[About|Exactly|Almost|Another] {n} {unit}",
+        "{n} {unit}, and {adj}",
+        "There are {n}, all of them {adj}",
+        "It belongs to {name}",
+        "Ask {name} in {place}",
+        "[Your|Our|Their] {noun} is {adj} [now|again|today]",
+        "{noun}: {adj}",
+        "{noun}: {n} {unit}",
+        "{adj} in {place}, {adj2} in {place2}",
+        "The {noun} of {name} is {adj}",
+        "{name} is {adj}",
+        "It weighs {n} {unit}",
+        "Came {adj} from {place}",
+        "{name} has {n} {unit} of it",
+        "You will get it in {place}",
+        "It turned {adj} after {n} {unit}",
     ],
     held_out=["Reported as {adj}", "{n} {unit} so far, {adj}", "Currently {adj} near {place}", "Held by {name}"],
 )
@@ -97,6 +125,7 @@ def _sentence(w: World, made: MadeTool) -> Result:
         adj2=w.pick(_ADJECTIVES),
         noun=made.noun.split()[-1],
         place=draw.place(w),
+        place2=draw.place(w) if w.side is Side.TRAIN else "",
         name=draw.person(w),
         n=str(w.integer(2, 2000)),
         unit=value(KINDS["unit"], w).text,
