@@ -1,6 +1,7 @@
 """From a checkpoint of training to a folder in Hugging Face's layout.
 
 python -m training.export runs/sprout-s exported/sprout-s
+python -m training.export runs/again exported/mean --mean-with exported/sprout-s
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
+from training import begin
 from training.configs import EOS, HF_CONFIGS, model_config
 
 _DTYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16), "float32": np.dtype(np.float32)}
@@ -53,6 +55,11 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
         shutil.copyfile(tokenizer / file, folder / file)
 
 
+def mean(params: Params, other: Params) -> Params:
+    """Weights halfway between two models, one of which went on from the other."""
+    return cast("Params", jax.tree.map(lambda one, two: (one + two) / 2, params, other))
+
+
 def _find(params: Params, path: tuple[str | int, ...]) -> jax.Array:
     match path:
         case ("layers", int(index), str(key)):
@@ -78,9 +85,13 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", choices=sorted(_DTYPES), default="bfloat16")
+    parser.add_argument("--mean-with", type=Path, help="an exported model of the same size: the mean is written")
     arguments = parser.parse_args()
     params, settings = load_params(arguments.run)
-    export(params, Settings(**settings).model, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
+    name = Settings(**settings).model
+    if arguments.mean_with:
+        params = mean(params, begin.where_it_ended(arguments.mean_with, model_config(name), ""))
+    export(params, name, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
     sys.stdout.write(f"{arguments.folder}: {(arguments.folder / 'model.safetensors').stat().st_size:,} bytes\n")
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import re
+import sys
 from threading import Event
 
 import jax
@@ -81,6 +82,18 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
     model.close()
+
+
+def test_what_is_exported_can_be_the_mean_with_what_the_run_began_as(ended, tmp_path, settings, monkeypatch):
+    again = tmp_path / "again"
+    train(dataclasses.replace(settings, model="one", tokens=4 * 384, grown_from=str(ended), seed="again"), again)
+    arguments = [str(again), str(tmp_path / "mean"), "--mean-with", str(ended), "--dtype", "float32"]
+    monkeypatch.setattr(sys, "argv", ["export", *arguments])
+    export.main()
+    before, after = (load(each, recipe=Recipe("float32"), progress=False).params for each in (ended, tmp_path / "mean"))
+    new = load_params(again)[0]
+    assert not np.allclose(new["embed"], before["embed"])
+    np.testing.assert_allclose(after["embed"], (new["embed"] + before["embed"]) / 2, atol=1e-7)
 
 
 @pytest.fixture
