@@ -231,9 +231,9 @@ class _Conversation:
             looks, beginnings = self.looks[VALUE], self.looks[VALUE_BEGINS]
             if self._owner:
                 self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
-            if self._owner and len(found) == 1:
-                self._labelled(part, found[0], self._owner[0])
             if len(found) == 1:
+                if self._owner:
+                    self._labelled(part, found[0], self._owner[0])
                 self._ended(part, found[0])
         if len(found) == 1:
             beginnings.append(Look(part.start - 1, found[0], found[0] + 1))

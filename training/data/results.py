@@ -125,7 +125,7 @@ def _sentence(w: World, made: MadeTool) -> Result:
         adj2=w.pick(_ADJECTIVES),
         noun=made.noun.split()[-1],
         place=draw.place(w),
-        place2=draw.place(w) if w.side is Side.TRAIN else "",
+        place2=draw.place(w) if w.side is Side.TRAIN else "",  # none that is held out asks for it
         name=draw.person(w),
         n=str(w.integer(2, 2000)),
         unit=value(KINDS["unit"], w).text,
