@@ -31,19 +31,19 @@ Skill = Callable[[World], Conversation]
 LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 20),
-    (call.copy_foreign, 8),
+    (call.copy_foreign, 18),
     (everyday.everyday, 12),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
-    (chain.two_calls, 13),
+    (chain.two_calls, 15),
     (chain.three_calls, 5),
     (parallel.same_tool, 6),
-    (parallel.two_tools, 8),
+    (parallel.two_tools, 10),
     (errors.try_again, 2),
     (errors.put_right, 3),
     (errors.give_up, 2),
-    (schema.as_call, 14),
-    (schema.as_json, 18),
+    (schema.as_call, 17),
+    (schema.as_json, 20),
     (schema.make_up, 4),
     (memory.remember, 12),
     (system.follow, 16),
@@ -76,7 +76,7 @@ PLAIN: tuple[tuple[Skill, float], ...] = (
     (memory.remember, 2),
     (small_talk.small_talk, 2),
     (parallel.same_tool, 2),
-    (call.copy_foreign, 2),
+    (call.copy_foreign, 4),
 )
 """What is lost first beside all the rest: there is more of it beside strange tools."""
 

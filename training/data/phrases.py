@@ -198,4 +198,13 @@ OBJECT_SAID = templates(
     held_out=["{label} as follows: {v}", "and for the {label} {v}"],
 )
 
-KEYED_FORMS = ("~{label} ~{v}", "~{v} ~{label}", "(~{label} ~{v})")
+KEYED_FORMS = (
+    "~{label} ~{v}",
+    "~{label} ~{v}",
+    "~{label} {v}",
+    "(~{label} ~{v})",
+    "~{v} ~{label}",
+    "{v} ^ {label}",
+    "~{v} ^ {label}",
+    "{v} % ~^ {label}",
+)

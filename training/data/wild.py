@@ -11,6 +11,20 @@ from training.data.side import LISTS, Side, Split, listed
 from training.data.world import World
 
 GAP = "~"
+_DRAWN = {
+    "^": tuple(
+        f"{lead}{what}"
+        for lead in listed("as for into in under to by on at through")
+        for what in ("", "", " the", " its", " their")
+    ),
+    "%": listed(
+        """is was be being goes went go going comes came come coming belongs stands stood works worked serves served
+        counts counted used taken chosen meant given wanted kept passed sent set filled noted read put found needed
+        written typed stored saved accepted declared"""
+    ),
+}
+"""What leads from a value to its label, and what may stand before that: where any words may be, these alone tell
+whether a label is that of the value before it or of the one behind."""
 
 _WORDS = listed(
     """the its this that these those with for to as of on in at by from into onto about under over being is was be are
@@ -49,7 +63,10 @@ _SHARE = 0.45
 
 
 def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
-    """A sentence of a template or, in training, at times of one of ``forms``, in which ``~`` is any words or none."""
+    """A sentence of a template or, in training, at times of one of ``forms``.
+
+    In a form ``~`` is any words or none, ``^`` leads from a value to its label, and ``%`` may stand before that.
+    """
     return w.say(templates, **slots) if (wild := maybe(w, forms, **slots)) is None else wild
 
 
@@ -58,7 +75,7 @@ def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
     if w.side is Side.TRAIN and w.chance(_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
-        if '"{v}"' not in form and not form.rstrip(".?)").endswith("{v}") and not _ends_plainly(value):
+        if f"{{v}} {GAP}" in form and not _ends_plainly(value):
             slots["v"] = f'"{value}"'
         told = w.fill(_unlike_held_out(w, form), **slots)
         return None if suite.WORDS.search(told) else told  # words that are fine alone may not be beside others
@@ -80,6 +97,8 @@ def _unlike_held_out(w: World, form: str) -> str:
 
 
 def _filled(w: World, form: str) -> str:
+    for mark, words in _DRAWN.items():
+        form = form.replace(mark, w.one(words))
     first, *rest = form.split(GAP)
     made = first
     for part in rest:

@@ -22,6 +22,14 @@ def test_words_come_in_between_and_slots_stay():
     assert not any("~" in text or "  " in text for text in made)
 
 
+def test_what_leads_from_a_value_to_its_label_is_a_word_for_that():
+    made = {_filled(World(f"{n}", Side.TRAIN), "{v} % ^ {label}.") for n in range(300)}
+    assert len(made) > 200
+    leads = {text.removesuffix(" {label}.").split(" ", 2)[2] for text in made}
+    assert {"as", "for the", "into its"} < leads
+    assert not any(mark in text for text in made for mark in "%^~")
+
+
 def test_none_is_a_template_that_is_held_out():
     held_out = {template for each in LISTS["templates"] for template in each.held_out}
     for number in range(300):
@@ -38,6 +46,8 @@ def test_where_a_value_ends_can_be_seen():
         assert '""' not in quoted
         told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{v} ~{label}",), label="title", v="One Two")
         assert not told.lower().startswith("wild") or '"' not in told  # what follows is in small letters
+        told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild {v} ^ {label}",), label="title", v="one two")
+        assert '"' not in told  # nor are there any words in between
     assert any("{v}" in form for form in KEYED_FORMS)
 
 

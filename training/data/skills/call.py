@@ -8,10 +8,12 @@ from training.data.further import with_tools
 from training.data.kinds import Value
 from training.data.requests import Request, request
 from training.data.results import result
+from training.data.side import Side
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.world import World
 
 _FOREIGN = ("cjk", "kana", "katakana", "hangul", "cyrillic", "arabic", "greek", "hebrew", "devanagari", "thai")
+_MOST_LETTERS = ("cjk", "cjk", "arabic")  # the more letters there are, the more is to be learned
 
 
 def one_call(w: World) -> Conversation:
@@ -32,6 +34,8 @@ def right_tool(w: World) -> Conversation:
 def copy_foreign(w: World) -> Conversation:
     """Names in scripts that are not Latin."""
     script = w.one(_FOREIGN)
+    if w.side is Side.TRAIN and w.chance(0.3):
+        script = w.one(_MOST_LETTERS)
     made = make_tool(w, count=w.rng.randint(1, 2), kinds=("person", "company", "title", "word"))
 
     def turns() -> tuple[User | Model, ...]:

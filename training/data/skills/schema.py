@@ -44,7 +44,16 @@ _FACTS = templates(
     ],
     held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
 )
-_FACT_FORMS = ("~{label} ~{v}.", "~{v} ~{label}.", "~{noun} ~{label} ~{v}.")
+_FACT_FORMS = (
+    "~{label} ~{v}.",
+    "~{label} ~{v}.",
+    "~{noun} ~{label} ~{v}.",
+    "~{v} ~{label}.",
+    "{v} ^ {label}.",
+    "{v} % ^ {label}.",
+    "{v} % ~^ {label}.",
+    "~{v} ^ {noun} {label}.",
+)
 _ASK_FORMS = ("~{noun} ~: {text}", "{text}\n~{noun} ~", "~{text}")
 _ASKS = templates(
     [
