@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from training.data import draw, phrases
 from training.data.conversation import Json
 from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
+from training.data.mentions import MENTIONS
 from training.data.side import Side
 from training.data.template import expand
 from training.data.wild import maybe, put
@@ -108,7 +109,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         schema=schema,
         required=w.chance(0.85),
         draw=lambda world: value(kind, world),
-        typed=kind.mentions.of(w.side),
+        typed=MENTIONS[kind.name].of(w.side),
         hinted=hinted and kind.type == "string",
         before=kind.name in {"word", "language", "unit"},
     )
