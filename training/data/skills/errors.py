@@ -10,6 +10,7 @@ from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
 from training.data.tools import MadeTool, crowd, make_tool
+from training.data.wild import put
 from training.data.world import World
 
 _BUSY = templates(
@@ -52,6 +53,13 @@ _WRONG = templates(
         "Error: {bad}: [meant|maybe|you mean] {good}",
     ],
     held_out=["Error: {label} {bad} is not listed, try {good}", "{bad}? Perhaps the {label} is {good}"],
+)
+_WRONG_FORMS = (
+    "Error: ~{label} ~{bad} ~{good}",
+    "~{bad} ~? ~{label} ~{good}",
+    "~no ~{label} {bad}, ~{good}",
+    "Error: ~{bad}. ~{good}",
+    "~not {bad} ~but ~{good}",
 )
 _FINAL = templates(
     [
@@ -102,7 +110,8 @@ def _mended(w: World, made: MadeTool) -> list[User | Model]:
     asked, got = request(w, made, values), result(w, made)
     wrong = w.one(made.fields)
     good = wrong.draw(w)
-    error = w.say(_WRONG, label=wrong.label, bad=str(values[wrong.name].json), good=str(good.json))
+    slots = {"label": wrong.label, "bad": str(values[wrong.name].json), "good": str(good.json)}
+    error = put(w, _WRONG, _WRONG_FORMS, **slots)
     first = Call(made.tool.name, asked.arguments, _shape(w, error))
     second = Call(made.tool.name, asked.arguments | {wrong.name: good.json}, got.reply)
     turn = Model((Calls((first,)), Calls((second,)), Say(got.answer, got.facts)))

@@ -42,6 +42,7 @@ _NEXT = templates(
     ],
     held_out=["How about {v} then?", "Likewise {v}, please."],
 )
+_NEXT_FORMS = ("~{v}", "~{v}?", "~{v}, ~", "{v} ~", "~{v} ~?")
 
 
 def same_again(w: World) -> Conversation:
@@ -58,7 +59,7 @@ def _again(w: World, made: MadeTool) -> list[User | Model]:
     return [
         User(first.text),
         Model((Calls((Call(made.tool.name, first.arguments, got.reply),)), Say(got.answer, got.facts)), graded=False),
-        User(put(w, _NEXT, ("~{v}", "~{v}?"), v=second.text)),
+        User(put(w, _NEXT, _NEXT_FORMS, v=second.text)),
         Model(
             (
                 Calls((Call(made.tool.name, {made.fields[0].name: second.json}, also.reply),)),
