@@ -1,7 +1,7 @@
 """The runs that make both models, one after the other, and the settings of each.
 
-The smaller model begins at nothing and goes on five times, beside tools with strange names, so that no name is
-known by heart. The larger one begins as what the smaller one became, and goes on once.
+The smaller model begins at nothing and goes on seven times, beside tools with strange names, so that no name is
+known by heart. The larger one begins as what the smaller one became, and goes on twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = (*(("sprout-s", stage) for stage in range(6)), ("sprout-m", 0), ("sprout-m", 1))
+RUNS = (*(("sprout-s", stage) for stage in range(8)), *(("sprout-m", stage) for stage in range(3)))
 """Each with its stage, in order."""
 
 _DEVICES: dict[str, dict[str, Any]] = {
@@ -42,8 +42,11 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 3): _ON | {"seed": "sprout-s whole words", "rate": 1.2e-3, "decay_share": 0.65},
     ("sprout-s", 4): _ON | {"seed": "sprout-s common words", "rate": 1.2e-3, "decay_share": 0.75},
     ("sprout-s", 5): _ON | {"seed": "sprout-s boundaries", "rate": 1.4e-3, "decay_share": 0.75},
+    ("sprout-s", 6): _ON | {"seed": "sprout-s phrasings", "rate": 1e-3, "decay_share": 0.85},
+    ("sprout-s", 7): _ON | {"seed": "sprout-s mentions", "rate": 9e-4, "decay_share": 0.9},
     ("sprout-m", 0): _ON | {"seed": "sprout-m boundaries", "rate": 8e-4, "decay_share": 0.85},
     ("sprout-m", 1): _ON | {"seed": "sprout-m answers", "grown_from": "sprout-m", "rate": 5e-4, "decay_share": 0.9},
+    ("sprout-m", 2): _ON | {"seed": "sprout-m phrasings", "grown_from": "sprout-m", "rate": 7e-4, "decay_share": 0.85},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
@@ -51,8 +54,11 @@ _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 3): {"tokens": 15_500_000, "long_share": 0.3},
     ("sprout-s", 4): {"tokens": 9_200_000, "long_share": 0.25},
     ("sprout-s", 5): {"tokens": 9_500_000, "long_share": 0.25},
+    ("sprout-s", 6): {"tokens": 6_000_000, "long_share": 0.2, "dtype": "float32"},
+    ("sprout-s", 7): {"tokens": 3_000_000, "long_share": 0.15, "dtype": "float32"},
     ("sprout-m", 0): {"tokens": 3_800_000, "long_share": 0.2},
     ("sprout-m", 1): {"tokens": 520_000, "long_share": 0.15},
+    ("sprout-m", 2): {"tokens": 3_600_000, "long_share": 0.12, "dtype": "float32"},
 }
 
 
