@@ -17,16 +17,19 @@ from training import checkpoints
 from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
-from training.export import export
-from training.stages import RUNS, preset
+from training.export import export, halfway
+from training.stages import HALFWAY, RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
 
-def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
-    """Train and export one model, if that is not done."""
+def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int, mean: bool = False) -> None:
+    """Train one model, if that is not done, and export it; or the mean of it and of what it began as."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
-    export(load_params(run)[0], name, run / "tokenizer", folder)
+    params = load_params(run)[0]
+    if mean:
+        params = halfway(params, settings.model, Path(settings.grown_from))
+    export(params, name, run / "tokenizer", folder)
     shutil.copyfile(run / "loss.svg", folder / "loss.svg")
 
 
@@ -45,7 +48,7 @@ def main() -> None:
     for name, stage in RUNS:
         run, folder = arguments.runs / f"{name}-{stage}", arguments.folder / name
         settings = Settings(name, **preset(name, stage, arguments.folder))
-        make(name, run, folder, settings, workers=default_workers())
+        make(name, run, folder, settings, workers=default_workers(), mean=(name, stage) in HALFWAY)
     for name in HF_CONFIGS:
         table = examine(arguments.folder / name, arguments.each)
         (arguments.folder / name / "scores.md").write_text(table)

@@ -55,8 +55,9 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
         shutil.copyfile(tokenizer / file, folder / file)
 
 
-def mean(params: Params, other: Params) -> Params:
-    """Weights halfway between two models, one of which went on from the other."""
+def halfway(params: Params, name: str, before: Path) -> Params:
+    """The mean of these weights and of those of the exported model that they went on from."""
+    other = begin.where_it_ended(before, model_config(name), "")
     return cast("Params", jax.tree.map(lambda one, two: (one + two) / 2, params, other))
 
 
@@ -90,7 +91,7 @@ def main() -> None:
     params, settings = load_params(arguments.run)
     name = Settings(**settings).model
     if arguments.mean_with:
-        params = mean(params, begin.where_it_ended(arguments.mean_with, model_config(name), ""))
+        params = halfway(params, name, arguments.mean_with)
     export(params, name, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
     sys.stdout.write(f"{arguments.folder}: {(arguments.folder / 'model.safetensors').stat().st_size:,} bytes\n")
 

@@ -16,6 +16,9 @@ from langchain_gemma_jax.models.embedded import embedded_folder
 RUNS = (*(("sprout-s", stage) for stage in range(8)), *(("sprout-m", stage) for stage in range(3)))
 """Each with its stage, in order."""
 
+HALFWAY = frozenset({("sprout-s", 7), ("sprout-m", 1), ("sprout-m", 2)})
+"""Runs of which the mean of the weights before and after them is kept: it is better than either."""
+
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
     "cpu": {"tokens": 14_000_000, "rows": 2, "length": 1024, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
