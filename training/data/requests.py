@@ -187,6 +187,30 @@ _CLOSERS = (
     ", it is for work.",
 )
 
+_REMARKS = (
+    "Don't guess.",
+    "It has to be right.",
+    "There is a tool for that.",
+    "Do not answer from memory.",
+    "I can't do it myself.",
+    "Nothing else will do.",
+    "Please be exact.",
+    "You know how.",
+    "You have what you need for it.",
+    "It is important.",
+    "We need to know.",
+    "Only a tool can do that.",
+    "You should have a tool for it.",
+    "This must not go wrong.",
+    "I'll wait.",
+    "You have to look it up.",
+    "I trust you.",
+    "That would help me.",
+)
+"""What asks for nothing more: a second sentence is not always a second request."""
+
+_REMARKED = 0.15
+
 _CONTEXTS = templates(
     [
         "I'm [planning|preparing] [the|a] {modifier} {other}.",
@@ -233,7 +257,10 @@ def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) ->
         return _written(w, made)
     values = choose_values(w, made) if values is None else values
     arguments = {name: each.json for name, each in values.items()}
-    return Request(_said(w, made, values).strip(), arguments, values)
+    text = _said(w, made, values).strip()
+    if w.side is Side.TRAIN and w.chance(_REMARKED):
+        text = f"{text}{'' if text[-1] in '.?!' else '.'} {w.one(_REMARKS)}"
+    return Request(text, arguments, values)
 
 
 def unfinished(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:

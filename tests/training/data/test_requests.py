@@ -26,3 +26,18 @@ def test_what_follows_takes_no_mark_from_a_value(monkeypatch):
         assert all(text.casefold() in made.text.casefold() for text in said)
         again += len(seen) > 1
     assert again  # it does come up
+
+
+def test_some_of_training_say_more_and_ask_for_nothing_more():
+    def asked(number, side):
+        w = World(f"{number}", side)
+        made = make_tool(w)
+        return requests.request(w, made)
+
+    trained = [asked(number, Side.TRAIN) for number in range(300)]
+    remarked = [each for each in trained if each.text.endswith(requests._REMARKS)]
+    assert 25 < len(remarked) < 75
+    for each in remarked:
+        text = next(each.text.removesuffix(remark) for remark in requests._REMARKS if each.text.endswith(remark))
+        assert text.rstrip().endswith((".", "?", "!"))
+    assert not any(asked(number, Side.HELD_OUT).text.endswith(requests._REMARKS) for number in range(100))
