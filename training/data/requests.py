@@ -206,10 +206,18 @@ _REMARKS = (
     "You have to look it up.",
     "I trust you.",
     "That would help me.",
+    "Take the tool that fits.",
+    "One of the tools can do it.",
+    "Let a tool do it.",
+    "Better ask the tool.",
+    "Please work with the tools.",
+    "Call it once.",
+    "That is all I want.",
+    "The tool knows.",
 )
 """What asks for nothing more: a second sentence is not always a second request."""
 
-_REMARKED = 0.15
+_REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
 
 _CONTEXTS = templates(
     [
@@ -258,7 +266,7 @@ def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) ->
     values = choose_values(w, made) if values is None else values
     arguments = {name: each.json for name, each in values.items()}
     text = _said(w, made, values).strip()
-    if w.side is Side.TRAIN and w.chance(_REMARKED):
+    if w.side is Side.TRAIN and w.chance(_REMARKED if values else _BARE_REMARKED):
         text = f"{text}{'' if text[-1] in '.?!' else '.'} {w.one(_REMARKS)}"
     return Request(text, arguments, values)
 
