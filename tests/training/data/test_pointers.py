@@ -261,7 +261,9 @@ def test_where_a_name_an_argument_or_a_value_begins_is_looked_at_by_itself(token
     ids, values = found(f"{TOOLS}<|turn>user\nAdd 48!<turn|>\n<|turn>model\n{call}", look=VALUE_BEGINS)
     assert text_of(tokenizer, ids, [target for (target,) in values.values()]) == "4"
     ids, keys = found(f"{TOOLS}<|turn>user\nAdd 48!<turn|>\n<|turn>model\n{call}", look=KEY_BEGINS)
-    assert [text_of(tokenizer, ids, targets) for targets in keys.values()] == ["total"]
+    ((begins,),) = keys.values()  # one look, at one token: of "total" the first one, which may be all of it
+    assert begins == ids.index(tokenizer.encode("{total:", add_special_tokens=False).ids[1])
+    assert "total".startswith(text_of(tokenizer, ids, [begins]))
 
 
 def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(tokenizer):
