@@ -17,7 +17,7 @@ RUNS = (*(("sprout-s", stage) for stage in range(8)), *(("sprout-m", stage) for 
 """Each with its stage, in order."""
 
 HALFWAY = frozenset({("sprout-s", 7), ("sprout-m", 1), ("sprout-m", 2)})
-"""Runs of which the mean of the weights before and after them is kept: it is better than either."""
+"""Runs of which the mean of the weights before and after them is kept: it has most of what both know."""
 
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.

@@ -41,3 +41,9 @@ def test_some_of_training_say_more_and_ask_for_nothing_more():
         text = next(each.text.removesuffix(remark) for remark in requests._REMARKS if each.text.endswith(remark))
         assert text.rstrip().endswith((".", "?", "!"))
     assert not any(asked(number, Side.HELD_OUT).text.endswith(requests._REMARKS) for number in range(100))
+
+
+def test_half_of_those_with_nothing_to_fill_in_say_more():
+    worlds = [World(f"{number}", Side.TRAIN) for number in range(200)]
+    bare = [requests.request(w, make_tool(w, count=0)).text for w in worlds]
+    assert 70 < sum(text.endswith(requests._REMARKS) for text in bare) < 130
