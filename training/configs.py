@@ -6,6 +6,7 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.hf_config import config_from_hf
 
 CONTEXT = 4096
+BOS = 2
 EOS = (1, 5, 10)  # the end of the text, of a turn, and where tool results go: <eos>, <turn|>, <|tool_response>
 
 _SHARED: dict[str, object] = {
@@ -25,7 +26,7 @@ _SHARED: dict[str, object] = {
     "sliding_window": 256,
     "pad_token_id": 0,
     "eos_token_id": list(EOS),
-    "bos_token_id": 2,
+    "bos_token_id": BOS,
     "use_cache": True,
 }
 

@@ -20,6 +20,7 @@ from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.rope import rotate, rotation
 from training.attend import attend
 from training.look import Asked, Looking, look_loss
+from training.passed_on import passed_on_loss
 from training.product import product
 from training.which import which_loss
 
@@ -58,10 +59,12 @@ def mean_loss(
     looking: Sequence[Looking] = (),
     look_weight: float = 0.0,
     after: Sequence[int] = (),
+    passing: Sequence[int] = (),
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """The weighted mean loss of what is scored, and how well the model's own tokens, of weight 1, are foreseen.
 
-    The heads ``looking`` are taught where to look, with so much weight; and layers ``after`` which it is known.
+    The heads ``looking`` are taught where to look, with so much weight; and layers ``after`` which it is known,
+    and ``passing`` on how a value begins.
     """
     hidden, asked, states = hidden_states(params, config, batch["tokens"], batch["segments"], dtype)
     targets, weights = batch["targets"], batch["weights"]
@@ -81,6 +84,9 @@ def mean_loss(
         loss = loss + look_weight * missed
     if after:
         missed, figures["which"] = which_loss(states, after, batch)
+        loss = loss + look_weight * missed
+    if passing:
+        missed, figures["passed"] = passed_on_loss(states, passing, cast("jax.Array", params["embed"]), batch)
         loss = loss + look_weight * missed
     return loss, figures
 

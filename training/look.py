@@ -24,6 +24,7 @@ from training.data.pointers import (
     NAME_BEGINS,
     SAME_WORD,
     VALUE,
+    VALUE_BEFORE,
     VALUE_BEGINS,
     WITHIN,
     WRITTEN,
@@ -58,6 +59,7 @@ HEADS = {
         Looking(KEY_BEGINS, 5, 1, 0),
         Looking(VALUE, 5, 1, 1),
         Looking(VALUE_BEGINS, 5, 1, 1),
+        Looking(VALUE_BEFORE, 5, 0, 1),
     ),
     # The same, in layers between which others were added.
     "sprout-m": (
@@ -77,6 +79,11 @@ HEADS = {
         Looking(KEY_BEGINS, 9, 1, 0),
         Looking(VALUE, 9, 1, 1),
         Looking(VALUE_BEGINS, 9, 1, 1),
+        Looking(VALUE_BEFORE, 9, 2, 1),
+        # Copies of heads above, for more of what is passed on.
+        Looking(LABELS, 5, 2, 1),
+        Looking(LABELS, 7, 2, 1),
+        Looking(LABEL, 8, 2, 1),
     ),
 }
 

@@ -1,7 +1,7 @@
 """The runs that make both models, one after the other, and the settings of each.
 
-The smaller model begins at nothing and goes on seven times, beside tools with strange names, so that no name is
-known by heart. The larger one begins as what the smaller one became, and goes on four times.
+The smaller model begins at nothing and goes on eight times, beside tools with strange names, so that no name is
+known by heart. The larger one begins as what the smaller one became.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = (*(("sprout-s", stage) for stage in range(8)), *(("sprout-m", stage) for stage in range(5)))
+RUNS = (*(("sprout-s", stage) for stage in range(9)), ("sprout-m", 0))
 """Each with its stage, in order."""
 
-HALFWAY = frozenset({("sprout-s", 7), ("sprout-m", 1), ("sprout-m", 2)})
+HALFWAY = frozenset({("sprout-s", 7)})
 """Runs of which the mean of the weights before and after them is kept: it has most of what both know."""
 
 _DEVICES: dict[str, dict[str, Any]] = {
@@ -47,12 +47,8 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 5): _ON | {"seed": "sprout-s boundaries", "rate": 1.4e-3, "decay_share": 0.75},
     ("sprout-s", 6): _ON | {"seed": "sprout-s phrasings", "rate": 1e-3, "decay_share": 0.85},
     ("sprout-s", 7): _ON | {"seed": "sprout-s mentions", "rate": 9e-4, "decay_share": 0.9},
-    ("sprout-m", 0): _ON | {"seed": "sprout-m boundaries", "rate": 8e-4, "decay_share": 0.85},
-    ("sprout-m", 1): _ON | {"seed": "sprout-m answers", "grown_from": "sprout-m", "rate": 5e-4, "decay_share": 0.9},
-    ("sprout-m", 2): _ON | {"seed": "sprout-m phrasings", "grown_from": "sprout-m", "rate": 7e-4, "decay_share": 0.85},
-    ("sprout-m", 3): _ON | {"seed": "sprout-m remarks", "grown_from": "sprout-m", "rate": 4e-4, "decay_share": 0.9},
-    ("sprout-m", 4): _ON
-    | {"seed": "sprout-m more remarks", "grown_from": "sprout-m", "rate": 5e-4, "decay_share": 0.9},
+    ("sprout-s", 8): _ON | {"seed": "sprout-s labels", "rate": 1.3e-3, "decay_share": 0.7},
+    ("sprout-m", 0): _ON | {"seed": "sprout-m labels", "rate": 1e-3, "decay_share": 0.8},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
@@ -62,11 +58,8 @@ _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 5): {"tokens": 9_500_000, "long_share": 0.25},
     ("sprout-s", 6): {"tokens": 6_000_000, "long_share": 0.2, "dtype": "float32"},
     ("sprout-s", 7): {"tokens": 3_000_000, "long_share": 0.15, "dtype": "float32"},
-    ("sprout-m", 0): {"tokens": 3_800_000, "long_share": 0.2},
-    ("sprout-m", 1): {"tokens": 520_000, "long_share": 0.15},
-    ("sprout-m", 2): {"tokens": 3_600_000, "long_share": 0.12, "dtype": "float32"},
-    ("sprout-m", 3): {"tokens": 340_000, "warmup_tokens": 20_000, "long_share": 0.0, "dtype": "float32"},
-    ("sprout-m", 4): {"tokens": 340_000, "warmup_tokens": 20_000, "long_share": 0.0, "dtype": "float32"},
+    ("sprout-s", 8): {"tokens": 8_500_000, "long_share": 0.1},
+    ("sprout-m", 0): {"tokens": 6_500_000, "long_share": 0.12},
 }
 
 

@@ -32,7 +32,7 @@ import numpy as np
 import optax  # type: ignore[import-untyped]
 
 from langchain_gemma_jax.models.model import Params
-from training import begin, checkpoints, stages
+from training import begin, checkpoints, passed_on, stages
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
@@ -116,12 +116,13 @@ def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.A
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
     looking = HEADS.get(settings.model, ()) if settings.look_weight else ()
     after = AFTER.get(settings.model, ()) if settings.look_weight else ()
+    passing = passed_on.AFTER.get(settings.model, ()) if settings.look_weight else ()
 
     @partial(jax.jit, donate_argnums=0)
     def step(state: State, batch: Mapping[str, jax.Array]) -> tuple[State, dict[str, jax.Array]]:
         params, memory = state
         (_, figures), gradients = jax.value_and_grad(mean_loss, has_aux=True)(
-            params, config, batch, dtype, looking, settings.look_weight, after
+            params, config, batch, dtype, looking, settings.look_weight, after, passing
         )
         updates, memory = made.update(gradients, memory, cast("optax.Params", params))
         return (cast("Params", optax.apply_updates(cast("optax.Params", params), updates)), memory), figures
@@ -178,7 +179,7 @@ def train(
                 )
                 shown = {
                     kind: np.mean([np.asarray(each[kind]) for each in recent], axis=0)
-                    for kind in ("looks", "which")
+                    for kind in ("looks", "which", "passed")
                     if kind in recent[0]
                 }
                 recent = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from training.configs import model_config
-from training.data.pointers import KEY, KEY_BEGINS, LABEL, LOOKS, VALUE, VALUE_BEGINS
+from training.data.pointers import CHOSEN, KEY, KEY_BEGINS, LABEL, LOOKS, VALUE, VALUE_BEFORE, VALUE_BEGINS
 from training.look import HEADS, Looking, look_loss
 
 TOKENS = 12
@@ -113,9 +113,11 @@ def test_the_embedded_models_have_such_heads(model):
         layer = config.layers[each.layer]
         assert each.kv_head < layer.kv_heads
         assert each.head < config.heads // layer.kv_heads
-    taught = {each.look: (each.layer, each.kv_head, each.head) for each in HEADS[model]}
-    assert len(taught) == len(HEADS[model]) == LOOKS
+    taught = {each.look: (each.layer, each.kv_head, each.head) for each in reversed(HEADS[model])}  # the first of each
+    assert set(taught) == set(range(LOOKS))
+    assert len(set(HEADS[model])) == len(HEADS[model])
     assert taught[KEY] == taught[KEY_BEGINS]
     assert taught[VALUE] == taught[VALUE_BEGINS]
-    shared = 2 + (taught[LABEL] == taught[KEY])  # where there is no head left: no token needs both
+    # Where there is no head left: no token needs both.
+    shared = 2 + (taught[LABEL] == taught[KEY]) + (taught[VALUE_BEFORE] == taught[CHOSEN])
     assert len(set(taught.values())) == LOOKS - shared, "all others have a head of their own"

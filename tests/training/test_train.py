@@ -9,7 +9,7 @@ import pytest
 
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
-from training import checkpoints, configs, export
+from training import checkpoints, configs, export, passed_on
 from training.__main__ import make
 from training.data.pointers import SAME_WORD
 from training.look import HEADS, Looking
@@ -137,17 +137,18 @@ def test_a_run_can_begin_where_another_ended(ended, tmp_path, settings):
         np.testing.assert_array_equal(one, other)
 
 
-def test_numbers_of_tools_and_looks_are_learned_beside_what_is_written(run, settings, monkeypatch):
+def test_numbers_of_tools_looks_and_what_is_passed_on_are_learned_beside_what_is_written(run, settings, monkeypatch):
     settings = dataclasses.replace(settings, tokens=4 * 384)
     plain, taught = run("plain"), run("taught")
     monkeypatch.setitem(HEADS, "tiny", (Looking(SAME_WORD, 0, 0, 0),))
     train_step.cache_clear()
     train(settings, plain)
     monkeypatch.setitem(AFTER, "tiny", (0, 0, 0))
+    monkeypatch.setitem(passed_on.AFTER, "tiny", (0, 0))
     train_step.cache_clear()
     train(settings, taught)
     train_step.cache_clear()
     assert "which" not in (plain / "log.txt").read_text()
     (line,) = (taught / "log.txt").read_text().splitlines()
-    assert re.search(r"looks( +\d+%){1}  which( +\d+%){3}$", line)
+    assert re.search(r"looks( +\d+%){1}  which( +\d+%){3}  passed( +\d+%){2}$", line)
     assert not all(np.array_equal(a, b) for a, b in zip(stored(plain), stored(taught), strict=True))

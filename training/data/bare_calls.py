@@ -12,6 +12,8 @@ from random import Random
 from training.data.bare_tools import BareTool, Draw, Marks, bare_tool, declared
 from training.data.drill import Text
 
+_TURNED = 0.4  # of requests: each value stands before its key
+
 
 def bare_calls(seed: str, tokens: Sequence[int], begin: int, marks: Marks) -> Text:
     """Some tools named and described in these tokens, and then one request after another."""
@@ -41,10 +43,12 @@ def _request(rng: Random, draw: Draw, marks: Marks, tool: BareTool) -> tuple[lis
     mentioned = [key for key in tool.keys if rng.random() < 0.8]
     values = [[draw() for _ in range(rng.randint(1, 5))] for _ in mentioned]
     pairs: list[list[int]] = []
-    between = rng.choice(marks.between)
+    turned = rng.random() < _TURNED
+    between = rng.choice(marks.behind if turned else marks.between)
     for key, value in zip(mentioned, values, strict=True):
         alone = len(mentioned) == len(tool.keys) == 1 and rng.random() < 0.5
-        pairs.append((value if alone else key + between + value) + marks.comma)
+        first, second = (value, key) if turned else (key, value)
+        pairs.append((value if alone else first + between + second) + marks.comma)
     rng.shuffle(pairs)
     words = _noise(rng, draw, 3) + _words(rng, tool) + _noise(rng, draw, 2) + marks.comma
     told = [token for pair in pairs for token in pair]

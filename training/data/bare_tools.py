@@ -31,6 +31,7 @@ class Marks:
     comma: list[int]
     quote: list[int]
     between: tuple[list[int], ...]  # a key and its value
+    behind: tuple[list[int], ...]  # a value and its key
 
     @classmethod
     def of(cls, encode: Callable[[str], list[int]]) -> Marks:
@@ -52,6 +53,7 @@ class Marks:
             comma=encode(","),
             quote=encode('<|"|>'),
             between=(encode("="), encode(":"), encode(" "), encode(" is ")),
+            behind=(encode(" as "), encode(" for "), encode(" is the ")),
         )
 
 

@@ -5,16 +5,17 @@ the same way; a word that the user says looks, where it ends, at the end of the 
 tool's name is to be written, at the words that led to that tool, then at its declaration, then at the name itself; an
 argument's name is looked up in the declaration; a value, first at what is declared of it, then at its label where that
 was said and at what stands right behind the value, then at the value: which knows the label in front of it, and a label
-knows the value in front of itself. What kind of value it is, is not known where it begins but where it has ended,
-so from there back all of it looks at its beginning. From calls alone none of these is learned before the others.
-So each is taught by itself (``training.look``), and where something begins once more: that is hardest.
+knows the value in front of itself, and each of them whether there is none. What kind of value it is, is not known where
+it begins but where it has ended, so from there back all of it looks at its beginning. From calls alone none of these is
+learned before the others. So each is taught by itself (``training.look``), and where something begins once more: that
+is hardest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -53,8 +54,9 @@ from training.data.written import Part, parts
     BEHIND,
     VALUE,
     VALUE_BEGINS,
-) = range(16)
-LOOKS = 16
+    VALUE_BEFORE,
+) = range(17)
+LOOKS = 17
 NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
 NUMBERS = 16  # the first for none
 _DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
@@ -130,6 +132,7 @@ class _Conversation:
         self._said: list[tuple[int, int]] = []  # by the user and by tools
         self._told = (0, 0)  # by the system
         self._owner: tuple[int, int] | None = None  # where what is being written is declared
+        self._first = True  # of a list: the others follow the one before them, and no label
 
     def read(self) -> None:
         place = 0
@@ -218,43 +221,74 @@ class _Conversation:
         tokens = self._tokens[part.start : part.stop]
         if part.key:
             found = self._places([*tokens, *follow], *declared)
-            length, looks, beginnings = len(tokens), self.looks[KEY], self.looks[KEY_BEGINS]
             self._owner = (found[0], self._braced(found[0], declared[1])) if len(found) == 1 else None
-        else:
-            found = [
-                at
-                for first, stop in self._said
-                for at in self._places(tokens, first, stop)
-                if self._whole(at, at + len(tokens))
-            ]
-            length = len(tokens) + 1  # and what comes behind it: there it ends
-            looks, beginnings = self.looks[VALUE], self.looks[VALUE_BEGINS]
+            self._first = True
             if self._owner:
-                self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
-            if len(found) == 1:
-                if self._owner:
-                    self._labelled(part, found[0], self._owner[0])
-                self._ended(part, found[0])
+                self._begins(KEY_BEGINS, part, found[0])
+                self._goes_on(KEY, part, found[0], range(len(tokens)))
+            return
+        if self._owner:
+            self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
+        found = [
+            at
+            for first, stop in self._said
+            for at in self._places(tokens, first, stop)
+            if self._whole(at, at + len(tokens))
+        ]
         if len(found) == 1:
-            beginnings.append(Look(part.start - 1, found[0], found[0] + 1))
-            looks.extend(
-                Look(part.start - 1 + index, found[0] + index, found[0] + index + 1) for index in range(length)
-            )
+            self._value(part, found[0])
+        self._first = False
 
-    def _labelled(self, part: Part, value: int, declared: int) -> None:
-        """Where a value is said, the last word of its label, if that is near: it is before the value, or else behind.
+    def _value(self, part: Part, value: int) -> None:
+        """What is said in this place is written: one head begins it where its label is behind it, else another one.
 
-        Whoever of the two comes later looks at the other, and where the value is to be written, at the label.
+        The one that has nothing to do looks at the start. Both would ask for it in other words.
         """
-        *_, last = [0, *filter(None, self._words[declared : self._end(declared, self._spelling.colon)])]
-        before = range(value - 1, max(value - _NEAR, 0), -1)
-        behind = range(value + part.stop - part.start, min(value + _NEAR, part.start))
-        for at in (*before, *behind):
-            if last and self._words[at] == last:
-                looks = Look(value, at, at + 1) if at < value else Look(at, value, value + 1)
-                self.looks[LABELLED if at < value else LABELS].append(looks)
-                self.looks[LABEL].append(Look(part.start - 1, at, at + 1))
-                return
+        label = None
+        if self._owner and self._first:
+            label = self._label(part, value, self._owner[0])
+            self._labelled(part, value, label)
+        behind = label is not None and label > value
+        self._ended(part, value)
+        self._begins(VALUE_BEFORE, part, value if behind else 0)
+        self._begins(VALUE_BEGINS, part, 0 if behind else value)
+        end = part.stop - part.start + 1  # and what comes behind it: there it ends
+        self._goes_on(VALUE, part, value, range(1 if behind else 0, end))
+
+    def _begins(self, look: int, part: Part, at: int) -> None:
+        self.looks[look].append(Look(part.start - 1, at, at + 1))
+
+    def _goes_on(self, look: int, part: Part, at: int, of: range) -> None:
+        self.looks[look].extend(Look(part.start - 1 + index, at + index, at + index + 1) for index in of)
+
+    def _labelled(self, part: Part, value: int, label: int | None) -> None:
+        """Whoever of a value and its label comes later looks at the other; and where it is to be written, at the label.
+
+        A label that is said before its value looks at the start, and a value that has no label before it looks at
+        itself: or else each would take what stands before it, which belongs to another.
+        """
+        if label is None:
+            self.looks[LABELLED].append(_itself(value))
+            return
+        before = label < value
+        self.looks[LABELLED].append(Look(value, label, label + 1) if before else _itself(value))
+        self.looks[LABELS].append(Look(label, 0, 1) if before else Look(label, value, value + 1))
+        self.looks[LABEL].append(Look(part.start - 1, label, label + 1))
+
+    def _label(self, part: Part, value: int, declared: int) -> int | None:
+        """Where its label ends: most of its words, the last among them; of several, the nearest."""
+        label = [*filter(None, self._words[declared : self._end(declared, self._spelling.colon)])]
+        first, stop = next((first, stop) for first, stop in self._said if first <= value < stop)
+        before = range(value - 1, max(value - _NEAR, first), -1)
+        behind = range(value + part.stop - part.start, min(value + _NEAR, stop))
+        near = [at for at in (*before, *behind) if label and self._words[at] == label[-1]]
+        return max(near, key=lambda at: self._said_of(label, at), default=None)
+
+    def _said_of(self, label: Sequence[int], last: int) -> int:
+        """How many words of a label are said up to here."""
+        said = [*filter(None, self._words[max(last - _NEAR, 0) : last + 1])]
+        together = zip(reversed(label), reversed(said), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], together))
 
     def _ended(self, part: Part, value: int) -> None:
         """A value that is said looks back at its beginning, and who writes it at what stands behind it."""
@@ -298,6 +332,10 @@ class _Conversation:
 
     def _are(self, place: int, tokens: tuple[int, ...]) -> bool:
         return tuple(self._tokens[place : place + len(tokens)]) == tokens
+
+
+def _itself(place: int) -> Look:
+    return Look(place, place, place + 1)
 
 
 def _bit(tool: int) -> int:

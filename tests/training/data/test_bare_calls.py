@@ -55,6 +55,25 @@ def test_what_is_written_was_declared_or_said(marks, texts):
     assert called > 5 * declined > 0
 
 
+def test_a_value_stands_behind_its_key_or_before_it(marks, texts):
+    """Where it was said before, the value and its key are the other way round in many a request."""
+
+    def stands(ids, part):
+        return any(ids[at : at + len(part)] == part for at in range(len(ids)))
+
+    behind = before = 0
+    for text in texts:
+        for start, answer in answers(text):
+            said = text.ids[:start]
+            inner = answer[len(marks.call) : -len(marks.called)]
+            for colon in (at for at, token in enumerate(inner) if [token] == marks.colon):
+                key, value = inner[colon - 1 : colon], inner[colon + 2 : colon + 3]
+                behind += any(stands(said, key + between + value) for between in marks.between)
+                last = inner[inner.index(marks.quote[0], colon + 2) - 1 : inner.index(marks.quote[0], colon + 2)]
+                before += any(stands(said, last + between) for between in marks.behind)
+    assert behind > before > behind / 3
+
+
 def test_an_answer_is_one_call(tokenizer, marks):
     ids = sorted(token for name, token in tokenizer.get_vocab().items() if name.isascii() and name.isalpha())
     for number in range(50):

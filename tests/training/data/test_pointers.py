@@ -23,6 +23,7 @@ from training.data.pointers import (
     PLACES,
     SAME_WORD,
     VALUE,
+    VALUE_BEFORE,
     VALUE_BEGINS,
     WITHIN,
     WRITTEN,
@@ -178,31 +179,49 @@ def test_a_name_looks_inside_its_declaration_where_it_is_known_whose_that_is(tok
     assert {text_of(tokenizer, ids, targets) for targets in pairs.values()} == {declared}
 
 
-def test_a_value_that_is_said_looks_at_its_label_in_front_of_it(tokenizer, found):
+def test_a_value_looks_at_its_label_in_front_of_it_or_else_at_itself(tokenizer, found):
     said = "Add one with user name as Zorblat Quim, 48 the total.<turn|>\n<|turn>model\n"
     call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
     ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABELLED)
-    ((value, (label,)),) = pairs.items()
+    (name, (label,)), (total, (itself,)) = sorted(pairs.items())
     assert text_of(tokenizer, ids, [label]) in "name"
-    assert tokenizer.decode(ids[value:]).startswith("Zorblat")
+    assert tokenizer.decode(ids[name:]).startswith("Zorblat")
+    assert tokenizer.decode(ids[total:]).startswith("48 the")
+    assert itself == total
     far = "The user name, " + "very " * 20 + "far: Zorblat Quim.<turn|>\n<|turn>model\n"
-    assert not found(f"{TOOLS}<|turn>user\n{far}{call}", look=LABELLED)[1]
+    (pair,) = found(f"{TOOLS}<|turn>user\n{far}{call}", look=LABELLED)[1].items()
+    assert pair == (pair[0], [pair[0]])
 
 
-def test_a_label_behind_a_value_looks_at_it_and_who_writes_it_at_its_label_on_either_side(tokenizer, found):
+def test_a_label_looks_at_its_value_in_front_of_it_or_else_at_the_start_and_who_writes_it_at_the_label(
+    tokenizer, found
+):
     said = "Add one with user name as Zorblat Quim, 48 the total.<turn|>\n<turn|>user\nNot 7.<turn|>\n<|turn>model\n"
     call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
     ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABELS)
-    ((label, (value,)),) = pairs.items()
-    assert "total".endswith(text_of(tokenizer, ids, [label]))
+    (name, nowhere), (total, (value,)) = sorted(pairs.items())
+    assert text_of(tokenizer, ids, [name]) in "name"
+    assert nowhere == [0]
+    assert "total".endswith(text_of(tokenizer, ids, [total]))
     assert tokenizer.decode(ids[value:]).startswith("48 the")
     ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABEL)
     assert [text_of(tokenizer, ids, targets) for targets in pairs.values()] == [
-        text_of(tokenizer, ids, [label]),
+        text_of(tokenizer, ids, [total]),
         "name",
     ]
     written = [tokenizer.decode(ids[place + 1 :]) for place in pairs]
     assert [text[:2] for text in written] == ["48", "Zo"]
+
+
+def test_of_two_labels_that_end_alike_the_one_that_is_said_more_fully_is_looked_at(tokenizer, found):
+    tools = TOOLS.replace("total:{}", "home_name:{}")
+    said = "Oslo goes into home name. Zorblat Quim goes into user name.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{home_name:<|"|>Oslo<|"|>,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{tools}<|turn>user\n{said}{call}", look=LABELS)
+    labels = sorted(pairs)
+    assert [tokenizer.decode(ids[: at + 1]).split()[-2] for at in labels] == ["home", "user"]
+    values = [tokenizer.decode(ids[pairs[at][0] :]).split()[0] for at in labels]
+    assert values == ["Oslo", "Zorblat"]
 
 
 def test_a_value_that_is_said_looks_at_its_beginning_and_who_writes_it_at_what_stands_behind_it(tokenizer, found):
@@ -223,6 +242,38 @@ def test_the_label_of_another_argument_with_a_word_in_common_is_not_looked_at(to
     call = '<|tool_call>call:add_invoice{user_place:<|"|>Oslo<|"|>,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
     ids, pairs = found(f"{tools}<|turn>user\n{said}{call}", look=LABEL)
     assert [text_of(tokenizer, ids, targets) for targets in pairs.values()] == ["place", "name"]
+
+
+def test_a_value_whose_label_is_behind_it_is_begun_by_a_head_of_its_own(tokenizer, found):
+    said = "Add one with user name as Zorblat Quim, 48 the total.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, before = found(f"{TOOLS}<|turn>user\n{said}{call}", look=VALUE_BEFORE)
+    _, begins = found(f"{TOOLS}<|turn>user\n{said}{call}", look=VALUE_BEGINS)
+    _, goes_on = found(f"{TOOLS}<|turn>user\n{said}{call}", look=VALUE)
+    total, name = sorted(before)
+    assert sorted(begins) == [total, name]
+    assert tokenizer.decode(ids[before[total][0] :]).startswith("48 the")
+    assert begins[total] == [0], "the other one looks at the start"
+    assert total not in goes_on
+    assert tokenizer.decode(ids[goes_on[total + 1][0] :]).startswith("8 the")
+    assert before[name] == [0]
+    assert begins[name] == goes_on[name]
+    assert tokenizer.decode(ids[begins[name][0] :]).startswith("Zorblat")
+
+
+def test_of_a_list_only_what_comes_first_has_a_label(tokenizer, found):
+    said = "Add one, Oslo and Zorblat Quim as user name.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{user_name:[<|"|>Oslo<|"|>,<|"|>Zorblat Quim<|"|>]}<tool_call|>'
+    text = f"{TOOLS}<|turn>user\n{said}{call}"
+    for look in (LABELS, LABELLED):
+        ids, ((_, (value,)),) = found(text, look=look)[0], found(text, look=look)[1].items()
+        assert tokenizer.decode(ids[value:]).startswith("Oslo and")
+    ids, before = found(text, look=VALUE_BEFORE)
+    first, second = (before[at] for at in sorted(before))
+    assert tokenizer.decode(ids[first[0] :]).startswith("Oslo and")
+    assert second == [0]
+    _, begins = found(text, look=VALUE_BEGINS)
+    assert tokenizer.decode(ids[begins[max(begins)][0] :]).startswith("Zorblat")
 
 
 def test_what_is_inside_a_call_looks_at_its_tools_name_as_in_the_declaration(tokenizer, found):
