@@ -24,7 +24,8 @@ _DRAWN = {
     ),
 }
 """What leads from a value to its label, and what may stand before that: where any words may be, these alone tell
-whether a label is that of the value before it or of the one behind."""
+whether a label is that of the value before it or of the one behind. Where a sentence begins with what leads to a
+label, its value comes later."""
 
 _WORDS = listed(
     """the its this that these those with for to as of on in at by from into onto about under over being is was be are

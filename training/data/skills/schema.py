@@ -41,6 +41,15 @@ _FACTS = templates(
         "What about the {label}? It is {v}.",
         "{noun} {label}: {v}.",
         "Regarding {label}: {v}.",
+        "As for the {label}, [take|it is|use] {v}.",
+        "On the {label} line [stands|is] {v}.",
+        "By {label} we mean {v}.",
+        "In place of the {label} [put|I see] {v}.",
+        "At {label} [there is|I see] {v}.",
+        "To the {label} belongs {v}.",
+        "[Next to|Beside|Behind|After] {label}[,| there is| I read] {v}.",
+        "With the {label} [comes|belongs] {v}.",
+        "Into the {label} [box|field] we put {v}.",
         "{v} as {label}.",
         "{v} serves as the {label}.",
         "{v} stands for the {label}.",
@@ -66,6 +75,10 @@ _FACT_FORMS = (
     "{v} % ^ {label}.",
     "{v} % ~^ {label}.",
     "~{v} ^ {noun} {label}.",
+    "^ {label} ~{v}.",
+    "^ {label} ~{v}.",
+    "^ {label}, ~{v}.",
+    "^ {noun} {label} ~{v}.",
 )
 _ASK_FORMS = ("~{noun} ~: {text}", "{text}\n~{noun} ~", "~{text}")
 _ASKS = templates(
