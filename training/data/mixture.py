@@ -37,22 +37,22 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (no_call.talk_beside_tools, 8),
     (chain.two_calls, 15),
     (chain.three_calls, 5),
-    (parallel.same_tool, 6),
+    (parallel.same_tool, 10),
     (parallel.two_tools, 10),
     (errors.try_again, 3),
     (errors.put_right, 7),
-    (errors.give_up, 3),
+    (errors.give_up, 6),
     (schema.as_call, 17),
     (schema.as_json, 20),
     (schema.make_up, 4),
     (memory.remember, 12),
-    (system.follow, 16),
-    (small_talk.small_talk, 9),
+    (system.follow, 19),
+    (small_talk.small_talk, 11),
     (follow_up.same_again, 7),
     (follow_up.something_else, 4),
     (session.session, 14),
     (ask_back.ask_back, 8),
-    (echo.echo, 12),
+    (echo.echo, 18),
 )
 
 EARLY: tuple[tuple[Skill, float], ...] = (
@@ -71,18 +71,20 @@ copying."""
 
 
 PLAIN: tuple[tuple[Skill, float], ...] = (
-    (echo.echo, 4),
+    (echo.echo, 6),
     (everyday.everyday, 5),
     (memory.remember, 2),
-    (small_talk.small_talk, 2),
-    (parallel.same_tool, 2),
+    (system.follow, 3),
+    (small_talk.small_talk, 3),
+    (parallel.same_tool, 4),
     (call.copy_foreign, 4),
     (follow_up.same_again, 2),
     (errors.put_right, 1),
+    (errors.give_up, 2),
 )
 """What is lost first beside all the rest: there is more of it beside strange tools."""
 
-_PLAIN_SHARE = 0.1
+_PLAIN_SHARE = 0.13
 _ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
 
 
