@@ -22,15 +22,19 @@ from training.stages import HALFWAY, RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
 
-def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int, mean: bool = False) -> None:
-    """Train one model, if that is not done, and export it; or the mean of it and of what it began as."""
+KEPT = "model"  # what is kept of a run, in its folder
+
+
+def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int, other: Path | None = None) -> None:
+    """Train one model, if that is not done, and export it; or the mean of it and of an ``other`` exported model."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
     params = load_params(run)[0]
-    if mean:
-        params = halfway(params, settings.model, Path(settings.grown_from))
-    export(params, name, run / "tokenizer", folder)
-    shutil.copyfile(run / "loss.svg", folder / "loss.svg")
+    if other is not None:
+        params = halfway(params, settings.model, other)
+    export(params, name, run / "tokenizer", run / KEPT)
+    shutil.copyfile(run / "loss.svg", run / KEPT / "loss.svg")
+    shutil.copytree(run / KEPT, folder, dirs_exist_ok=True)
 
 
 def examine(folder: Path, each: int) -> str:
@@ -48,7 +52,9 @@ def main() -> None:
     for name, stage in RUNS:
         run, folder = arguments.runs / f"{name}-{stage}", arguments.folder / name
         settings = Settings(name, **preset(name, stage, arguments.folder))
-        make(name, run, folder, settings, workers=default_workers(), mean=(name, stage) in HALFWAY)
+        earlier = HALFWAY.get((name, stage))
+        other = None if earlier is None else arguments.runs / f"{name}-{earlier}" / KEPT
+        make(name, run, folder, settings, workers=default_workers(), other=other)
     for name in HF_CONFIGS:
         table = examine(arguments.folder / name, arguments.each)
         (arguments.folder / name / "scores.md").write_text(table)

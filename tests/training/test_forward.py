@@ -8,7 +8,9 @@ from langchain_gemma_jax.models.forward import forward
 from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Recipe
+from training.data.pointers import LABELS, LOOKS, VALUE_BEFORE
 from training.forward import hidden_states, mean_loss
+from training.passed_on import passed_on_loss
 
 TOKENS = 29
 
@@ -74,6 +76,23 @@ def test_only_what_is_scored_counts(tiny, params):
     same, as_told = of(params, tiny, batch | {"weights": others}, jnp.dtype("float32"))
     assert float(some) == pytest.approx(float(same), rel=1e-5)
     assert told == pytest.approx(as_told, rel=1e-5)
+
+
+def test_what_is_passed_on_counts_little_and_is_looked_for_after_its_layers(tiny, params):
+    ids = np.random.default_rng(2).integers(3, 4096, (1, TOKENS + 1))
+    looks = np.zeros((1, LOOKS, 2, 4), np.int32)
+    looks[0, LABELS, 0] = looks[0, VALUE_BEFORE, 1] = 9, 4, 5, 0
+    batch = {"tokens": ids[:, :-1], "targets": ids[:, 1:], "segments": np.ones((1, TOKENS), np.int32)}
+    batch |= {"weights": np.ones((1, TOKENS), np.float32), "looks": looks}
+    precision = jnp.dtype("float32")
+    plain = mean_loss(params, tiny, batch, precision)[0]
+    states = hidden_states(params, tiny, batch["tokens"], batch["segments"], precision)[2]
+    for passing in ((0, 1), (1, 0)):
+        loss, told = mean_loss(params, tiny, batch, precision, look_weight=0.5, passing=passing)
+        missed, shares = passed_on_loss(states, passing, params["embed"], batch)
+        assert float(loss - plain) == pytest.approx(0.5 * 0.05 * float(missed), rel=1e-2)
+        assert missed > 1
+        np.testing.assert_allclose(told["passed"], shares, rtol=1e-5)
 
 
 def test_long_rows_have_the_gradient_that_they_would_have_without_recomputing(tiny, params, monkeypatch):

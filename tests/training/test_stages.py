@@ -9,7 +9,7 @@ import training.__main__
 from langchain_gemma_jax.models.embedded import embedded_folder
 from training.configs import CONTEXT, HF_CONFIGS
 from training.data.stream import LONGER
-from training.stages import RUNS, preset
+from training.stages import HALFWAY, RUNS, preset
 from training.train import Settings
 
 
@@ -35,17 +35,22 @@ def test_no_two_runs_read_the_same():
 
 
 def test_each_run_begins_as_what_was_made_before_it(monkeypatch, tmp_path):
-    made = []
+    made, kept, means = [], [], {}
 
-    def make(name, run, folder, settings, **_):
+    def make(name, run, folder, settings, *, other, **_):
         assert not settings.grown_from or settings.grown_from in made
+        assert other is None or other in kept
+        if other is not None:
+            means[run.name] = other.parent.name
         folder.mkdir(parents=True, exist_ok=True)
         made.append(str(folder))
+        kept.append(run / training.__main__.KEPT)
 
     monkeypatch.setattr(training.__main__, "make", make)
     monkeypatch.setattr(training.__main__, "examine", lambda *_: "| scores |")
     monkeypatch.setattr(sys, "argv", ["training", str(tmp_path / "runs"), str(tmp_path / "models")])
     training.__main__.main()
     assert len(made) == len(RUNS)
+    assert means == {f"{name}-{stage}": f"{name}-{earlier}" for (name, stage), earlier in HALFWAY.items()}
     for name in HF_CONFIGS:
         assert (tmp_path / "models" / name / "scores.md").read_text() == "| scores |"

@@ -96,10 +96,10 @@ def test_what_is_exported_can_be_the_mean_with_what_the_run_began_as(ended, tmp_
     np.testing.assert_allclose(after["embed"], (new["embed"] + before["embed"]) / 2, atol=1e-7)
 
 
-def test_a_model_can_be_made_halfway_between_two_in_the_same_folder(ended, tmp_path, settings):
+def test_a_model_can_be_made_halfway_between_two_where_one_of_them_was(ended, tmp_path, settings):
     before = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
     going_on = dataclasses.replace(settings, model="one", grown_from=str(ended), seed="again")
-    make("one", tmp_path / "again", ended, going_on, workers=0, mean=True)
+    make("one", tmp_path / "again", ended, going_on, workers=0, other=ended)
     after = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
     wanted = (load_params(tmp_path / "again")[0]["embed"] + before) / 2
     np.testing.assert_allclose(after, wanted, atol=1e-2)  # it is exported in bfloat16
