@@ -21,7 +21,6 @@ from training.export import export, halfway
 from training.stages import HALFWAY, RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
-
 KEPT = "model"  # what is kept of a run, in its folder
 
 
