@@ -31,11 +31,12 @@ Skill = Callable[[World], Conversation]
 LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 20),
+    (call.nothing_to_fill_in, 8),
     (call.copy_foreign, 18),
     (everyday.everyday, 12),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
-    (chain.two_calls, 15),
+    (chain.two_calls, 19),
     (chain.three_calls, 5),
     (parallel.same_tool, 10),
     (parallel.two_tools, 10),

@@ -148,6 +148,21 @@ _BARE = templates(
         "{noun}: {verb}[| it| now]",
         "My boss wants me to {verb} {a} {noun}.",
         "{tool}",
+        "[Maybe|Perhaps] {verb} {a} {noun}[?|.|]",
+        "[Somebody|We|They|I] must {verb} the {noun}{close}",
+        "The {noun}: {verb} it, [please|thanks|will you].",
+        "The {noun} is [waiting|next|ready|due]. {Verb} it.",
+        "[Good|Fine|Ok|Great], {verb} the {noun}{close}",
+        "[All|What] I want is to {verb} {a} {noun}.",
+        "We should {verb} the {noun} [first|again|soon|too]{close}",
+        "Off you go, {verb} {a} {noun}[.|!]",
+        "{Verb}! {A} {noun}!",
+        "[How about|What about] {a} {noun} to {verb}?",
+        "[Simply|Only] {verb} {a} {noun}, [nothing else|no more|that is all].",
+        "It is [late|early|Monday|your turn], {verb} the {noun}[!|.|]",
+        "[Let me|Let us|Let them] {verb} {a} {noun}[.|!|]",
+        "[Start|Execute|Trigger|Fire] {tool}[.| now.|()]",
+        "I [wait|hope] for {tool}[()|].",
     ],
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
 )
@@ -156,7 +171,7 @@ _REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}
 _QUESTION_FORMS = ("~{noun} ~{mentions}, ~", "~{noun} ~{mentions}?", "{mentions}. ~{noun} ~")
 _LISTED_FORMS = ("~{verb} ~{noun} ~\n{lines}", "{lines}\n~{verb} ~{noun} ~")
 _BY_NAME_FORMS = ("~{tool}({list}) ~", "~{tool} ~{pairs}, ~", "~{tool} ~{list}")
-_BARE_FORMS = ("~{verb} ~{noun} ~", "~{tool} ~", "~{tool}() ~")
+_BARE_FORMS = ("~{verb} ~{noun} ~", "~{noun} ~{verb} ~", "~{tool} ~", "~{tool}() ~")
 
 _OPENERS = split(
     "Please, Could you, Can you, Would you, I need you to, Hey can you, Kindly, Now, Next, Quickly, Then, Ok so",

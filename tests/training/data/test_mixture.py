@@ -20,7 +20,7 @@ def made():
 def test_every_skill_comes_up_on_both_sides(made):
     half = len(made) // 2
     assert {each.skill for each in made[:half]} == {each.skill for each in made[half:]}
-    assert len({each.skill for each in made}) == 18
+    assert len({each.skill for each in made}) == 19
 
 
 def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
@@ -37,6 +37,17 @@ def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
                         wanted = schema["properties"][name]
                         assert isinstance(item, kinds[wanted["type"]])
                         assert item in wanted.get("enum", [item])
+
+
+def test_where_nothing_is_needed_the_right_tool_is_called_with_nothing(made):
+    found = [each for each in made if each.skill == "nothing to fill in"]
+    assert {len(each.tools) >= 8 for each in found} == {True, False}
+    for each in found:
+        (call,) = each.turns[1].steps[0].calls
+        (tool,) = (tool for tool in each.tools if tool.name == call.tool)
+        assert call.arguments == {}
+        assert not tool.parameters.get("required")
+    assert any(tool.parameters.get("required") for each in found for tool in each.tools), "others need something"
 
 
 def test_facts_are_in_the_answers_and_in_what_was_read_before(made):

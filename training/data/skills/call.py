@@ -31,6 +31,15 @@ def right_tool(w: World) -> Conversation:
     return with_tools(w, "right tool", _turns(w, made, request(w, made)), tools, tags)
 
 
+def nothing_to_fill_in(w: World) -> Conversation:
+    """The right tool needs nothing, whatever the others need: nothing is made up, and nothing asked for."""
+    made = make_tool(w, count=w.rng.randint(0, 2))
+    while any(each.required for each in made.fields):
+        made = make_tool(w, count=w.rng.randint(0, 2))
+    tools = crowd(w, [made], least=8 if w.chance(0.3) else 1)
+    return with_tools(w, "nothing to fill in", _turns(w, made, request(w, made, {})), tools)
+
+
 def copy_foreign(w: World) -> Conversation:
     """Names in scripts that are not Latin."""
     script = w.one(_FOREIGN)

@@ -40,6 +40,16 @@ _THEN = templates(
         "1. {first}\n2. {verb} {a} {noun} with the {label}{rest}.",
         "{first}. The {label} is what I {verb} the {noun} with{rest}.",
         "{first} because I want to {verb} the {noun} of that {label}{rest}.",
+        "[Begin|Step one|At first]: {first}. [Last|Step two|In the end|Later]: {verb} {a} {noun}, {label} as found{rest}.",
+        "{first}. Its {label} goes into the next step: {verb} {a} {noun}{rest}.",
+        "{first}. [After|Behind] that, {label} in hand, {verb} {a} {noun}{rest}.",
+        "{first}, and [as soon as|when] the {label} is there, {verb} {a} {noun}{rest}.",
+        "{first}, [which gives|which returns] {a} {label} for you to {verb} {a} {noun}{rest}.",
+        "[Two steps|Two parts]: {first}, and by {label}, {verb} {a} {noun}{rest}.",
+        "{first}. {label}? Use it: {verb} {a} {noun}{rest}.",
+        "{Verb} {a} {noun}{rest}. But [before that|first], {first}, for the {label}.",
+        "{first}. [Wait for|Look at] the {label}, then {verb} {a} {noun}{rest}.",
+        "{first}. {Verb} {a} {noun} with [whatever|the] {label} [it has|comes out]{rest}.",
     ],
     held_out=[
         "{first}, whose {label} you take to {verb} {a} {noun}{rest}.",
@@ -50,6 +60,8 @@ _THEN = templates(
 
 _THEN_FORMS = (
     "{first}. ~{verb} ~{noun} ~{label} ~{rest}.",
+    "~ {first}. ~{label} ~{verb} ~{noun}{rest}.",
+    "~ {first}. ~{verb} ~{noun} ~{label} ~{rest}.",
     "{first}, ~{label} ~{verb} ~{noun} ~{rest}.",
     "~{verb} ~{noun} ~{rest}. ~{label} ~: {first}.",
 )
