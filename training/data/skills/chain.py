@@ -40,7 +40,7 @@ _THEN = templates(
         "1. {first}\n2. {verb} {a} {noun} with the {label}{rest}.",
         "{first}. The {label} is what I {verb} the {noun} with{rest}.",
         "{first} because I want to {verb} the {noun} of that {label}{rest}.",
-        "[Begin|Step one|At first]: {first}. [Last|Step two|In the end|Later]: {verb} {a} {noun}, {label} as found{rest}.",
+        "[Begin|Step one|At first]: {first}. [Last|Step two|In the end]: {verb} {a} {noun}, {label} as found{rest}.",
         "{first}. Its {label} goes into the next step: {verb} {a} {noun}{rest}.",
         "{first}. [After|Behind] that, {label} in hand, {verb} {a} {noun}{rest}.",
         "{first}, and [as soon as|when] the {label} is there, {verb} {a} {noun}{rest}.",
