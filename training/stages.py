@@ -1,6 +1,6 @@
 """The runs that make both models, one after the other, and the settings of each.
 
-The smaller model begins at nothing and goes on twelve times, beside tools with strange names, so that no name is
+The smaller model begins at nothing and goes on thirteen times, beside tools with strange names, so that no name is
 known by heart. The larger one begins as what the smaller one became.
 """
 
@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = (*(("sprout-s", stage) for stage in range(13)), ("sprout-m", 0))
+RUNS = (*(("sprout-s", stage) for stage in range(14)), ("sprout-m", 0))
 """Each with its stage, in order."""
 
 HALFWAY = {("sprout-s", 7): 6, ("sprout-s", 10): 7}
@@ -53,6 +53,7 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 10): _ON | {"seed": "sprout-s gentle", "rate": 2.5e-4, "decay_share": 0.9},
     ("sprout-s", 11): _ON | {"seed": "sprout-s gentle again", "rate": 3e-4, "decay_share": 0.8},
     ("sprout-s", 12): _ON | {"seed": "sprout-s nothing to fill in", "rate": 2.5e-4, "decay_share": 0.85},
+    ("sprout-s", 13): _ON | {"seed": "sprout-s same verb", "rate": 2.5e-4, "decay_share": 0.85},
     ("sprout-m", 0): _ON | {"seed": "sprout-m gentle", "rate": 3e-4, "decay_share": 0.9},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
@@ -68,6 +69,7 @@ _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 10): {"tokens": 1_600_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-s", 11): {"tokens": 6_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-s", 12): {"tokens": 3_400_000, "warmup_tokens": 60_000, "long_share": 0.1},
+    ("sprout-s", 13): {"tokens": 3_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-m", 0): {"tokens": 6_800_000, "warmup_tokens": 60_000, "long_share": 0.1},
 }
 

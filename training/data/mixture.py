@@ -30,7 +30,7 @@ Skill = Callable[[World], Conversation]
 
 LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
-    (call.right_tool, 20),
+    (call.right_tool, 24),
     (call.nothing_to_fill_in, 8),
     (call.copy_foreign, 18),
     (everyday.everyday, 12),

@@ -57,6 +57,8 @@ _VERBS = (
 
 _MANY, _FEW = 4, (0, 0, 1, 1, 2)  # tools beside one, and the fields of each
 _SMALL = 0.6  # of so many tools in training are small ones
+_SAME_NOUN, _SAME_VERB = 0.25, 0.2  # of the others are about the same thing, and do the same to something else
+_SAME_VERB_TAUGHT = 0.45  # in training: a verb that is in a tool's name is taken for the right tool too easily
 _NAME_ENDS = ("tool", "service", "api", "helper", "action")
 
 _DESCRIPTIONS = templates(
@@ -165,11 +167,13 @@ def others(w: World, wanted: MadeTool, count: int) -> list[MadeTool]:
     """
     made: list[MadeTool] = []
     small = w.side is Side.TRAIN and count >= _MANY and w.chance(_SMALL)
+    same_verb = _SAME_VERB_TAUGHT if w.side is Side.TRAIN else _SAME_VERB
     names = {wanted.tool.name.lower()}
     pairs = {(wanted.noun, wanted.verb)}
     while len(made) < count:
         form, fields = w.rng.random(), w.one(_FEW) if small else None
-        noun, verb = (wanted.noun, None) if form < 0.25 else (None, wanted.verb if form < 0.45 else None)
+        noun = wanted.noun if form < _SAME_NOUN else None
+        verb = wanted.verb if noun is None and form < _SAME_NOUN + same_verb else None
         other = make_tool(w, noun=noun, verb=verb, count=fields)
         clash = other.noun != wanted.noun and (other.noun in wanted.noun or wanted.noun in other.noun)
         asks = other.noun == wanted.noun and other.verb.asks and wanted.verb.asks
