@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from training.data import draw, phrases
 from training.data.conversation import Json
-from training.data.kinds import KINDS, NUMBERS, STRINGS, Kind, Value, value
+from training.data.kinds import ANY_WORDS, KINDS, NUMBERS, STRINGS, Kind, Value, value
 from training.data.mentions import MENTIONS
 from training.data.side import Side
 from training.data.template import expand
@@ -15,6 +15,7 @@ from training.data.wild import maybe, put
 from training.data.words import things
 from training.data.world import World
 
+_REQUIRED = {Side.TRAIN: 0.7, Side.HELD_OUT: 0.85}  # what nobody mentioned is made up easily: more to leave out
 _NEW_LABELS = 0.3  # in training: those in lists are few enough to be known by heart
 
 
@@ -31,6 +32,7 @@ class Field:
     said: Callable[[World, Value], str] | None = None  # how a value is mentioned, where it is neither typed nor keyed
     hinted: bool = False  # the schema tells what kind of value it is
     before: bool = False  # a value can stand before the noun: "a blue lamp"
+    plain: bool = False  # a value does not show of which kind it is
 
 
 def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...] | None = None) -> Field:
@@ -43,13 +45,19 @@ def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...
             return made
 
 
-def mention(w: World, each: Field, what: Value, *, alone: bool) -> str:
-    """A phrase that tells a value. Without the label only where the schema or being ``alone`` makes it clear."""
+def mention(w: World, each: Field, what: Value, *, alone: bool, unlike: bool = True) -> str:
+    """A phrase that tells a value. Without the label only where the schema or being ``alone`` makes it clear.
+
+    In training, and if no other is of its kind (``unlike``): or else there is nothing that tells which is which.
+    """
     if each.said is not None:
         return each.said(w, what)
-    if each.typed and (alone or each.hinted) and w.chance(0.8 if alone else 0.6):
-        wild = maybe(w, ("~{v}", "~{v}", '~"{v}"'), v=what.text)
-        return expand(w.one(each.typed), w.rng, {"v": what.text}) if wild is None else wild
+    clear = alone or (each.hinted and (unlike or w.side is Side.HELD_OUT))
+    if each.typed and clear and w.chance(0.8 if alone else 0.6):
+        typed = w.one(each.typed)
+        bare = ("~{v}", "~{v}", '~"{v}"') if alone or not each.plain else (f"~{typed}",)
+        wild = maybe(w, bare, v=what.text)
+        return expand(typed, w.rng, {"v": what.text}) if wild is None else wild
     return keyed(w, each, what)
 
 
@@ -107,11 +115,12 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         name=draw.label(tuple(label.replace("-", " ").split()), w),
         label=label,
         schema=schema,
-        required=w.chance(0.85),
+        required=w.chance(_REQUIRED[w.side]),
         draw=lambda world: value(kind, world),
         typed=MENTIONS[kind.name].of(w.side),
         hinted=hinted and kind.type == "string",
         before=kind.name in {"word", "language", "unit"},
+        plain=kind.name in ANY_WORDS,
     )
 
 

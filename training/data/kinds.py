@@ -226,6 +226,9 @@ KINDS = {
     )
 }
 
+ANY_WORDS = frozenset({"person", "place", "company", "topic", "title", "phrase", "word", "message"})
+"""Kinds whose values may be any words or names: of which kind one is shows in what is said around it."""
+
 _NAMES = {"person", "company", "word"}
 STRINGS = tuple(kind.name for kind in KINDS.values() if kind.type == "string")
 NUMBERS = tuple(kind.name for kind in KINDS.values() if kind.type != "string")

@@ -32,6 +32,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 24),
     (call.nothing_to_fill_in, 8),
+    (call.tell_apart, 26),
     (call.copy_foreign, 18),
     (everyday.everyday, 12),
     (no_call.no_tool_fits, 16),

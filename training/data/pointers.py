@@ -265,10 +265,13 @@ class _Conversation:
         """Whoever of a value and its label comes later looks at the other; and where it is to be written, at the label.
 
         A label that is said before its value looks at the start, and a value that has no label before it looks at
-        itself: or else each would take what stands before it, which belongs to another.
+        itself: or else each would take what stands before it, which belongs to another. Where no label was said, who
+        writes looks at itself: or else it would take another's, and then the value of that.
         """
         if label is None:
             self.looks[LABELLED].append(_itself(value))
+            if self._owner and self._words_of(self._owner[0]):
+                self.looks[LABEL].append(_itself(part.start - 1))
             return
         before = label < value
         self.looks[LABELLED].append(Look(value, label, label + 1) if before else _itself(value))
@@ -277,12 +280,16 @@ class _Conversation:
 
     def _label(self, part: Part, value: int, declared: int) -> int | None:
         """Where its label ends: most of its words, the last among them; of several, the nearest."""
-        label = [*filter(None, self._words[declared : self._end(declared, self._spelling.colon)])]
+        label = self._words_of(declared)
         first, stop = next((first, stop) for first, stop in self._said if first <= value < stop)
         before = range(value - 1, max(value - _NEAR, first), -1)
         behind = range(value + part.stop - part.start, min(value + _NEAR, stop))
         near = [at for at in (*before, *behind) if label and self._words[at] == label[-1]]
         return max(near, key=lambda at: self._said_of(label, at), default=None)
+
+    def _words_of(self, declared: int) -> list[int]:
+        """A name's that is declared here; none if it has no word, but a letter."""
+        return [*filter(None, self._words[declared : self._end(declared, self._spelling.colon)])]
 
     def _said_of(self, label: Sequence[int], last: int) -> int:
         """How many words of a label are said up to here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from training.data import draw
@@ -329,7 +330,10 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     if form < 0.20 and len(fields) > 1:
         lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
         return put(w, _LISTED, _LISTED_FORMS, lines=lines, **slots)
-    mentions = [mention(w, each, values[each.name], alone=len(fields) == 1) for each in fields]
+    alike = Counter(each.typed for each in made.fields)
+    mentions = [
+        mention(w, each, values[each.name], alone=len(fields) == 1, unlike=alike[each.typed] == 1) for each in fields
+    ]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
     if _asks(w, made):
         return _capital(w, put(w, _QUESTIONS, _QUESTION_FORMS, mentions=shown, **slots))

@@ -11,6 +11,7 @@ from training.data.side import LISTS, Side, Split, listed
 from training.data.world import World
 
 GAP = "~"
+_BESIDE_WORDS = (f"{GAP}{{v}}", f"{{v}} {GAP}")
 _DRAWN = {
     "^": tuple(
         f"{lead}{what}"
@@ -76,15 +77,17 @@ def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
     if w.side is Side.TRAIN and w.chance(_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
-        if f"{{v}} {GAP}" in form and not _ends_plainly(value):
+        if any(each in form for each in _BESIDE_WORDS) and not _shows_its_ends(value):
             slots["v"] = f'"{value}"'
         told = w.fill(_unlike_held_out(w, form), **slots)
         return None if suite.WORDS.search(told) else told  # words that are fine alone may not be beside others
     return None
 
 
-def _ends_plainly(value: str) -> bool:
-    """Whether its end can be seen where small letters follow: it is one word, or all of it is capitals and numbers."""
+def _shows_its_ends(value: str) -> bool:
+    """Whether they are seen beside small letters: it is one word or a row, or all of it is capitals and numbers."""
+    if value.startswith(('"', "'")) or ", " in value:
+        return True
     _, *rest = value.split(" ")
     return all(word[:1].isupper() or word.isdigit() for word in rest)
 

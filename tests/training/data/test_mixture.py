@@ -20,7 +20,7 @@ def made():
 def test_every_skill_comes_up_on_both_sides(made):
     half = len(made) // 2
     assert {each.skill for each in made[:half]} == {each.skill for each in made[half:]}
-    assert len({each.skill for each in made}) == 19
+    assert len({each.skill for each in made}) == 20
 
 
 def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
@@ -48,6 +48,17 @@ def test_where_nothing_is_needed_the_right_tool_is_called_with_nothing(made):
         assert call.arguments == {}
         assert not tool.parameters.get("required")
     assert any(tool.parameters.get("required") for each in found for tool in each.tools), "others need something"
+
+
+def test_values_that_are_told_apart_are_of_different_kinds_and_none_is_written_twice(made):
+    found = [each for each in made if each.skill == "values apart"]
+    several = 0
+    for each in found:
+        (call,) = each.turns[1].steps[0].calls
+        values = list(map(str, call.arguments.values()))
+        assert len(set(values)) == len(values) <= 3
+        several += len(values) > 1
+    assert several > len(found) / 2
 
 
 def test_facts_are_in_the_answers_and_in_what_was_read_before(made):

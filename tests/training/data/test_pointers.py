@@ -213,6 +213,18 @@ def test_a_label_looks_at_its_value_in_front_of_it_or_else_at_the_start_and_who_
     assert [text[:2] for text in written] == ["48", "Zo"]
 
 
+def test_who_writes_a_value_that_has_no_label_looks_at_itself_and_at_no_other_label(tokenizer, found):
+    said = "Add one for Zorblat Quim, 48 the total.<turn|>\n<|turn>model\n"
+    call = '<|tool_call>call:add_invoice{total:48,user_name:<|"|>Zorblat Quim<|"|>}<tool_call|>'
+    ids, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}", look=LABEL)
+    total, name = sorted(pairs)
+    assert "total".endswith(text_of(tokenizer, ids, pairs[total]))
+    assert pairs[name] == [name]
+    assert tokenizer.decode(ids[name + 1 :]).startswith("Zorblat")
+    _, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}".replace("user_name", "u"), look=LABEL)
+    assert list(pairs) == [total], "a letter is no word, so nobody knows whether it was said"
+
+
 def test_of_two_labels_that_end_alike_the_one_that_is_said_more_fully_is_looked_at(tokenizer, found):
     tools = TOOLS.replace("total:{}", "home_name:{}")
     said = "Oslo goes into home name. Zorblat Quim goes into user name.<turn|>\n<|turn>model\n"

@@ -1,6 +1,10 @@
 """What is asked of a tool can be read out of what was said."""
 
+from dataclasses import replace
+
 from training.data import requests
+from training.data.fields import field, mention
+from training.data.kinds import ANY_WORDS, KINDS, Value
 from training.data.requests import unfinished
 from training.data.side import Side
 from training.data.tools import make_tool
@@ -47,3 +51,36 @@ def test_half_of_those_with_nothing_to_fill_in_say_more():
     worlds = [World(f"{number}", Side.TRAIN) for number in range(200)]
     bare = [requests.request(w, make_tool(w, count=0)).text for w in worlds]
     assert 70 < sum(text.endswith(requests._REMARKS) for text in bare) < 130
+
+
+def _person(w):
+    while not (made := field(w, "lamp", "find", set(), ("person",))).hinted:
+        pass
+    return made
+
+
+def test_of_two_values_of_one_kind_each_has_its_label_in_training():
+    def labelled(number, side, unlike):
+        w = World(f"{number}", side)
+        made = _person(w)
+        text = mention(w, made, Value("Zorblat", "Zorblat"), alone=False, unlike=unlike).casefold()
+        return made.label.casefold() in text or made.name.casefold() in text
+
+    assert all(labelled(number, Side.TRAIN, unlike=False) for number in range(100))
+    assert not all(labelled(number, Side.TRAIN, unlike=True) for number in range(100))
+    assert not all(labelled(number, Side.HELD_OUT, unlike=False) for number in range(100))
+
+
+def test_a_value_that_does_not_show_its_kind_is_told_with_words_that_do():
+    """Among any words "Zorblat" might be a person as well as a title."""
+
+    def told(number, plain):
+        w = World(f"{number}", Side.TRAIN)
+        made = replace(_person(w), typed=("vouched for by {v}",), plain=plain)
+        text = mention(w, made, Value("Zorblat", "Zorblat"), alone=False)
+        labelled = made.label.casefold() in text.casefold() or made.name.casefold() in text.casefold()
+        return labelled or "ouched for by Zorblat" in text
+
+    assert all(told(number, plain=True) for number in range(200))
+    assert not all(told(number, plain=False) for number in range(200))
+    assert KINDS.keys() > ANY_WORDS

@@ -38,16 +38,21 @@ def test_none_is_a_template_that_is_held_out():
         assert side_of(made) is Side.TRAIN
 
 
-def test_where_a_value_ends_can_be_seen():
+def test_where_a_value_begins_and_ends_can_be_seen():
     for number in range(200):
         told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{v} ~{label}",), label="title", v="one two")
         assert not told.lower().startswith("wild") or '"one two"' in told
+        told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{label} ~{v}",), label="title", v="one two")
+        assert not told.lower().startswith("wild") or told.endswith('"one two"')
         quoted = put(World(f"{number}", Side.TRAIN), KEYED, ('wild ~"{v}" ~{label}',), label="title", v="one two")
         assert '""' not in quoted
         told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{v} ~{label}",), label="title", v="One Two")
         assert not told.lower().startswith("wild") or '"' not in told  # what follows is in small letters
         told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild {v} ^ {label}",), label="title", v="one two")
         assert '"' not in told  # nor are there any words in between
+        for own in ('"one" two', "one two, three"):  # in quotes of its own, or several values in a row
+            told = put(World(f"{number}", Side.TRAIN), KEYED, ("wild ~{label} ~{v}",), label="title", v=own)
+            assert not told.lower().startswith("wild") or told.endswith(f" {own}")
     assert any("{v}" in form for form in KEYED_FORMS)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.fields import field
 from training.data.further import with_tools
-from training.data.kinds import Value
+from training.data.kinds import STRINGS, Value
 from training.data.requests import Request, request
 from training.data.results import result
 from training.data.side import Side
-from training.data.tools import MadeTool, crowd, make_tool
+from training.data.tools import MadeTool, crowd, make_tool, subject
 from training.data.world import World
 
 _FOREIGN = ("cjk", "kana", "katakana", "hangul", "cyrillic", "arabic", "greek", "hebrew", "devanagari", "thai")
 _MOST_LETTERS = ("cjk", "cjk", "arabic")  # the more letters there are, the more is to be learned
+_TOLD_APART = tuple(kind for kind in STRINGS if kind != "message")  # it is quoted, so it shows
 
 
 def one_call(w: World) -> Conversation:
@@ -38,6 +40,32 @@ def nothing_to_fill_in(w: World) -> Conversation:
         made = make_tool(w, count=w.rng.randint(0, 2))
     tools = crowd(w, [made], least=8 if w.chance(0.3) else 1)
     return with_tools(w, "nothing to fill in", _turns(w, made, request(w, made, {})), tools)
+
+
+def tell_apart(w: World) -> Conversation:
+    """Several values, most of them without a label: each goes where its kind belongs, and none goes twice."""
+    made = _of_several_kinds(w)
+
+    def turns() -> tuple[User | Model, ...]:
+        values = {each.name: each.draw(w) for each in made.fields if each.required or w.chance(0.5)}
+        for name in values:
+            if w.chance(0.2):
+                values[name] = Value(foreign := draw.foreign(w, w.one(_FOREIGN)), foreign)
+        return _turns(w, made, request(w, made, values))
+
+    return with_tools(w, "values apart", turns(), crowd(w, [made], most=2), again=turns)
+
+
+def _of_several_kinds(w: World) -> MadeTool:
+    kinds = w.rng.sample(_TOLD_APART, w.one((2, 2, 2, 3)))
+    noun, taken = subject(w), set[str]()
+    fields = []
+    for kind in kinds:
+        made = field(w, noun, "use", taken, (kind,))
+        while not made.hinted and w.chance(0.8):
+            made = field(w, noun, "use", taken, (kind,))
+        fields.append(made)
+    return make_tool(w, noun=noun, fields=fields)
 
 
 def copy_foreign(w: World) -> Conversation:
