@@ -222,7 +222,7 @@ def test_who_writes_a_value_that_has_no_label_looks_at_itself_and_at_no_other_la
     assert pairs[name] == [name]
     assert tokenizer.decode(ids[name + 1 :]).startswith("Zorblat")
     _, pairs = found(f"{TOOLS}<|turn>user\n{said}{call}".replace("user_name", "u"), look=LABEL)
-    assert list(pairs) == [total], "a letter is no word, so nobody knows whether it was said"
+    assert len(pairs) == 1, "a letter is no word, so nobody knows whether it was said"
 
 
 def test_of_two_labels_that_end_alike_the_one_that_is_said_more_fully_is_looked_at(tokenizer, found):
