@@ -1,7 +1,7 @@
 """The runs that make both models, one after the other, and the settings of each.
 
-The smaller model begins at nothing and goes on thirteen times, beside tools with strange names, so that no name is
-known by heart. The larger one begins as what the smaller one became.
+The smaller model begins at nothing and goes on fifteen times, beside tools with strange names, so that no name is
+known by heart. The larger one begins as what the smaller one became, and goes on once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,16 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = (*(("sprout-s", stage) for stage in range(14)), ("sprout-m", 0))
+RUNS = (*(("sprout-s", stage) for stage in range(16)), ("sprout-m", 0), ("sprout-m", 1))
 """Each with its stage, in order."""
 
-HALFWAY = {("sprout-s", 7): 6, ("sprout-s", 10): 7}
+HALFWAY = {
+    ("sprout-s", 7): 6,
+    ("sprout-s", 10): 7,
+    ("sprout-s", 14): 13,
+    ("sprout-s", 15): 14,
+    ("sprout-m", 1): 0,
+}
 """Runs of which the mean with what was kept of an earlier one is kept: it has most of what both know."""
 
 _DEVICES: dict[str, dict[str, Any]] = {
@@ -54,7 +60,11 @@ _STAGES: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 11): _ON | {"seed": "sprout-s gentle again", "rate": 3e-4, "decay_share": 0.8},
     ("sprout-s", 12): _ON | {"seed": "sprout-s nothing to fill in", "rate": 2.5e-4, "decay_share": 0.85},
     ("sprout-s", 13): _ON | {"seed": "sprout-s same verb", "rate": 2.5e-4, "decay_share": 0.85},
+    ("sprout-s", 14): _ON | {"seed": "sprout-s apart", "rate": 2.5e-4, "decay_share": 0.9},
+    ("sprout-s", 15): _ON | {"seed": "sprout-s apart again", "rate": 4e-4, "decay_share": 0.8},
     ("sprout-m", 0): _ON | {"seed": "sprout-m gentle", "rate": 3e-4, "decay_share": 0.9},
+    ("sprout-m", 1): _ON
+    | {"grown_from": "sprout-m", "seed": "sprout-m gentle again", "rate": 2.5e-4, "decay_share": 0.8},
 }
 _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 1): {"tokens": 8_500_000, "long_share": 0.05, "dtype": "float32"},
@@ -70,7 +80,10 @@ _ON_CPU: dict[tuple[str, int], dict[str, Any]] = {
     ("sprout-s", 11): {"tokens": 6_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-s", 12): {"tokens": 3_400_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-s", 13): {"tokens": 3_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
+    ("sprout-s", 14): {"tokens": 3_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
+    ("sprout-s", 15): {"tokens": 3_500_000, "warmup_tokens": 60_000, "long_share": 0.1},
     ("sprout-m", 0): {"tokens": 6_800_000, "warmup_tokens": 60_000, "long_share": 0.1},
+    ("sprout-m", 1): {"tokens": 10_000_000, "warmup_tokens": 60_000, "long_share": 0.1},
 }
 
 

@@ -26,6 +26,7 @@ def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch
 def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path):
     assert preset("sprout-m", models=tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
     assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
+    assert preset("sprout-m", 1)["grown_from"] == str(embedded_folder("sprout-m"))
     assert preset("sprout-s", 1)["grown_from"] == str(embedded_folder("sprout-s"))
     assert "grown_from" not in preset("sprout-s", models=tmp_path)
 
