@@ -20,7 +20,8 @@ from training.data import suite
 from training.data.conversation import Calls, Conversation, Json, Model, Turn, User
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
-from training.data.scenarios import SCENARIOS, Scenario
+from training.data.scenario import Scenario
+from training.data.scenarios import SCENARIOS
 from training.data.side import LISTS, Side
 from training.data.words import common
 

@@ -47,7 +47,10 @@ KINDS = {
             "string",
             "name of the person",
             split(
-                "name, person, recipient, guest name, contact, owner, author, employee, full name, student, assignee",
+                "name, person, recipient, guest name, contact, owner, author, employee, full name, student, "
+                "assignee, colleague, pilot, chairman, tenant, customer, user name, buyer, seller, reviewer, "
+                "manager, organiser, witness, sender name, partner, winner, leader, signer, speaker, artist, "
+                "staff member",
                 held_out="visitor, addressee, host, nominee, trainee name, caretaker",
             ),
             draw.person,
@@ -57,7 +60,9 @@ KINDS = {
             "string",
             "city or place",
             split(
-                "city, town, place, destination, region, venue, city name, start city, area, origin",
+                "city, town, place, destination, region, venue, city name, start city, area, origin, "
+                "location, where, country, district, village, departure, stopover, birthplace, site, port, "
+                "stop, habitat, meeting place, home town, island, province, final stop",
                 held_out="municipality, whereabouts, spot, outpost, landing site, settlement",
             ),
             draw.place,
@@ -67,7 +72,9 @@ KINDS = {
             "string",
             "name of the company",
             split(
-                "company, organisation, client, supplier, vendor, employer, account name, business",
+                "company, organisation, client, supplier, vendor, employer, account name, business, shop, "
+                "brand, bank, airline, publisher, hotel, restaurant, insurer, customer, carrier, seller, "
+                "institution, landlord, broker, university",
                 held_out="firm, contractor, sponsor, agency name, manufacturer",
             ),
             draw.company,
@@ -76,14 +83,22 @@ KINDS = {
             "email",
             "string",
             "e-mail address",
-            split("email, email address, mail, to, contact email, sender", held_out="mailbox, reply to, inbox address"),
+            split(
+                "email, email address, mail, to, contact email, sender, cc, recipient, from address, "
+                "user email, work email, login, notify, mail to, reply address, invitee, subscriber",
+                held_out="mailbox, reply to, inbox address",
+            ),
             draw.email,
         ),
         Kind(
             "url",
             "string",
             "web address",
-            split("url, link, website, page url, source url, endpoint", held_out="web address, href, homepage"),
+            split(
+                "url, link, website, page url, source url, endpoint, address, page, feed, image, source, "
+                "callback, start page, target url, site, api, server, redirect to",
+                held_out="web address, href, homepage",
+            ),
             draw.url,
         ),
         Kind(
@@ -91,7 +106,10 @@ KINDS = {
             "string",
             "identifier",
             split(
-                "id, code, reference, serial number, order id, key, ticket id, account number, sku, ref",
+                "id, code, reference, serial number, order id, key, ticket id, account number, sku, ref, "
+                "number, order number, invoice number, user id, isbn, licence plate, ticket, room, flight, "
+                "model, part number, customer number, session, case, policy number, case id, pin, barcode, "
+                "version, passport",
                 held_out="tracking number, handle, locator, batch code, dossier number",
             ),
             draw.code,
@@ -100,7 +118,11 @@ KINDS = {
             "phone",
             "string",
             "phone number",
-            split("phone, phone number, mobile, telephone, callback number", held_out="hotline, landline, cell"),
+            split(
+                "phone, phone number, mobile, telephone, callback number, number, tel, fax, contact number, "
+                "emergency number, office phone, home phone, caller, call, sms to",
+                held_out="hotline, landline, cell",
+            ),
             draw.phone,
         ),
         Kind(
@@ -108,7 +130,10 @@ KINDS = {
             "string",
             "date",
             split(
-                "date, day, due date, start date, deadline, arrival, departure date, when, birth date",
+                "date, day, due date, start date, deadline, arrival, departure date, when, birth date, "
+                "from date, until, start, end date, check in, check out, valid from, since, hired on, "
+                "return date, publication date, booked for, target date, from, before, last day, issued, "
+                "release date, next visit",
                 held_out="expiry, opening day, cutoff, delivery date, anniversary",
             ),
             draw.date,
@@ -117,7 +142,12 @@ KINDS = {
             "time",
             "string",
             "time of day",
-            split("time, start time, hour, at, begins at, pickup time", held_out="moment, kickoff, slot, curfew"),
+            split(
+                "time, start time, hour, at, begins at, pickup time, end time, opens, closes, until, "
+                "alarm time, clock, arrival time, departure time, meeting time, shift start, wake up, "
+                "ready at, from hour",
+                held_out="moment, kickoff, slot, curfew",
+            ),
             draw.time,
         ),
         Kind(
@@ -125,7 +155,9 @@ KINDS = {
             "string",
             "topic",
             split(
-                "topic, subject, query, search term, theme, keywords, about, q",
+                "topic, subject, query, search term, theme, keywords, about, q, question about, issue, "
+                "field, interest, what, search, find, main topic, area of work, research topic, focus, "
+                "prompt, terms",
                 held_out="matter, search phrase, subject line, field of interest",
             ),
             draw.topic,
@@ -135,7 +167,9 @@ KINDS = {
             "string",
             "text",
             split(
-                "text, message, body, content, note, description, comment, remark",
+                "text, message, body, content, note, description, comment, remark, question, answer, reply, "
+                "sentence, reason, instructions, greeting, quote, feedback, words, line, review, prompt, "
+                "input, post",
                 held_out="wording, memo, announcement, caption, statement",
             ),
             draw.message,
@@ -145,7 +179,9 @@ KINDS = {
             "string",
             "title",
             split(
-                "title, heading, project name, label, file name, product name, list name",
+                "title, heading, project name, label, file name, product name, list name, name, song, book, "
+                "film, event, playlist, document, folder, game, course, show, dish, recipe name, album, "
+                "group name, board, report name",
                 held_out="headline, working title, label text, nickname, brand name",
             ),
             draw.title,
@@ -155,7 +191,8 @@ KINDS = {
             "string",
             "description",
             split(
-                "description, details, purpose, profile, about, summary, kind",
+                "description, details, purpose, profile, about, summary, kind, reason, condition, looks, "
+                "notes, explanation, problem, what, specification, overview, info",
                 held_out="synopsis, characterisation, blurb, gist",
             ),
             draw.phrase,
@@ -165,7 +202,9 @@ KINDS = {
             "string",
             "word",
             split(
-                "word, term, tag, keyword, input, value, item, x, s, ingredient, material",
+                "word, term, tag, keyword, input, value, item, x, s, ingredient, material, color, style, "
+                "flavour, fruit, animal, plant, tool name, species, food, drink, type, genre, part, product, "
+                "command, branch, object, mood, topic word",
                 held_out="token, expression, symbol, entry, substance",
             ),
             lambda w: w.made_up() if w.chance(0.7) else draw.noun(w),
@@ -174,21 +213,34 @@ KINDS = {
             "street",
             "string",
             "street address",
-            split("street, address, street address, delivery address", held_out="postal address, doorstep, premises"),
+            split(
+                "street, address, street address, delivery address, house, from address, to address, home, "
+                "home address, office address, billing address, shipping address, pickup, door, site address",
+                held_out="postal address, doorstep, premises",
+            ),
             draw.street,
         ),
         Kind(
             "language",
             "string",
             "language",
-            split("language, target language, lang, spoken language", held_out="tongue, locale name, idiom"),
+            split(
+                "language, target language, lang, spoken language, to language, from language, "
+                "language name, mother language, voice, audio language, translate to, source language, "
+                "output language, locale",
+                held_out="tongue, locale name, idiom",
+            ),
             lambda w: w.pick(names.LANGUAGES),
         ),
         Kind(
             "unit",
             "string",
             "unit of measurement",
-            split("unit, units, target unit, measure", held_out="scale, denomination, metric unit"),
+            split(
+                "unit, units, target unit, measure, from unit, to unit, output unit, in unit, unit name, "
+                "source unit, measured in, convert to",
+                held_out="scale, denomination, metric unit",
+            ),
             lambda w: w.pick(things.UNITS),
         ),
         Kind(
@@ -196,7 +248,10 @@ KINDS = {
             "integer",
             "number",
             split(
-                "count, quantity, number, amount, limit, people, guests, copies, n, size, max results, age, floor",
+                "count, quantity, number, amount, limit, people, guests, copies, n, size, max results, age, "
+                "floor, nights, days, hours, minutes, seats, rooms, copies wanted, pages, level, year, "
+                "percent, points, stars, attempts, tickets, repeat, per page, top k, adults, children, "
+                "units wanted, width, height, score",
                 held_out="headcount, tally, pieces, rounds, capacity, rank",
             ),
             lambda w: str(w.rng.randint(0, 30)) if w.chance(0.6) else _number(31, 9999)(w),
@@ -206,7 +261,9 @@ KINDS = {
             "integer",
             "whole number",
             split(
-                "a, b, x, y, value, input, number, first, second, start, end, base, left, right",
+                "a, b, x, y, value, input, number, first, second, start, end, base, left, right, c, m, n, "
+                "num, dividend, divisor, factor, exponent, minuend, low, high, minimum, maximum, step, "
+                "position, index, z, old value, new value",
                 held_out="p, alpha, lhs, rhs, operand, seed, offset",
             ),
             lambda w: (
@@ -218,7 +275,9 @@ KINDS = {
             "number",
             "number",
             split(
-                "price, amount, weight, distance, rate, value, temperature, length, latitude, longitude, total",
+                "price, amount, weight, distance, rate, value, temperature, length, latitude, longitude, "
+                "total, cost, sum, salary, balance, speed, height, width, budget, tip, discount, duration, "
+                "ratio, percentage, tax rate, deposit, pressure, volume, score, mass, radius",
                 held_out="fee, altitude, depth, charge, intensity, voltage",
             ),
             lambda w: _decimal(w) if w.chance(0.7) else _number(1, 5000)(w),

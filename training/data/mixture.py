@@ -34,7 +34,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (call.nothing_to_fill_in, 8),
     (call.tell_apart, 26),
     (call.copy_foreign, 18),
-    (everyday.everyday, 12),
+    (everyday.everyday, 26),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
     (chain.two_calls, 19),
@@ -74,7 +74,7 @@ copying."""
 
 PLAIN: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 6),
-    (everyday.everyday, 5),
+    (everyday.everyday, 8),
     (memory.remember, 2),
     (system.follow, 3),
     (small_talk.small_talk, 3),

@@ -6,22 +6,13 @@ have alternatives, as templates have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import chain
 
+from training.data.errands import people, places, things, work
+from training.data.scenario import Scenario, read
 from training.data.side import Split, templates
 
-
-@dataclass(frozen=True)
-class Scenario:
-    """One tool and what it is good for."""
-
-    name: str
-    description: str
-    fields: tuple[str, ...]
-    asks: tuple[str, ...]
-
-
-TRAIN = (
+_WRITTEN_OUT = (
     Scenario(
         "[set|start|create]_timer",
         "[Set|Start] a timer[.|, in minutes.]",
@@ -357,6 +348,8 @@ TRAIN = (
         ),
     ),
 )
+
+TRAIN = (*_WRITTEN_OUT, *chain.from_iterable(read(each.TEXT) for each in (people, places, things, work)))
 
 HELD_OUT = (
     Scenario(

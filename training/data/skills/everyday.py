@@ -8,7 +8,8 @@ from training.data.fields import Field as MadeField
 from training.data.fields import object_schema
 from training.data.further import served, with_tools
 from training.data.kinds import KINDS, Value, value
-from training.data.scenarios import SCENARIOS, Scenario
+from training.data.scenario import Scenario
+from training.data.scenarios import SCENARIOS
 from training.data.side import templates
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World

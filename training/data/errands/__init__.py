@@ -1,0 +1,1 @@
+"""Scenarios of training alone, in their short form: a few lines each."""
