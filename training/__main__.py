@@ -18,6 +18,7 @@ from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
 from training.export import export, halfway
+from training.memory import keep_what_is_freed
 from training.stages import HALFWAY, RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
@@ -43,6 +44,7 @@ def examine(folder: Path, each: int) -> str:
 
 def main() -> None:
     """Make both embedded models."""
+    keep_what_is_freed()
     parser = argparse.ArgumentParser(prog="python -m training", description=main.__doc__)
     parser.add_argument("runs", type=Path, help="where training keeps its checkpoints")
     parser.add_argument("folder", type=Path, help="where the models go")

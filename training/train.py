@@ -38,6 +38,7 @@ from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
 from training.forward import mean_loss
 from training.look import HEADS
+from training.memory import keep_what_is_freed
 from training.optimiser import optimiser
 from training.plot import plot
 from training.which import AFTER
@@ -218,6 +219,7 @@ def default_workers() -> int:
 
 def main() -> None:
     """Train an embedded model, or go on with it."""
+    keep_what_is_freed()
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("model", choices=sorted(HF_CONFIGS))
     parser.add_argument("run", type=Path, help="the run's folder")
