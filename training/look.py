@@ -22,6 +22,7 @@ from training.data.pointers import (
     LED_HERE,
     NAME,
     NAME_BEGINS,
+    PLACES,
     SAME_WORD,
     VALUE,
     VALUE_BEFORE,
@@ -87,6 +88,9 @@ HEADS = {
     ),
 }
 
+_NONE = -1e9  # the score of what is not seen
+_LEAST = 1e-30  # of attention, where it is asked how little there is
+
 Asked = tuple[jax.Array, jax.Array]
 """A layer's scaled queries ``[row, kv_head, group, token, head_dim]`` and keys ``[row, kv_head, token, head_dim]``."""
 
@@ -103,8 +107,9 @@ def look_loss(
             keys[:, each.kv_head],
             config.layers[each.layer].window,
             batch["segments"],
-            batch["looks"][:, each.look],
+            batch["looks"][:, each.look, : PLACES[each.look]],
             batch["marks"][:, each.look],
+            shared=each.look == LED_HERE,
         )
         losses.append(loss)
         shares.append(share)
@@ -118,6 +123,8 @@ def _one(
     segments: jax.Array,
     looks: jax.Array,
     marks: jax.Array,
+    *,
+    shared: bool,
 ) -> tuple[jax.Array, jax.Array]:
     place, first, stop, mark = (looks[..., column] for column in range(4))  # [row, place]
     asked = jnp.take_along_axis(queries, place[..., None], axis=1)
@@ -129,14 +136,18 @@ def _one(
     marked = (marks[:, None] == mark[..., None]) | ((mark < 0)[..., None] & (marks[:, None] & -mark[..., None] > 0))
     wanted = visible & (token >= first[..., None]) & (token < stop[..., None]) & marked
     taught = jnp.any(wanted, axis=-1)
-    there = _log_sum(scores, visible) - _log_sum(scores, wanted | ~taught[..., None])
-    missed = jnp.where(mark < 0, _not_shared_so(scores, visible, wanted, marks), there)
+    scores = jnp.where(visible, scores, _NONE)
+    most = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True))
+    weights = jnp.exp(scores - most)  # once for both sums: this is what takes time
+    total = jnp.log(jnp.sum(weights, axis=-1))
+    there = total - jnp.log(jnp.maximum(jnp.sum(jnp.where(wanted, weights, 0.0), axis=-1), _LEAST))
+    missed = _not_shared_so(scores - most - total[..., None], wanted, marks) if shared else there
     count = jnp.maximum(jnp.sum(taught), 1).astype(jnp.float32)
     share = jnp.sum(jnp.where(taught, jnp.exp(-there), 0.0)) / count
     return jnp.sum(jnp.where(taught, missed, 0.0)) / count, share
 
 
-def _not_shared_so(scores: jax.Array, visible: jax.Array, wanted: jax.Array, marks: jax.Array) -> jax.Array:
+def _not_shared_so(logs: jax.Array, wanted: jax.Array, marks: jax.Array) -> jax.Array:
     """How far attention is from what is wanted where each of several tokens counts.
 
     What leads to one tool alone says more than what leads to many: each bit that a mark has shares its weight.
@@ -144,9 +155,4 @@ def _not_shared_so(scores: jax.Array, visible: jax.Array, wanted: jax.Array, mar
     bits = jnp.maximum(jax.lax.population_count(jnp.abs(marks)), 1).astype(jnp.float32)
     weights = jnp.where(wanted, 1 / bits[:, None], 0.0)
     weights /= jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-9)
-    logs = scores - _log_sum(scores, visible)[..., None]
     return jnp.sum(jnp.where(wanted, weights * (jnp.log(jnp.maximum(weights, 1e-9)) - logs), 0.0), axis=-1)
-
-
-def _log_sum(scores: jax.Array, of: jax.Array) -> jax.Array:
-    return jax.nn.logsumexp(jnp.where(of, scores, jnp.finfo(jnp.float32).min), axis=-1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from langchain_gemma_jax.models.norms import rms_norm
 from training.configs import BOS
-from training.data.pointers import LABELS, VALUE_BEFORE
+from training.data.pointers import LABELS, PLACES, VALUE_BEFORE
 
 BY = (LABELS, VALUE_BEFORE)
 """The looks that tell of which value: that of a label, and that of who writes the value."""
@@ -53,7 +53,7 @@ def passed_on_loss(
     directions = turned(jax.lax.stop_gradient(embed))[tokens]  # [row, token, width]
     losses, shares = [], []
     for look, layer in zip(BY, after, strict=True):
-        place, first, stop = (batch["looks"][:, look, :, column] for column in range(3))  # [row, place]
+        place, first, stop = (batch["looks"][:, look, : PLACES[look], column] for column in range(3))  # [row, place]
         wanted = jnp.take_along_axis(tokens, first, axis=1)
         taught = ((stop > 0) & (wanted != BOS)).astype(jnp.float32)
         found = jnp.take_along_axis(states[layer], place[..., None], axis=1)  # [row, place, width]

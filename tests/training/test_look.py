@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from training.configs import model_config
-from training.data.pointers import CHOSEN, KEY, KEY_BEGINS, LABEL, LOOKS, VALUE, VALUE_BEFORE, VALUE_BEGINS
+from training.data.pointers import (
+    CHOSEN,
+    KEY,
+    KEY_BEGINS,
+    LABEL,
+    LED_HERE,
+    LOOKS,
+    NAME,
+    VALUE,
+    VALUE_BEFORE,
+    VALUE_BEGINS,
+)
 from training.look import HEADS, Looking, look_loss
 
 TOKENS = 12
@@ -28,12 +39,12 @@ def asked(seed=0):
     return jnp.asarray(queries), jnp.asarray(keys)
 
 
-def batch(*looks, marks=None, segments=None):
+def batch(*looks, marks=None, segments=None, look=NAME):
     table = np.zeros((1, LOOKS, 4, 4), np.int32)
-    for index, look in enumerate(looks):
-        table[0, 0, index] = look
+    for index, each in enumerate(looks):
+        table[0, look, index] = each
     every = np.zeros((1, LOOKS, TOKENS), np.int32)
-    every[0, 0] = 0 if marks is None else marks
+    every[0, look] = 0 if marks is None else marks
     return {
         "looks": table,
         "marks": every,
@@ -41,10 +52,10 @@ def batch(*looks, marks=None, segments=None):
     }
 
 
-def share(config, given, layer=1, of=None):
+def share(config, given, layer=1, of=None, look=NAME):
     queries, keys = of or asked()
     loss, shares = look_loss(config, looking(layer), [(queries, keys)] * 2, given)
-    return float(loss) * LOOKS, float(shares[0])
+    return float(loss) * LOOKS, float(shares[look])
 
 
 def attention(place, first=0):
@@ -70,21 +81,22 @@ def test_a_negative_mark_is_of_all_tokens_that_have_its_bit(config):
     marks = np.zeros(TOKENS, np.int32)
     marks[[2, 3, 4]] = 0b01, 0b11, 0b10
     there = attention(9)
-    assert share(config, batch((9, 0, 9, -0b10), marks=marks))[1] == pytest.approx(there[3] + there[4], rel=1e-5)
+    given = batch((9, 0, 9, -0b10), marks=marks, look=LED_HERE)
+    assert share(config, given, look=LED_HERE)[1] == pytest.approx(there[3] + there[4], rel=1e-5)
 
 
 def test_of_several_tokens_each_counts_and_most_the_one_that_leads_to_one_tool_alone(config):
     marks = np.zeros(TOKENS, np.int32)
     marks[[2, 3, 4]] = 0b01, 0b11, 0b10
-    given = batch((9, 0, 9, -0b10), marks=marks)
+    given = batch((9, 0, 9, -0b10), marks=marks, look=LED_HERE)
     wanted = np.asarray([1 / 3, 2 / 3])
     expected = np.sum(wanted * (np.log(wanted) - np.log(attention(9)[3:5])))
-    assert share(config, given)[0] == pytest.approx(expected, rel=1e-5)
+    assert share(config, given, look=LED_HERE)[0] == pytest.approx(expected, rel=1e-5)
     best = np.full(TOKENS, -30.0, np.float32)
     best[3:5] = np.log(wanted)
     queries, keys = np.zeros((1, 1, 2, TOKENS, 8), np.float32), np.zeros((1, 1, TOKENS, 8), np.float32)
     queries[..., 0], keys[0, 0, :, 0] = 1, best
-    assert share(config, given, of=(queries, keys))[0] == pytest.approx(0, abs=1e-5)
+    assert share(config, given, of=(queries, keys), look=LED_HERE)[0] == pytest.approx(0, abs=1e-5)
 
 
 def test_what_cannot_be_seen_is_not_taught(config):

@@ -61,7 +61,9 @@ NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.whi
 NUMBERS = 16  # the first for none
 _DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
 MARKS = NUMBERED + 3
-PLACES = 256  # of a row, for each look: so many are taught, at random if there are more
+PLACES = (128, 128, 192, 64, 64, 64, 64, 32, 32, 32, 32, 32, 128, 128, 128, 32, 32)
+"""Of a row, for each look: so many are taught, at random if there are more. Nine of ten rows of 1,024 tokens have no
+more, but of what is soon learned: names and words that are the same."""
 
 _BITS = 30
 _NEAR = 24  # tokens between a label and the value that it announces, at most
@@ -104,9 +106,9 @@ def pointers(
         for kind, found in enumerate(read.looks):
             looks[kind].extend(look.at(places) for look in found if look.place >= told and look.first < look.stop)
     rng = np.random.default_rng(seed)
-    table = np.zeros((LOOKS, PLACES, 4), np.int32)
+    table = np.zeros((LOOKS, max(PLACES), 4), np.int32)
     for kind, found in enumerate(looks):
-        for index, chosen in enumerate(sorted(rng.permutation(len(found))[:PLACES])):
+        for index, chosen in enumerate(sorted(rng.permutation(len(found))[: PLACES[kind]])):
             look = found[chosen]
             table[kind, index] = look.place, look.first, look.stop, look.mark
     return table, marks

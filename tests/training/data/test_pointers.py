@@ -16,6 +16,7 @@ from training.data.pointers import (
     LABELLED,
     LABELS,
     LED_HERE,
+    LOOKS,
     NAME,
     NAME_BEGINS,
     NUMBERED,
@@ -376,9 +377,10 @@ def test_a_name_that_was_cut_off_is_none(found):
 
 
 def test_there_are_as_many_places_as_there_is_room_for(monkeypatch, found):
-    assert PLACES == 256
-    monkeypatch.setattr(looks, "PLACES", 5)
+    assert len(PLACES) == LOOKS
+    monkeypatch.setattr(looks, "PLACES", (5,) + (7,) * (LOOKS - 1))
     assert len(found(TOOLS, look=NAME)[1]) == 5
+    assert len(found(TOOLS, look=NAME_BEGINS)[1]) == 7
 
 
 def test_an_aside_looks_at_what_it_sees_and_at_no_other_aside(tokenizer):
