@@ -34,7 +34,8 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (call.nothing_to_fill_in, 8),
     (call.tell_apart, 26),
     (call.copy_foreign, 18),
-    (everyday.everyday, 26),
+    (everyday.everyday, 52),
+    (everyday.not_there, 10),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
     (chain.two_calls, 19),
@@ -74,7 +75,7 @@ copying."""
 
 PLAIN: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 6),
-    (everyday.everyday, 8),
+    (everyday.everyday, 20),
     (memory.remember, 2),
     (system.follow, 3),
     (small_talk.small_talk, 3),

@@ -10,6 +10,7 @@ from training.data import draw
 from training.data.conversation import Json
 from training.data.fields import Field, keyed, mention
 from training.data.kinds import Value
+from training.data.scenario import told
 from training.data.side import Side, split, templates
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
@@ -233,6 +234,8 @@ _REMARKS = (
 )
 """What asks for nothing more: a second sentence is not always a second request."""
 
+_HAILS = ("Hey, ", "Hi, ", "Hello! ", "ok, ", "Please, ", "Quick one: ", "So, ", "hey ", "um, ", "Alright, ", "Now ")
+
 _REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
 
 _CONTEXTS = templates(
@@ -341,11 +344,39 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
 
 
 def _written(w: World, made: MadeTool) -> Request:
-    ask = w.one(made.asks)
-    wanted = slots_of(ask)
+    said, meant = told(w.one(made.asks))
+    wanted = slots_of(said)
     values = {each.name: each.draw(w) for each in made.fields if each.label in wanted}
-    text = w.fill(ask, **{each.label: values[each.name].text for each in made.fields if each.name in values})
-    return Request(text, {name: each.json for name, each in values.items()}, values)
+    if w.side is Side.TRAIN:
+        said = _typed_by_somebody(w, said)
+    text = w.fill(said, **{each.label: values[each.name].text for each in made.fields if each.name in values})
+    arguments = {
+        each.name: values[each.name].json if each.name in values else _meant(each, meant[each.label])
+        for each in made.fields
+        if each.name in values or each.label in meant
+    }
+    return Request(text, arguments, values)
+
+
+def _meant(field: Field, text: str) -> Json:
+    if field.schema["type"] == "boolean":
+        return text == "true"
+    return int(text) if field.schema["type"] == "integer" else text
+
+
+def _typed_by_somebody(w: World, said: str) -> str:
+    """A request in the words of its template, and in a manner that many have."""
+    if said[0].isalpha() and w.chance(0.2):
+        said = said[0].lower() + said[1:]
+    if said[-1] in ".?" and w.chance(0.2):
+        said = said[:-1]
+    if w.chance(0.1):
+        said = f"{said}{'' if said[-1] in '.?!' else '.'} {w.one(_REMARKS)}"
+    elif w.chance(0.1):
+        said = f"{context(w)} {said}"
+    elif said[0].isalpha() and w.chance(0.1):
+        said = f"{w.one(_HAILS)}{said[0].lower() if said[1:2] != ' ' else said[0]}{said[1:]}"
+    return said
 
 
 def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ class Scenario:
     name: str
     description: str
     fields: tuple[str, ...]
-    asks: tuple[str, ...]
+    asks: tuple[str, ...]  # each as ``told`` reads it
 
 
 def read(text: str) -> tuple[Scenario, ...]:
@@ -27,9 +27,20 @@ def read(text: str) -> tuple[Scenario, ...]:
     return tuple(_one(block) for block in text.strip().split("\n\n"))
 
 
+def told(ask: str) -> tuple[str, dict[str, str]]:
+    """What a request says, and the arguments that it means without saying their values.
+
+    >>> told("Switch the {room} lamp off. => on=false")
+    ('Switch the {room} lamp off.', {'on': 'false'})
+    """
+    said, _, meant = ask.partition(" => ")
+    pairs = (each.partition("=") for each in meant.split(", ") if each)
+    return said, {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def _one(block: str) -> Scenario:
     first, *asks = (line.strip() for line in block.strip().splitlines())
-    parts = first.split(" | ")
+    parts = f"{first} ".split(" | ")  # no fields: nothing behind the last bar
     if len(parts) != 3 or not asks:
         raise ValueError(f"expected 'name | description | fields' and requests below it, found {block!r}")
     name, description, fields = parts

@@ -7,9 +7,9 @@ have alternatives, as templates have.
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 
-from training.data.errands import people, places, things, work
-from training.data.scenario import Scenario, read
+from training.data.scenario import Scenario, read, told
 from training.data.side import Split, templates
 
 _WRITTEN_OUT = (
@@ -349,7 +349,9 @@ _WRITTEN_OUT = (
     ),
 )
 
-TRAIN = (*_WRITTEN_OUT, *chain.from_iterable(read(each.TEXT) for each in (people, places, things, work)))
+_ERRANDS = sorted((Path(__file__).parent / "errands").glob("*.txt"))
+
+TRAIN = (*_WRITTEN_OUT, *chain.from_iterable(read(each.read_text(encoding="utf-8")) for each in _ERRANDS))
 
 HELD_OUT = (
     Scenario(
@@ -409,4 +411,4 @@ HELD_OUT = (
 )
 
 SCENARIOS = Split(TRAIN, HELD_OUT)
-ASKS = templates([ask for each in TRAIN for ask in each.asks], [ask for each in HELD_OUT for ask in each.asks])
+ASKS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN, HELD_OUT)))

@@ -11,11 +11,13 @@ from training.data.further import with_tools
 from training.data.kinds import Value
 from training.data.requests import unfinished
 from training.data.results import result
-from training.data.side import templates
+from training.data.side import Side, templates
+from training.data.skills.everyday import errand
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.wild import put
 from training.data.world import World
 
+_ERRANDS = 0.3  # of what comes first in training is of everyday life
 _LINKS = ("code", "email", "phone", "place", "person", "count", "title", "url", "date", "decimal", "street")
 
 _THEN = templates(
@@ -78,7 +80,8 @@ def three_calls(w: World) -> Conversation:
 
 
 def _chain(w: World, length: int) -> Conversation:
-    first = make_tool(w, count=w.rng.randint(1, 2))
+    everyday = w.side is Side.TRAIN and w.chance(_ERRANDS)
+    first = errand(w) if everyday else make_tool(w, count=w.rng.randint(1, 2))
     links: list[_Link] = []
     while len(links) < length - 1:
         links.append(_link(w, [first, *(each.to for each in links)]))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.further import with_tools
+from training.data.kinds import Value
 from training.data.requests import request, unfinished
 from training.data.results import result
-from training.data.side import templates
+from training.data.side import Side, templates
+from training.data.skills.everyday import errand
+from training.data.template import slots_of
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.wild import put
 from training.data.world import World
@@ -68,12 +71,43 @@ _BOTH = templates(
     held_out=["{first}. On top of that: {second}", "Two things. {first}. {second}"],
 )
 
+_FEW_WORDS = 3
+_ERRANDS = 0.4  # of the tools in training are of everyday life
+_PAIRED = ("{} and {}", "{} and {}", "{} as well as {}", "both {} and {}", "{} and also {}", "{} & {}")
+
 
 def same_tool(w: World) -> Conversation:
     """One tool for two values."""
+    if w.side is Side.TRAIN and w.chance(_ERRANDS) and (both := _for_two(w, made := errand(w))):
+        return with_tools(w, "parallel", both, crowd(w, [made], most=4), ("same tool",))
     made = make_tool(w, count=1, kinds=("person", "place", "code", "company", "word", "title"))
     tools = crowd(w, [made], most=4)
     return with_tools(w, "parallel", _twice(w, made), tools, ("same tool",), again=lambda: _twice(w, made))
+
+
+def _for_two(w: World, made: MadeTool) -> list[User | Model]:
+    """One request with two values where it has one, as in "Call Ole and Mia."; nothing if this is no tool for that."""
+    if not made.fields or any(each.required for each in made.fields[1:]):
+        return []
+    taken, values = made.fields[0], [made.fields[0].draw(w) for _ in range(2)]
+    asks = [ask for ask in made.asks if slots_of(ask) == {taken.label} and '"' not in ask and " => " not in ask]
+    if not asks or values[0].text == values[1].text or not all(_ends_show(each) for each in values):
+        return []
+    both = w.one(_PAIRED).format(*(each.text for each in values))
+    text = w.fill(w.one(asks), **{taken.label: both})
+    results = [result(w, made) for _ in values]
+    calls = [
+        Call(made.tool.name, {taken.name: each.json}, got.reply) for each, got in zip(values, results, strict=True)
+    ]
+    answer = " ".join(f"{each.text}: {got.answer}" for each, got in zip(values, results, strict=True))
+    return [User(text), Model((Calls(tuple(calls)), Say(answer, results[0].facts + results[1].facts)))]
+
+
+def _ends_show(what: Value) -> bool:
+    """Whether it can stand beside another, as "Ole" can and "cheap lamps" cannot."""
+    words, text = what.text.split(), what.text
+    one = len(words) == 1 or (len(words) <= _FEW_WORDS and (text[0].isupper() or text[0].isdigit()))
+    return one and text[-1].isalnum() and not isinstance(what.json, list) and not {",", "&", "and"} & {*words, *text}
 
 
 def _twice(w: World, made: MadeTool) -> list[User | Model]:
@@ -91,13 +125,18 @@ def _twice(w: World, made: MadeTool) -> list[User | Model]:
 
 def two_tools(w: World) -> Conversation:
     """Two tools for two requests."""
-    one = make_tool(w, count=w.rng.randint(1, 2))
-    while (two := make_tool(w, count=w.rng.randint(1, 2))).noun == one.noun or two.tool.name == one.tool.name:
+    make = errand if w.side is Side.TRAIN and w.chance(_ERRANDS) else _some_tool
+    one = make(w)
+    while (two := make(w)).noun == one.noun or two.tool.name == one.tool.name:
         pass
     tools = crowd(w, [one, two], most=5)
     return with_tools(
         w, "parallel", _both(w, one, two), tools, ("two tools",), again=lambda: _both(w, *w.rng.sample(tools, 2))
     )
+
+
+def _some_tool(w: World) -> MadeTool:
+    return make_tool(w, count=w.rng.randint(1, 2))
 
 
 def _both(w: World, one: MadeTool, two: MadeTool) -> list[User | Model]:

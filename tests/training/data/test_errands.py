@@ -1,0 +1,95 @@
+"""Tools of everyday life in conversations: what is asked, what is meant, and what is beside them."""
+
+import pytest
+
+from training.data.conversation import Calls, Say
+from training.data.errand_kinds import ERRAND_KINDS, errand_kind
+from training.data.fields import Field
+from training.data.further import DECLINE
+from training.data.kinds import KINDS
+from training.data.requests import request
+from training.data.side import Side, side_of
+from training.data.skills import everyday, parallel
+from training.data.tools import MadeTool, Verb, make_tool
+from training.data.world import World
+
+_TYPES = {"string": str, "integer": int, "number": (int, float), "array": list}
+
+
+def _world(seed, side=Side.TRAIN):
+    return World(f"errands/{seed}", side, 1.0, 0.0)
+
+
+def _tool(fields, asks):
+    made = make_tool(_world("tool"))
+    return MadeTool(made.tool, Verb(("do",)), "thing", tuple(fields), tuple(asks))
+
+
+def _field(label, kind):
+    of = errand_kind(kind)
+    return Field(label, label, dict(of.schema), True, of.draw)
+
+
+@pytest.mark.parametrize("kind", [*ERRAND_KINDS, *KINDS])
+def test_a_kind_draws_values_of_its_type_that_are_said_as_they_are(kind):
+    of = errand_kind(kind)
+    for seed in range(50):
+        made = of.draw(_world(seed))
+        assert isinstance(made.json, _TYPES[of.schema["type"]])
+        for each in made.json if isinstance(made.json, list) else [made.json]:
+            assert str(each) in made.text or float(made.text) == each
+
+
+@pytest.mark.parametrize("kind", ["file", "ticker", "zip"])
+def test_what_is_made_up_is_of_the_side_that_says_it(kind):
+    assert {side_of(errand_kind(kind).draw(_world(seed)).text) for seed in range(50)} == {Side.TRAIN}
+
+
+def test_what_is_meant_is_an_argument_though_nobody_says_it():
+    on = Field("on", "on", {"type": "boolean"}, True, everyday._not_said)
+    many = Field("many", "many", {"type": "integer"}, True, everyday._not_said)
+    speed = Field("speed", "speed", {"type": "string", "enum": ["low", "high"]}, True, everyday._not_said)
+    made = _tool([_field("room", "word"), on, many, speed], ["Both fans in the {room}! => on=true, many=2, speed=high"])
+    asked = request(_world("fans"), made)
+    assert asked.arguments == {"room": asked.values["room"].json, "on": True, "many": 2, "speed": "high"}
+    assert asked.arguments["room"] in asked.text
+    assert "=" not in asked.text
+
+
+def test_people_type_the_same_in_several_manners_in_training_alone():
+    made = _tool([_field("city", "place")], ["How are things in {city}?"])
+
+    def manners(side):
+        asked = (request(_world(seed, side), made) for seed in range(100))
+        return {each.text.replace(each.values["city"].text, "X") for each in asked}
+
+    assert manners(Side.HELD_OUT) == {"How are things in X?"}
+    assert {"How are things in X?", "how are things in X?", "How are things in X"} < manners(Side.TRAIN)
+
+
+def test_a_tool_that_is_not_there_is_not_called():
+    for seed in range(30):
+        made = everyday.not_there(_world(seed))
+        assert made.turns[1].steps == (DECLINE,)
+        assert made.tools
+
+
+def test_one_request_for_two_values_is_two_calls():
+    made = _tool([_field("city", "place")], ["How are things in {city}?", "Say that {city} is fine. => sure=true"])
+    user, model = next(turns for seed in range(9) if (turns := parallel._for_two(_world(seed), made)))
+    calls, said = model.steps
+    assert isinstance(calls, Calls)
+    assert isinstance(said, Say)
+    first, second = (each.arguments["city"] for each in calls.calls)
+    assert first != second
+    assert 0 < user.text.index(first) < user.text.index(second)
+
+
+@pytest.mark.parametrize("kind", ["things", "query", "email"])
+def test_what_has_no_end_that_shows_is_not_asked_for_twice_at_once(kind):
+    made = _tool([_field("what", kind)], ["Look for {what}."])
+    asked = [turns[0].text for seed in range(60) if (turns := parallel._for_two(_world(seed), made))]
+    if kind == "things":
+        assert not asked
+    else:
+        assert all(len(text.removeprefix("Look for both ").split()) <= 7 for text in asked)

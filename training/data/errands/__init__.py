@@ -1,1 +1,0 @@
-"""Scenarios of training alone, in their short form: a few lines each."""
