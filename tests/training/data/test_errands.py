@@ -8,8 +8,10 @@ from training.data.fields import Field
 from training.data.further import DECLINE
 from training.data.kinds import KINDS
 from training.data.requests import request
-from training.data.side import Side, side_of
-from training.data.skills import everyday, parallel
+from training.data.scenario import read
+from training.data.scenarios import SCENARIOS
+from training.data.side import Side, Split, side_of
+from training.data.skills import chain, everyday, parallel
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
 
@@ -93,3 +95,27 @@ def test_what_has_no_end_that_shows_is_not_asked_for_twice_at_once(kind):
         assert not asked
     else:
         assert all(len(text.removeprefix("Look for both ").split()) <= 7 for text in asked)
+
+
+def test_beside_a_tool_there_is_none_that_may_do_the_same(monkeypatch):
+    wanted, same, other = read(
+        "[book_hotel|reserve_room] | Book a hotel room. | town:place\nA room in {town}.\n\n"
+        "hotel_room | Books a room in a hotel. | place:place\nA hotel in {place}.\n\n"
+        "hotel_bill | What a hotel costs. | nights:count\nWhat do {nights} nights cost?"
+    )
+    monkeypatch.setattr(everyday, "SCENARIOS", Split((wanted, same, other), SCENARIOS.held_out))
+    made = everyday._tool(_world("wanted"), wanted)
+    beside = [each for seed in range(100) for each in everyday._beside(_world(seed), wanted, made)]
+    assert {each.asks for each in beside if each.asks} == {wanted.asks, other.asks}
+
+
+def test_errands_are_in_chains_and_parallel_calls_of_training_alone(monkeypatch):
+    drawn = []
+    for module in (chain, parallel):
+        monkeypatch.setattr(module, "errand", lambda w: drawn.append(w.side) or everyday.errand(w))
+    for skill in (chain.two_calls, parallel.two_tools, parallel.same_tool):
+        drawn.clear()
+        for side in Side:
+            for seed in range(20):
+                skill(_world(seed, side))
+        assert set(drawn) == {Side.TRAIN}, skill
