@@ -119,3 +119,19 @@ def test_errands_are_in_chains_and_parallel_calls_of_training_alone(monkeypatch)
             for seed in range(20):
                 skill(_world(seed, side))
         assert set(drawn) == {Side.TRAIN}, skill
+
+
+def test_what_is_meant_and_not_said_is_not_asked_for_twice_at_once():
+    made = _tool([Field("on", "on", {"type": "boolean"}, True, everyday._not_said)], ["Fan on! => on=true"])
+    assert parallel._for_two(_world("fan"), made) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.train, ids=lambda each: each.name)
+def test_every_errand_can_be_in_every_skill_that_has_errands(monkeypatch, scenario):
+    monkeypatch.setattr(everyday, "SCENARIOS", Split((scenario, *SCENARIOS.train[:3]), SCENARIOS.held_out))
+    for module in (chain, parallel):
+        monkeypatch.setattr(module, "errand", lambda w: everyday._tool(w, scenario))
+        monkeypatch.setattr(module, "_ERRANDS", 1.0)
+    for skill in (chain.two_calls, parallel.same_tool, everyday.everyday, everyday.not_there):
+        for seed in range(3):
+            assert skill(_world(seed)).turns

@@ -89,6 +89,8 @@ def _for_two(w: World, made: MadeTool) -> list[User | Model]:
     """One request with two values where it has one, as in "Call Ole and Mia."; nothing if this is no tool for that."""
     if not made.fields or any(each.required for each in made.fields[1:]):
         return []
+    if made.fields[0].schema["type"] == "boolean":  # it is meant and not said
+        return []
     taken, values = made.fields[0], [made.fields[0].draw(w) for _ in range(2)]
     asks = [ask for ask in made.asks if slots_of(ask) == {taken.label} and '"' not in ask and " => " not in ask]
     if not asks or values[0].text == values[1].text or not all(_ends_show(each) for each in values):
