@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from training.data import suite
@@ -21,11 +21,14 @@ from training.data.conversation import Calls, Conversation, Json, Model, Turn, U
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
 from training.data.scenario import Scenario
-from training.data.scenarios import SCENARIOS
+from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
+from training.data.skills.everyday import unusual
 from training.data.words import common
+from training.data.world import World
 
 _SHARED_NUMBERS = 1_000
+_UNUSUAL = 10  # of so many held-out conversations, one more is of an errand that few people have
 _STRANGE = 0.5  # of the tools of every other conversation
 
 
@@ -38,6 +41,7 @@ def lists_in_common() -> dict[str, set[str]]:
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
         else:
             held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))
+            held_out |= set(_options_in(UNUSUAL))  # their names have several words, and are compared whole
             found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
             found["common words"] = held_out & {*common.WORDS, *common.SEVERAL}
     return found
@@ -48,7 +52,10 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
     seen: dict[Side, dict[str, set[str]]] = {side: {} for side in Side}
     for side in Side:
         for index in range(count):
-            for kind, what in contents(conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2))):
+            made = [conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2))]
+            if side is Side.HELD_OUT and index % _UNUSUAL == 0:
+                made.append(unusual(World(f"{seed}/unusual/{index}", side)))
+            for kind, what in chain.from_iterable(map(contents, made)):
                 seen[side].setdefault(kind, set()).add(what)
     train, held_out = (seen[side] for side in Side)
     return {kind: train.get(kind, set()) & held_out.get(kind, set()) for kind in train}
@@ -81,12 +88,17 @@ def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
     return found
 
 
-def _named_in(scenarios: Iterable[Scenario]) -> Iterator[str]:
+def _named_in(scenarios: Sequence[Scenario]) -> Iterator[str]:
     """The words of their arguments' names, and the options of those that have any."""
     for field in chain.from_iterable(each.fields for each in scenarios):
-        name, _, kind = field.partition(":")
+        name = field.partition(":")[0]
         yield from re.findall("[a-z]+", name)
-        yield from kind.split("/") if "/" in kind else ()
+    yield from _options_in(scenarios)
+
+
+def _options_in(scenarios: Sequence[Scenario]) -> Iterator[str]:
+    kinds = (field.partition(":")[2] for field in chain.from_iterable(each.fields for each in scenarios))
+    yield from chain.from_iterable(kind.split("/") for kind in kinds if "/" in kind)
 
 
 def _turns(made: Conversation) -> Iterator[Turn]:

@@ -135,6 +135,7 @@ EXAMS = (
     Exam("right tool of 8", call.right_tool, right_name, "8 tools", bar_s=0.85, bar_m=0.95),
     Exam("call exact, of 8", call.right_tool, calls_exact, "8 tools"),
     Exam("everyday request", everyday.everyday, calls_exact),
+    Exam("unusual errand", everyday.unusual, calls_exact),
     Exam("no call when none fits", no_call.no_tool_fits, no_call_made, bar_s=0.90, bar_m=0.95),
     Exam("no call in small talk", no_call.talk_beside_tools, no_call_made),
     Exam("answer from result", call.one_call, says, bar_s=0.85, bar_m=0.95),

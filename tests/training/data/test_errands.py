@@ -9,7 +9,7 @@ from training.data.further import DECLINE
 from training.data.kinds import KINDS
 from training.data.requests import request
 from training.data.scenario import read
-from training.data.scenarios import SCENARIOS
+from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.side import Side, Split, side_of
 from training.data.skills import chain, everyday, parallel
 from training.data.tools import MadeTool, Verb, make_tool
@@ -135,3 +135,15 @@ def test_every_errand_can_be_in_every_skill_that_has_errands(monkeypatch, scenar
     for skill in (chain.two_calls, parallel.same_tool, everyday.everyday, everyday.not_there):
         for seed in range(3):
             assert skill(_world(seed)).turns
+
+
+def test_an_unusual_errand_is_asked_for_among_others_of_its_kind():
+    names = set()
+    for seed in range(100):
+        made = everyday.unusual(_world(seed, Side.HELD_OUT))
+        called = made.turns[1].steps[0].calls[0].tool
+        names |= {each.name.lower().replace("_", "").replace("-", "") for each in made.tools}
+        assert [each.name for each in made.tools].count(called) == 1
+        assert 1 <= len(made.tools) <= 8
+        assert not made.asides
+    assert names == {each.name.replace("_", "") for each in UNUSUAL}

@@ -5,10 +5,10 @@ import pytest
 from training.data.errand_kinds import ERRAND_KINDS
 from training.data.kinds import KINDS
 from training.data.scenario import Scenario, read, told
-from training.data.scenarios import SCENARIOS
+from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.template import slots_of
 
-ALL = (*SCENARIOS.train, *SCENARIOS.held_out)
+ALL = (*SCENARIOS.train, *SCENARIOS.held_out, *UNUSUAL)
 
 
 def _fields(scenario: Scenario) -> dict[str, str]:

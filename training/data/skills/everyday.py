@@ -14,7 +14,7 @@ from training.data.further import DECLINE, served, with_tools
 from training.data.kinds import Value
 from training.data.requests import request
 from training.data.scenario import Scenario
-from training.data.scenarios import SCENARIOS
+from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.side import Side, listed, templates
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
@@ -33,6 +33,16 @@ def everyday(w: World) -> Conversation:
     scenario = w.pick(SCENARIOS)
     made = _tool(w, scenario)
     return with_tools(w, "everyday", served(w, made), _beside(w, scenario, made))
+
+
+def unusual(w: World) -> Conversation:
+    """The same with what is held out for an examination alone."""
+    scenario = w.one(UNUSUAL)
+    made = _tool(w, scenario)
+    beside = [_tool(w, each) for each in w.rng.sample(UNUSUAL, w.rng.randint(0, 7)) if each is not scenario]
+    tools = [made, *beside]
+    w.rng.shuffle(tools)
+    return with_tools(w, "unusual errand", served(w, made), tools)
 
 
 def not_there(w: World) -> Conversation:
