@@ -15,26 +15,19 @@ from pathlib import Path
 
 from training import checkpoints
 from training.chat_player import ChatPlayer
-from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
-from training.export import export, halfway
+from training.export import export
 from training.memory import keep_what_is_freed
-from training.stages import HALFWAY, RUNS, preset
+from training.presets import ORDER, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
-KEPT = "model"  # what is kept of a run, in its folder
 
-
-def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int, other: Path | None = None) -> None:
-    """Train one model, if that is not done, and export it; or the mean of it and of an ``other`` exported model."""
+def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
+    """Train one model, if that is not done, and export it."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
-    params = load_params(run)[0]
-    if other is not None:
-        params = halfway(params, settings.model, other)
-    export(params, name, run / "tokenizer", run / KEPT)
-    shutil.copyfile(run / "loss.svg", run / KEPT / "loss.svg")
-    shutil.copytree(run / KEPT, folder, dirs_exist_ok=True)
+    export(load_params(run)[0], name, run / "tokenizer", folder)
+    shutil.copyfile(run / "loss.svg", folder / "loss.svg")
 
 
 def examine(folder: Path, each: int) -> str:
@@ -50,13 +43,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the models go")
     parser.add_argument("--each", type=int, default=200, help="conversations a skill in the examination")
     arguments = parser.parse_args()
-    for name, stage in RUNS:
-        run, folder = arguments.runs / f"{name}-{stage}", arguments.folder / name
-        settings = Settings(name, **preset(name, stage, arguments.folder))
-        earlier = HALFWAY.get((name, stage))
-        other = None if earlier is None else arguments.runs / f"{name}-{earlier}" / KEPT
-        make(name, run, folder, settings, workers=default_workers(), other=other)
-    for name in HF_CONFIGS:
+    for name in ORDER:
+        settings = Settings(name, **preset(name, arguments.folder))
+        make(name, arguments.runs / name, arguments.folder / name, settings, workers=default_workers())
+    for name in ORDER:
         table = examine(arguments.folder / name, arguments.each)
         (arguments.folder / name / "scores.md").write_text(table)
         sys.stdout.write(f"{name}\n{table}")

@@ -1,7 +1,6 @@
 """From a checkpoint of training to a folder in Hugging Face's layout.
 
 python -m training.export runs/sprout-s exported/sprout-s
-python -m training.export runs/again exported/mean --mean-with exported/sprout-s
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
-from training import begin
 from training.configs import EOS, HF_CONFIGS, model_config
 
 _DTYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16), "float32": np.dtype(np.float32)}
@@ -55,12 +53,6 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
         shutil.copyfile(tokenizer / file, folder / file)
 
 
-def halfway(params: Params, name: str, before: Path) -> Params:
-    """The mean of these weights and of those of the exported model that they went on from."""
-    other = begin.where_it_ended(before, model_config(name), "")
-    return cast("Params", jax.tree.map(lambda one, two: (one + two) / 2, params, other))
-
-
 def _find(params: Params, path: tuple[str | int, ...]) -> jax.Array:
     match path:
         case ("layers", int(index), str(key)):
@@ -86,12 +78,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", choices=sorted(_DTYPES), default="bfloat16")
-    parser.add_argument("--mean-with", type=Path, help="an exported model of the same size: the mean is written")
     arguments = parser.parse_args()
     params, settings = load_params(arguments.run)
     name = Settings(**settings).model
-    if arguments.mean_with:
-        params = halfway(params, name, arguments.mean_with)
     export(params, name, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
     sys.stdout.write(f"{arguments.folder}: {(arguments.folder / 'model.safetensors').stat().st_size:,} bytes\n")
 

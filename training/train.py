@@ -2,7 +2,7 @@
 
     python -m training.train sprout-s runs/sprout-s
 
-How much is read and in which batches depends on where it runs (``stages.py``): CPU cores or a GPU. Each setting
+How much is read and in which batches depends on where it runs (``presets.py``): CPU cores or a GPU. Each setting
 can be given by itself. With the same settings, a run gives the same weights on the same kind of device.
 
 The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
@@ -32,7 +32,7 @@ import numpy as np
 import optax  # type: ignore[import-untyped]
 
 from langchain_gemma_jax.models.model import Params
-from training import begin, checkpoints, passed_on, stages
+from training import begin, checkpoints, passed_on, presets
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
@@ -226,9 +226,6 @@ def main() -> None:
     for name, kind in get_type_hints(Settings).items():
         if name != "model":
             parser.add_argument("--" + name.replace("_", "-"), type=kind)
-    parser.add_argument(
-        "--stage", type=int, default=0, help="whose settings are meant: the model's first, or a later one"
-    )
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")
@@ -238,7 +235,7 @@ def main() -> None:
     run = arguments["run"]
     if (run / CHECKPOINT).exists():  # a run keeps its settings
         chosen = checkpoints.read_progress(run / CHECKPOINT).settings | chosen
-    settings = Settings(**stages.preset(arguments["model"], arguments["stage"]) | chosen)
+    settings = Settings(**presets.preset(arguments["model"]) | chosen)
     sys.stdout.write(json.dumps(dataclasses.asdict(settings)) + "\n")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,5 @@
 import dataclasses
 import re
-import sys
 from threading import Event
 
 import jax
@@ -82,28 +81,6 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
     model.close()
-
-
-def test_what_is_exported_can_be_the_mean_with_what_the_run_began_as(ended, tmp_path, settings, monkeypatch):
-    again = tmp_path / "again"
-    train(dataclasses.replace(settings, model="one", tokens=4 * 384, grown_from=str(ended), seed="again"), again)
-    arguments = [str(again), str(tmp_path / "mean"), "--mean-with", str(ended), "--dtype", "float32"]
-    monkeypatch.setattr(sys, "argv", ["export", *arguments])
-    export.main()
-    before, after = (load(each, recipe=Recipe("float32"), progress=False).params for each in (ended, tmp_path / "mean"))
-    new = load_params(again)[0]
-    assert not np.allclose(new["embed"], before["embed"])
-    np.testing.assert_allclose(after["embed"], (new["embed"] + before["embed"]) / 2, atol=1e-7)
-
-
-def test_a_model_can_be_made_halfway_between_two_where_one_of_them_was(ended, tmp_path, settings):
-    before = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
-    going_on = dataclasses.replace(settings, model="one", grown_from=str(ended), seed="again")
-    make("one", tmp_path / "again", ended, going_on, workers=0, other=ended)
-    after = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
-    wanted = (load_params(tmp_path / "again")[0]["embed"] + before) / 2
-    np.testing.assert_allclose(after, wanted, atol=1e-2)  # it is exported in bfloat16
-    assert np.abs(after - before).max() > 2 * np.abs(after - wanted).max()
 
 
 @pytest.fixture

@@ -9,49 +9,44 @@ import training.__main__
 from langchain_gemma_jax.models.embedded import embedded_folder
 from training.configs import CONTEXT, HF_CONFIGS
 from training.data.stream import LONGER
-from training.stages import HALFWAY, RUNS, preset
+from training.presets import ORDER, preset
 from training.train import Settings
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-@pytest.mark.parametrize(("model", "stage"), RUNS)
-def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch, device, model, stage):
+@pytest.mark.parametrize("model", ORDER)
+def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch, device, model):
     monkeypatch.setattr(jax, "default_backend", lambda: device)
-    settings = Settings(model, **preset(model, stage))
+    settings = Settings(model, **preset(model))
     assert settings.steps * settings.step_tokens == pytest.approx(settings.tokens, rel=0.01)
     assert settings.length * min(LONGER, settings.rows) <= CONTEXT
     assert settings.rows % min(LONGER, settings.rows) == 0
 
 
 def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path):
-    assert preset("sprout-m", models=tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
+    assert preset("sprout-m", tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
     assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
-    assert preset("sprout-m", 1)["grown_from"] == str(embedded_folder("sprout-m"))
-    assert preset("sprout-s", 1)["grown_from"] == str(embedded_folder("sprout-s"))
-    assert "grown_from" not in preset("sprout-s", models=tmp_path)
+    assert "grown_from" not in preset("sprout-s", tmp_path)
 
 
 def test_no_two_runs_read_the_same():
-    assert len({preset(*each).get("seed") for each in RUNS}) == len(RUNS)
+    assert len({preset(model)["seed"] for model in ORDER}) == len(ORDER)
 
 
 def test_each_run_begins_as_what_was_made_before_it(monkeypatch, tmp_path):
-    made, kept, means = [], [], {}
+    made = []
 
-    def make(name, run, folder, settings, *, other, **_):
+    def make(name, run, folder, settings, **_):
+        assert run.name == name == settings.model
         assert not settings.grown_from or settings.grown_from in made
-        assert other is None or other in kept
-        if other is not None:
-            means[run.name] = other.parent.name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True)
         made.append(str(folder))
-        kept.append(run / training.__main__.KEPT)
 
     monkeypatch.setattr(training.__main__, "make", make)
     monkeypatch.setattr(training.__main__, "examine", lambda *_: "| scores |")
     monkeypatch.setattr(sys, "argv", ["training", str(tmp_path / "runs"), str(tmp_path / "models")])
     training.__main__.main()
-    assert len(made) == len(RUNS)
-    assert means == {f"{name}-{stage}": f"{name}-{earlier}" for (name, stage), earlier in HALFWAY.items()}
+    assert made == [str(tmp_path / "models" / name) for name in ORDER]
+    assert set(ORDER) == set(HF_CONFIGS)
     for name in HF_CONFIGS:
         assert (tmp_path / "models" / name / "scores.md").read_text() == "| scores |"
