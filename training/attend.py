@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from training.data.drill import ASIDES
 from training.product import lying
 
+_NOT_SEEN = -1e9  # a score that leaves no share
 _BLOCK, _MOST_BLOCKS = 128, 8  # tokens; more blocks leave more out, and take longer to compile
 
 Kept = tuple[jax.Array, jax.Array, jax.Array, jax.Array, list[jax.Array], list[jax.Array]]
@@ -46,7 +47,7 @@ def _forwards(
     for block, before in _blocks(tokens, window):
         scores = _product("bktd,bksd->bkts", _joined(queries[:, :, :, block]), keys[:, :, before])
         scores = scores.reshape(rows, kv_heads, group, -1, scores.shape[-1])
-        scores = jnp.where(_visible(segments, block, before, window), scores, jnp.finfo(jnp.float32).min)
+        scores += _hidden(segments, block, before, window)
         shares = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
         total = jnp.sum(shares, axis=-1, keepdims=True)
         shares = _joined(shares).astype(values.dtype)
@@ -92,6 +93,16 @@ def _blocks(tokens: int, window: int | None) -> Iterator[tuple[slice, slice]]:
         first = 0 if window is None else max(0, start + 1 - window) // size * size
         stop = min(start + size, tokens)
         yield slice(start, stop), slice(first, stop)
+
+
+def _hidden(segments: jax.Array, block: slice, before: slice, window: int | None) -> jax.Array:
+    """What is added to the scores of what is not seen, ``[row, 1, 1, token, seen]``: the same for all heads.
+
+    It is behind a barrier, or each of the sums over the scores of each head would find it out again.
+    """
+    visible = _visible(segments, block, before, window)
+    added: jax.Array = jax.lax.optimization_barrier(jnp.where(visible, 0.0, _NOT_SEEN))
+    return added
 
 
 def _visible(segments: jax.Array, block: slice, before: slice, window: int | None) -> jax.Array:

@@ -70,7 +70,7 @@ class Conversation:
     """A whole conversation, and the skill that it shows.
 
     ``asides`` are what might be said instead of its turns, to the same tools. They are learned beside it, and
-    none of them knows of another.
+    none of them knows of another. ``kinds`` are those of the values of properties, by name.
     """
 
     skill: str
@@ -79,3 +79,4 @@ class Conversation:
     system: str = ""
     tags: tuple[str, ...] = field(default=())  # finer than the skill: "cjk", "8 tools"
     asides: tuple[tuple[Turn, ...], ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)

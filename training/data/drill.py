@@ -7,7 +7,7 @@ A drill is a list of tokens, and which of them follow from those before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TypeAlias
@@ -28,6 +28,7 @@ class Text:
     prompts: bool = True  # whether there is anything to foresee in the other tokens
     asides: list[int] = field(default_factory=list)  # the number of each token's aside; 0, as all are where none are
     # given, is seen by all that follows
+    shapes: Mapping[tuple[int, ...], int] = field(default_factory=dict)  # of arguments' values, by names in tokens
 
     def within(self, room: int) -> Text | None:
         """As much of it as there is room for, if any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from training.data import draw, phrases
@@ -33,6 +33,7 @@ class Field:
     hinted: bool = False  # the schema tells what kind of value it is
     before: bool = False  # a value can stand before the noun: "a blue lamp"
     plain: bool = False  # a value does not show of which kind it is
+    kind: str = ""  # of its values, where its name or its schema tells
 
 
 def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...] | None = None) -> Field:
@@ -48,11 +49,11 @@ def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...
 def mention(w: World, each: Field, what: Value, *, alone: bool, unlike: bool = True) -> str:
     """A phrase that tells a value. Without the label only where the schema or being ``alone`` makes it clear.
 
-    In training, and if no other is of its kind (``unlike``): or else there is nothing that tells which is which.
+    And only if no other is of its kind (``unlike``): or else there is nothing that tells which is which.
     """
     if each.said is not None:
         return each.said(w, what)
-    clear = alone or (each.hinted and (unlike or w.side is Side.HELD_OUT))
+    clear = alone or (each.hinted and unlike)
     if each.typed and clear and w.chance(0.8 if alone else 0.6):
         typed = w.one(each.typed)
         bare = ("~{v}", "~{v}", '~"{v}"') if alone or not each.plain else (f"~{typed}",)
@@ -76,6 +77,14 @@ def object_schema(fields: list[Field]) -> dict[str, Json]:
     if required := [each.name for each in fields if each.required]:
         schema["required"] = list[Json](required)
     return schema
+
+
+def kinds_of(fields: Iterable[Field]) -> dict[str, str]:
+    """Of which kind the values of each are, by name, where that is told: of none where two of a name differ."""
+    kinds: dict[str, str] = {}
+    for each in fields:
+        kinds[each.name] = each.kind if kinds.get(each.name, each.kind) == each.kind else ""
+    return {name: kind for name, kind in kinds.items() if kind}
 
 
 def _any(w: World, noun: str, verb: str) -> Field:
@@ -111,6 +120,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         )
         schema["description"] = description
     hinted = kind.hint.lower() in description.lower() or label in kind.labels.of(w.side)[:1]
+    named = any(f" {label}".endswith(f" {known}") for known in kind.labels.of(w.side))
     return Field(
         name=draw.label(tuple(label.replace("-", " ").split()), w),
         label=label,
@@ -121,6 +131,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         hinted=hinted and kind.type == "string",
         before=kind.name in {"word", "language", "unit"},
         plain=kind.name in ANY_WORDS,
+        kind=kind.name if hinted or named else "",
     )
 
 

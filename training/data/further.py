@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
+from training.data.fields import kinds_of
 from training.data.requests import request
 from training.data.results import brief, result
 from training.data.side import Side
@@ -51,7 +52,8 @@ def with_tools(
         for _ in range(round(w.one(_MORE) * max(w.ease, 0.5))):
             after += further(w, tools)
     made = tuple(each.tool for each in tools)
-    return Conversation(skill, (*turns, *after), made, system_line(w), tags, tuple(asides))
+    kinds = kinds_of([field for each in tools for field in each.fields])
+    return Conversation(skill, (*turns, *after), made, system_line(w), tags, tuple(asides), kinds)
 
 
 def further(w: World, tools: Sequence[MadeTool]) -> list[User | Model]:

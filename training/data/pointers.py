@@ -13,7 +13,7 @@ is hardest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import TypeAlias
@@ -57,10 +57,10 @@ from training.data.written import Part, parts
     VALUE_BEFORE,
 ) = range(17)
 LOOKS = 17
-NUMBERED = LOOKS  # from here on, marks are the numbers of tools (``training.which``)
-NUMBERS = 16  # the first for none
-_DECLARED_OF, _SAID_OF, _CALLED_OF = range(NUMBERED, NUMBERED + 3)
-MARKS = NUMBERED + 3
+NUMBERED = LOOKS  # from here on, marks are the numbers of tools, and of what values look like (``training.which``)
+NUMBERS = 16  # of each, the first for none
+_DECLARED_OF, _SAID_OF, _CALLED_OF, _SHAPE_SAID, _SHAPE_WANTED = range(NUMBERED, NUMBERED + 5)
+MARKS = NUMBERED + 5
 PLACES = (128, 128, 192, 64, 64, 64, 64, 32, 32, 32, 32, 32, 128, 128, 128, 32, 32)
 """Of a row, for each look: so many are taught, at random if there are more. Nine of ten rows of 1,024 tokens have no
 more, but of what is soon learned: names and words that are the same."""
@@ -89,18 +89,24 @@ class Look:
 
 
 def pointers(
-    tokens: Sequence[int], segments: Sequence[int], spelling: Spelling, seed: int
+    tokens: Sequence[int],
+    segments: Sequence[int],
+    spelling: Spelling,
+    seed: int,
+    shapes: Mapping[int, Mapping[tuple[int, ...], int]] | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Looks ``[look, place, 4]`` and the marks of every token ``[look, token]``, of one row.
 
-    Behind the marks of looks there are those of tools by number: of what is declared, said, and called.
+    Behind the marks of looks there are those of tools by number: of what is declared, said, and called; and those of
+    what values look like: where one was said, and where one is to be written. That is known by the arguments' names,
+    in tokens: the ``shapes`` of each conversation.
 
     Where there are fewer looks than places, the others have nowhere to look, so nothing is taught there.
     """
     looks: Found = tuple([] for _ in range(LOOKS))
     marks = np.zeros((MARKS, len(tokens)), np.int32)
-    for places, told in _conversations(segments):
-        read = _Conversation([tokens[place] for place in places], spelling)
+    for number, places, told in _conversations(segments):
+        read = _Conversation([tokens[place] for place in places], spelling, (shapes or {}).get(number, {}))
         read.read()
         marks[:, places] = read.marks
         for kind, found in enumerate(read.looks):
@@ -125,7 +131,7 @@ class _Tool:
 class _Conversation:
     """A conversation, read once from left to right."""
 
-    def __init__(self, tokens: Sequence[int], spelling: Spelling) -> None:
+    def __init__(self, tokens: Sequence[int], spelling: Spelling, shapes: Mapping[tuple[int, ...], int]) -> None:
         self.marks = np.zeros((MARKS, len(tokens)), np.int32)
         self.looks: Found = tuple([] for _ in range(LOOKS))
         self._tokens, self._stop = tokens, len(tokens)
@@ -135,6 +141,7 @@ class _Conversation:
         self._told = (0, 0)  # by the system
         self._owner: tuple[int, int] | None = None  # where what is being written is declared
         self._first = True  # of a list: the others follow the one before them, and no label
+        self._shapes, self._shape = shapes, 0  # what is being written looks like that
 
     def read(self) -> None:
         place = 0
@@ -225,12 +232,14 @@ class _Conversation:
             found = self._places([*tokens, *follow], *declared)
             self._owner = (found[0], self._braced(found[0], declared[1])) if len(found) == 1 else None
             self._first = True
+            self._shape = _numbers([self._shapes[tuple(tokens)]]) if tuple(tokens) in self._shapes else 0
             if self._owner:
                 self._begins(KEY_BEGINS, part, found[0])
                 self._goes_on(KEY, part, found[0], range(len(tokens)))
             return
         if self._owner:
             self.looks[DECLARED].append(Look(part.start - 1, *self._owner))
+            self.marks[_SHAPE_WANTED, part.start - 1] = self._shape
         found = [
             at
             for first, stop in self._said
@@ -302,6 +311,7 @@ class _Conversation:
     def _ended(self, part: Part, value: int) -> None:
         """A value that is said looks back at its beginning, and who writes it at what stands behind it."""
         behind = value + part.stop - part.start
+        self.marks[_SHAPE_SAID, behind] = self._shape
         self.looks[WITHIN].extend(Look(at, value, value + 1) for at in range(value + 1, behind + 1))
         self.looks[BEHIND].extend(Look(at - 1, behind, behind + 1) for at in range(part.start, part.stop + 1))
 
@@ -352,19 +362,19 @@ def _bit(tool: int) -> int:
     return 1 << tool if tool < _BITS else 0
 
 
-def _numbers(tools: Sequence[int]) -> int:
-    """Of tools, as bits, the first of which is for none; 0 where there are more tools than numbers."""
-    if any(tool + 1 >= NUMBERS for tool in tools):
+def _numbers(of: Sequence[int]) -> int:
+    """As bits, the first of which is for none; 0 where there are more than numbers."""
+    if any(each + 1 >= NUMBERS for each in of):
         return 0
-    return sum(1 << tool + 1 for tool in tools) or 1
+    return sum(1 << each + 1 for each in of) or 1
 
 
-def _conversations(segments: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """The places of each, with one of its asides; and how many of them were there with an aside before."""
+def _conversations(segments: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:
+    """Each one's number and places, with one of its asides; and how many of these were there with an aside before."""
     for number, conversation in groupby(range(len(segments)), lambda place: segments[place] // ASIDES):
         asides: dict[int, list[int]] = {}
         for place in conversation:
             asides.setdefault(segments[place], []).append(place)
         shared = asides.pop(number * ASIDES, [])
         for index, places in enumerate(asides.values() or [[]]):
-            yield shared + places, len(shared) if index else 0
+            yield number, shared + places, len(shared) if index else 0

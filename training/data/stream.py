@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import zlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -25,6 +25,7 @@ from training.data.drills import Drills, share
 from training.data.mixture import conversation
 from training.data.pointers import pointers
 from training.data.render import Piece, aside_pieces, opening, pieces
+from training.data.shapes import SHAPES
 from training.data.side import Side
 from training.data.spelling import Spelling
 from training.tokenizer import CONTROL
@@ -99,9 +100,12 @@ class Maker:
         tokens, segments, weights = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32)
         seeds = (f"{plan.seed}/{number}/{index}" for index in count())
         waiting: list[Text] = []  # what found no place in the rows before
+        shapes: list[dict[int, Mapping[tuple[int, ...], int]]] = []  # of each row's conversations
         for row in range(rows):
             used = 0
+            shapes.append({})
             for held, text in enumerate(self._row(seeds, ease, drilled, length + 1, waiting), 1):
+                shapes[row][held] = text.shapes
                 place = slice(used, used + len(text.ids))
                 tokens[row, place], segments[row, place] = text.ids, held * ASIDES
                 segments[row, place] += np.asarray(text.asides or 0, np.int32)
@@ -112,7 +116,7 @@ class Maker:
                 used += len(text.ids)
         seed = zlib.crc32(f"{plan.seed}/{number}".encode())
         looks = [
-            pointers(tokens[row, :-1].tolist(), segments[row, :-1].tolist(), self._spelling, seed)
+            pointers(tokens[row, :-1].tolist(), segments[row, :-1].tolist(), self._spelling, seed, shapes[row])
             for row in range(rows)
         ]
         return {
@@ -173,7 +177,8 @@ class Maker:
                     ends.append(len(ids))
             if number:
                 ends.append(len(ids))
-        return Text(ids, by_model, ends, asides=asides)
+        shapes = {tuple(self._ids(name)): SHAPES[kind] for name, kind in made.kinds.items()}
+        return Text(ids, by_model, ends, asides=asides, shapes=shapes)
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -340,7 +340,7 @@ def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(to
     call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
     ids = encode(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}")
     _, marks = pointers(ids, [1] * len(ids), spelling, 0)
-    declared, said, called = marks[NUMBERED:]
+    declared, said, called = marks[NUMBERED : NUMBERED + 3]
     assert text_of(tokenizer, ids, np.flatnonzero(declared == 1 << 2)).startswith("delete_photo{description")
     assert text_of(tokenizer, ids, np.flatnonzero(called) + 1) == "delete_photo"
     assert set(called) == {0, 1 << 2}
@@ -361,9 +361,29 @@ def test_tools_that_are_too_many_to_be_numbered_are_not(tokenizer):
     # One token: what a word begins with leads nowhere.
     ids = encode("<bos><|turn>system\n" + "<|tool>declaration:get{}<tool|>" * 20 + "<turn|>\n<|turn>user\nget<turn|>\n")
     _, marks = pointers(ids, [1] * len(ids), spelling, 0)
-    declared, said, _ = marks[NUMBERED:]
+    declared, said = marks[NUMBERED : NUMBERED + 2]
     assert declared.max() == 1 << NUMBERS - 1
     assert not said.any()
+
+
+def test_what_a_value_looks_like_is_known_behind_it_and_where_it_is_to_be_written(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+
+    def encode(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+    call = '<|tool_call>call:add_invoice{total:75,user_name:<|"|>Ole<|"|>}<tool_call|>'
+    ids = encode(f"{TOOLS}<|turn>user\nAn invoice of 75 by Ole!<turn|>\n<|turn>model\n{call}")
+    shapes = {tuple(encode("total")): 10}
+    _, marks = pointers(ids, [ASIDES] * len(ids), spelling, 0, {1: shapes})
+    said, wanted = marks[NUMBERED + 3 :]
+    ((behind,), (writes,)) = np.flatnonzero(said), np.flatnonzero(wanted)  # nothing is told of a user's name
+    assert text_of(tokenizer, ids, range(behind - 2, behind)).endswith("5")
+    assert text_of(tokenizer, ids, range(writes - 3, writes + 1)).endswith("total:")
+    assert said[behind] == wanted[writes] == 1 << 11
+    _, untold = pointers(ids, [ASIDES] * len(ids), spelling, 0, {2: shapes})
+    assert not untold[NUMBERED + 3 :].any()
 
 
 def test_what_is_said_twice_is_nowhere_to_be_looked_up(found):

@@ -135,6 +135,14 @@ def test_where_to_look_comes_with_each_row(plan):
             assert seen(segments[place], segments[looked_at]).all()
 
 
+def test_what_values_look_like_comes_with_each_row(tokenizer_folder):
+    batch = Maker(Plan(tokenizer_folder, "shapes", rows=4, length=1024)).batch(0)
+    said, wanted = np.moveaxis(batch["marks"][:, -2:], 1, 0)
+    assert all(row.any() for row in said)
+    assert set(said[said > 0]) <= set(wanted[wanted > 0])
+    assert len(set(wanted.ravel())) > 3
+
+
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
     maker = Maker(Plan(tokenizer_folder, "seed", rows=1, length=1024, ramp_tokens=100 * 1024))
     turn = tokenizer.CONTROL.index("<|turn>")

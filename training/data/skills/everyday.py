@@ -104,7 +104,7 @@ def _field(w: World, written: str) -> MadeField:
         schema["description"] = w.say(
             _DESCRIPTIONS, label=label, Label=label.capitalize(), hint=kind.hint, example=example
         )
-    return MadeField(draw.label(words, w), name, schema, required, kind.draw)
+    return MadeField(draw.label(words, w), name, schema, required, kind.draw, kind=kind_name)
 
 
 def _not_said(_: World) -> Value:

@@ -6,7 +6,7 @@ import json
 
 from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Json, Model, Say, Tool, User
-from training.data.fields import Field, field, object_schema
+from training.data.fields import Field, field, kinds_of, object_schema
 from training.data.kinds import Value
 from training.data.requests import context
 from training.data.side import Side, split, templates
@@ -139,7 +139,7 @@ def as_call(w: World) -> Conversation:
     beside = [] if w.chance(0.8) else crowd(w, [make_tool(w)], most=2)
     tools = (tool, *(each.tool for each in beside))
     asides = tuple(_call(tool, *_paragraph(w, noun, fields)) for _ in range(_more(w)))
-    return Conversation("schema", turns, tools, tags=("as call",), asides=asides)
+    return Conversation("schema", turns, tools, tags=("as call",), asides=asides, kinds=kinds_of(fields))
 
 
 def _call(tool: Tool, values: dict[str, Value], text: str) -> tuple[User | Model, ...]:
@@ -159,7 +159,7 @@ def as_json(w: World) -> Conversation:
     )
     turns = _answer(fields, values, text)
     asides = tuple(_answer(fields, *_paragraph(w, noun, fields)) for _ in range(_more(w)))
-    return Conversation("schema", turns, system=system, tags=("as JSON",), asides=asides)
+    return Conversation("schema", turns, system=system, tags=("as JSON",), asides=asides, kinds=kinds_of(fields))
 
 
 def _answer(fields: list[Field], values: dict[str, Value], text: str) -> tuple[User | Model, ...]:

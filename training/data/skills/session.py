@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.conversation import Conversation, Model, User
+from training.data.fields import kinds_of
 from training.data.further import served
 from training.data.skills.memory import ask, tell
 from training.data.skills.small_talk import exchange
@@ -25,7 +26,9 @@ def session(w: World) -> Conversation:
             turns += served(w, w.one(tools), graded=False)
     turns += ask(w, what, text) if w.chance(0.5) else served(w, w.one(tools))
     w.rng.shuffle(tools)
-    return Conversation("session", tuple(turns), tuple(each.tool for each in tools), system=system_line(w))
+    kinds = kinds_of([field for each in tools for field in each.fields])
+    made = tuple(each.tool for each in tools)
+    return Conversation("session", tuple(turns), made, system=system_line(w), kinds=kinds)
 
 
 def _tools(w: World, count: int) -> list[MadeTool]:

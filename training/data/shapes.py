@@ -1,0 +1,24 @@
+"""What values of each kind look like: by that, one is told from another where no label was said."""
+
+from __future__ import annotations
+
+_KINDS = (
+    "person place company topic title phrase word message task query venue handle things people",  # any words
+    "email",
+    "url",
+    "code zip timezone",
+    "phone",
+    "date",
+    "time",
+    "street",
+    "language",
+    "unit",
+    "count integer decimal percent year id numbers",
+    "file",
+    "when",
+    "currency ticker",
+    "expression",
+)
+
+SHAPES = {kind: number for number, kinds in enumerate(_KINDS) for kind in kinds.split()}
+"""The number of the shape that a kind's values have."""
