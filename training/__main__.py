@@ -15,18 +15,19 @@ from pathlib import Path
 
 from training import checkpoints
 from training.chat_player import ChatPlayer
+from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
 from training.export import export
 from training.memory import keep_what_is_freed
-from training.presets import ORDER, preset
+from training.presets import RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, load_params, train
 
 
-def make(name: str, run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
-    """Train one model, if that is not done, and export it."""
+def make(run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
+    """Train one run to its end, if that is not done, and export its model."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
-    export(load_params(run)[0], name, run / "tokenizer", folder)
+    export(load_params(run)[0], settings.model, run / "tokenizer", folder)
     shutil.copyfile(run / "loss.svg", folder / "loss.svg")
 
 
@@ -43,10 +44,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the models go")
     parser.add_argument("--each", type=int, default=200, help="conversations a skill in the examination")
     arguments = parser.parse_args()
-    for name in ORDER:
-        settings = Settings(name, **preset(name, arguments.folder))
-        make(name, arguments.runs / name, arguments.folder / name, settings, workers=default_workers())
-    for name in ORDER:
+    for run in RUNS:
+        settings = Settings(**preset(run, arguments.folder))
+        make(arguments.runs / run, arguments.folder / settings.model, settings, workers=default_workers())
+    for name in HF_CONFIGS:
         table = examine(arguments.folder / name, arguments.each)
         (arguments.folder / name / "scores.md").write_text(table)
         sys.stdout.write(f"{name}\n{table}")

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -41,7 +41,7 @@ from training.look import HEADS
 from training.memory import keep_what_is_freed
 from training.optimiser import optimiser
 from training.plot import plot
-from training.which import AFTER
+from training.which import AFTER, OF_TOOLS
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -63,6 +63,7 @@ class Settings:
     inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
     strange: float = 0.0  # of tools: they do what no real word is for
+    stage: int = 1  # 2 for a model that goes on: it reads more of what is hard, and learns what values look like
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -116,7 +117,8 @@ def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.A
     made = _optimiser(settings)
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
     looking = HEADS.get(settings.model, ()) if settings.look_weight else ()
-    after = AFTER.get(settings.model, ()) if settings.look_weight else ()
+    after: Sequence[int] = AFTER.get(settings.model, ()) if settings.look_weight else ()
+    after = after if settings.stage > 1 else after[:OF_TOOLS]
     passing = passed_on.AFTER.get(settings.model, ()) if settings.look_weight else ()
 
     @partial(jax.jit, donate_argnums=0)
@@ -161,6 +163,7 @@ def train(
         prompt_weight=settings.prompt_weight,
         inner_weight=settings.inner_weight,
         strange=settings.strange,
+        later=settings.stage > 1,
     )
 
     def save(done: int) -> None:

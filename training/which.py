@@ -23,7 +23,8 @@ AFTER = {"sprout-s": (2, 3, 4, 3, 3), "sprout-m": (4, 5, 8, 7, 7)}
 """The layers after which it is known of what is declared, of what is said, and of what is called; and of a value that
 was said, and of one that is to be written, what it looks like."""
 
-_SETS = (0, 0, 0, 1, 1)  # of directions: of tools, and of values
+OF_TOOLS = 3  # of these are about tools, the others about values
+_SETS = (0, 0, 0, 1, 1)  # of directions
 
 _EACH = 1 / 3  # is what the loss of one kind of token counts
 _SCALE = 2.0  # of the hidden states' size a third is enough for certainty, and the rest is free

@@ -9,15 +9,15 @@ import training.__main__
 from langchain_gemma_jax.models.embedded import embedded_folder
 from training.configs import CONTEXT, HF_CONFIGS
 from training.data.stream import LONGER
-from training.presets import ORDER, preset
+from training.presets import RUNS, preset
 from training.train import Settings
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-@pytest.mark.parametrize("model", ORDER)
-def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch, device, model):
+@pytest.mark.parametrize("run", RUNS)
+def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch, device, run):
     monkeypatch.setattr(jax, "default_backend", lambda: device)
-    settings = Settings(model, **preset(model))
+    settings = Settings(**preset(run))
     assert settings.steps * settings.step_tokens == pytest.approx(settings.tokens, rel=0.01)
     assert settings.length * min(LONGER, settings.rows) <= CONTEXT
     assert settings.rows % min(LONGER, settings.rows) == 0
@@ -25,28 +25,30 @@ def test_presets_are_whole_settings_with_rows_as_long_as_the_context(monkeypatch
 
 def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path):
     assert preset("sprout-m", tmp_path)["grown_from"] == str(tmp_path / "sprout-s")
+    assert preset("sprout-m-on", tmp_path)["grown_from"] == str(tmp_path / "sprout-m")
     assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
     assert "grown_from" not in preset("sprout-s", tmp_path)
 
 
 def test_no_two_runs_read_the_same():
-    assert len({preset(model)["seed"] for model in ORDER}) == len(ORDER)
+    assert len({preset(run)["seed"] for run in RUNS}) == len(RUNS)
 
 
 def test_each_run_begins_as_what_was_made_before_it(monkeypatch, tmp_path):
-    made = []
+    runs, made = [], []
 
-    def make(name, run, folder, settings, **_):
-        assert run.name == name == settings.model
+    def make(run, folder, settings, **_):
+        assert folder == tmp_path / "models" / settings.model
         assert not settings.grown_from or settings.grown_from in made
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        runs.append(run)
         made.append(str(folder))
 
     monkeypatch.setattr(training.__main__, "make", make)
     monkeypatch.setattr(training.__main__, "examine", lambda *_: "| scores |")
     monkeypatch.setattr(sys, "argv", ["training", str(tmp_path / "runs"), str(tmp_path / "models")])
     training.__main__.main()
-    assert made == [str(tmp_path / "models" / name) for name in ORDER]
-    assert set(ORDER) == set(HF_CONFIGS)
+    assert runs == [tmp_path / "runs" / run for run in RUNS]
+    assert {preset(run)["model"] for run in RUNS} == set(HF_CONFIGS)
     for name in HF_CONFIGS:
         assert (tmp_path / "models" / name / "scores.md").read_text() == "| scores |"

@@ -8,9 +8,9 @@ import pytest
 
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
-from training import checkpoints, configs, export, passed_on
+from training import checkpoints, configs, export, passed_on, which
 from training.__main__ import make
-from training.data.pointers import SAME_WORD
+from training.data.pointers import NUMBERS, SAME_WORD
 from training.look import HEADS, Looking
 from training.train import CHECKPOINT, Settings, load_params, train, train_step
 from training.which import AFTER
@@ -54,10 +54,10 @@ def test_the_loss_falls_and_a_run_that_was_stopped_goes_on_as_if_it_had_not_been
 
 def test_a_model_is_made_once(run, settings, tmp_path):
     folder, out = run("made"), tmp_path / "out"
-    make("tiny", folder, out, settings, workers=0)
+    make(folder, out, settings, workers=0)
     first = (folder / CHECKPOINT).stat().st_mtime_ns
     assert {each.name for each in out.iterdir()} >= {"model.safetensors", "config.json", "loss.svg"}
-    make("tiny", folder, out, settings, workers=0)  # what is done is not repeated
+    make(folder, out, settings, workers=0)  # what is done is not repeated
     assert (folder / CHECKPOINT).stat().st_mtime_ns == first
 
 
@@ -120,7 +120,7 @@ def test_numbers_of_tools_looks_and_what_is_passed_on_are_learned_beside_what_is
     monkeypatch.setitem(HEADS, "tiny", (Looking(SAME_WORD, 0, 0, 0),))
     train_step.cache_clear()
     train(settings, plain)
-    monkeypatch.setitem(AFTER, "tiny", (0, 0, 0))
+    monkeypatch.setitem(AFTER, "tiny", (0, 0, 0, 0, 0))
     monkeypatch.setitem(passed_on.AFTER, "tiny", (0, 0))
     train_step.cache_clear()
     train(settings, taught)
@@ -129,3 +129,7 @@ def test_numbers_of_tools_looks_and_what_is_passed_on_are_learned_beside_what_is
     (line,) = (taught / "log.txt").read_text().splitlines()
     assert re.search(r"looks( +\d+%){1}  which( +\d+%){3}  passed( +\d+%){2}$", line)
     assert not all(np.array_equal(a, b) for a, b in zip(stored(plain), stored(taught), strict=True))
+    monkeypatch.setattr(which, "directions", lambda width, _: np.eye(NUMBERS, width, dtype=np.float32))  # it is narrow
+    train(dataclasses.replace(settings, stage=2), later := run("later"))
+    train_step.cache_clear()
+    assert re.search(r"which( +\d+%){5}  ", (later / "log.txt").read_text()), "and what values look like"

@@ -31,15 +31,15 @@ Skill = Callable[[World], Conversation]
 LATE: tuple[tuple[Skill, float], ...] = (
     (call.one_call, 20),
     (call.right_tool, 24),
-    (call.nothing_to_fill_in, 16),
+    (call.nothing_to_fill_in, 8),
     (call.tell_apart, 26),
     (call.copy_foreign, 18),
     (everyday.everyday, 52),
     (everyday.not_there, 10),
     (no_call.no_tool_fits, 16),
     (no_call.talk_beside_tools, 8),
-    (chain.two_calls, 28),
-    (chain.three_calls, 8),
+    (chain.two_calls, 19),
+    (chain.three_calls, 5),
     (parallel.same_tool, 10),
     (parallel.two_tools, 10),
     (errors.try_again, 3),
@@ -48,7 +48,7 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (schema.as_call, 17),
     (schema.as_json, 20),
     (schema.make_up, 4),
-    (memory.remember, 16),
+    (memory.remember, 12),
     (system.follow, 19),
     (small_talk.small_talk, 11),
     (follow_up.same_again, 7),
@@ -57,6 +57,15 @@ LATE: tuple[tuple[Skill, float], ...] = (
     (ask_back.ask_back, 8),
     (echo.echo, 18),
 )
+
+_MORE: dict[Skill, float] = {
+    call.nothing_to_fill_in: 16,
+    chain.two_calls: 28,
+    chain.three_calls: 8,
+    memory.remember: 16,
+}
+LATER: tuple[tuple[Skill, float], ...] = tuple((skill, _MORE.get(skill, share)) for skill, share in LATE)
+"""For a model that goes on: more of what was still wrong most."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -91,12 +100,15 @@ _PLAIN_SHARE = 0.13
 _ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
 
 
-def conversation(seed: str, side: Side, ease: float = 1.0, strange: float = 0.0) -> Conversation:
-    """The conversation of this seed."""
+def conversation(
+    seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, *, later: bool = False
+) -> Conversation:
+    """The conversation of this seed, for a model that begins or for one that goes on."""
     w = World(seed, side, ease, strange)
     if strange and w.chance(_PLAIN_SHARE):
         return _PLAIN.draw(w)(w)
-    skill = _LATE.draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
+    late = _LATER if later else _LATE
+    skill = late.draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
     return skill(w)
 
 
@@ -109,6 +121,6 @@ class _Choice:
         return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
 
 
-_LATE = _Choice(LATE)
+_LATE, _LATER = _Choice(LATE), _Choice(LATER)
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -55,6 +55,7 @@ class Plan:
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
     strange: float = 0.0  # of tools: they do what no real word is for
     inner_weight: float = 1.0  # of tokens inside a word or a number: they are easier than where one begins or ends
+    later: bool = False  # it is read by a model that goes on
     side: Side = Side.TRAIN
 
     def shape(self, number: int) -> tuple[int, int]:
@@ -156,7 +157,8 @@ class Maker:
     def _text(self, seed: str, ease: float, drilled: float) -> Text:
         if Random(seed).random() < drilled:
             return self._drills.text(seed)
-        return self.encode(conversation(seed, self._plan.side, ease, self._plan.strange))
+        plan = self._plan
+        return self.encode(conversation(seed, plan.side, ease, plan.strange, later=plan.later))
 
     def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""

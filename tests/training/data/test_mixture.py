@@ -117,3 +117,13 @@ def test_beside_strange_tools_there_is_more_of_what_is_plain():
         return made.count("everyday") + made.count("parallel")
 
     assert plain(0.4) > plain(0.0) + 25
+
+
+def test_a_model_that_goes_on_reads_more_of_what_was_wrong_most():
+    def skills(*, later):
+        return Counter(conversation(f"test/{index}", Side.TRAIN, later=later).skill for index in range(2000))
+
+    first, later = skills(later=False), skills(later=True)
+    assert set(first) == set(later)
+    for skill in ("chain of 2", "chain of 3", "nothing to fill in", "memory"):
+        assert later[skill] > 1.1 * first[skill]

@@ -143,6 +143,11 @@ def test_what_values_look_like_comes_with_each_row(tokenizer_folder):
     assert len(set(wanted.ravel())) > 3
 
 
+def test_what_a_model_that_goes_on_reads_is_something_else(plan):
+    later = dataclasses.replace(plan, later=True)
+    assert not all(same(Maker(plan).batch(number), Maker(later).batch(number)) for number in range(3))
+
+
 def test_drills_come_first_and_then_only_where_there_is_room(tokenizer_folder):
     maker = Maker(Plan(tokenizer_folder, "seed", rows=1, length=1024, ramp_tokens=100 * 1024))
     turn = tokenizer.CONTROL.index("<|turn>")
