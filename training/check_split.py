@@ -25,7 +25,7 @@ from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
 from training.data.skills.everyday import unusual
 from training.data.words import common
-from training.data.world import World
+from training.data.world import LIKE_PEOPLE, World
 
 _SHARED_NUMBERS = 1_000
 _UNUSUAL = 10  # of so many held-out conversations, one more is of an errand that few people have
@@ -52,13 +52,18 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
     seen: dict[Side, dict[str, set[str]]] = {side: {} for side in Side}
     for side in Side:
         for index in range(count):
-            made = [conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2))]
+            made = [conversation(f"{seed}/{index}", side, 1.0, _STRANGE * (index % 2), stage=_stage(index))]
             if side is Side.HELD_OUT and index % _UNUSUAL == 0:
                 made.append(unusual(World(f"{seed}/unusual/{index}", side)))
             for kind, what in chain.from_iterable(map(contents, made)):
                 seen[side].setdefault(kind, set()).add(what)
     train, held_out = (seen[side] for side in Side)
     return {kind: train.get(kind, set()) & held_out.get(kind, set()) for kind in train}
+
+
+def _stage(index: int) -> int:
+    """Of what is said in each stage of training, as much."""
+    return 1 + index % LIKE_PEOPLE
 
 
 def contents(made: Conversation) -> Iterator[tuple[str, str]]:
@@ -79,7 +84,9 @@ def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
     """What the conversations, of either side, have in common with LangChain's standard suite."""
     found: set[str] = set()
     for made in (
-        conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2)) for side in Side for index in range(count)
+        conversation(f"{seed}/{index}", side, 1.0, _STRANGE * (index % 2), stage=_stage(index))
+        for side in Side
+        for index in range(count)
     ):
         text = "".join(piece.text for piece in (*pieces(made), *chain.from_iterable(map(aside_pieces, made.asides))))
         found |= {match[0] for match in suite.WORDS.finditer(text)}

@@ -23,12 +23,15 @@ from training.data.render import Step, steps
 from training.data.side import Side
 from training.data.skills import (
     ask_back,
+    beside,
     call,
     chain,
     echo,
+    errand_chain,
     errors,
     everyday,
     follow_up,
+    forms,
     memory,
     no_call,
     parallel,
@@ -136,6 +139,7 @@ EXAMS = (
     Exam("call exact, of 8", call.right_tool, calls_exact, "8 tools"),
     Exam("everyday request", everyday.everyday, calls_exact),
     Exam("unusual errand", everyday.unusual, calls_exact),
+    Exam("two errands in a row", errand_chain.two_errands, calls_exact),
     Exam("no call when none fits", no_call.no_tool_fits, no_call_made, bar_s=0.90, bar_m=0.95),
     Exam("no call in small talk", no_call.talk_beside_tools, no_call_made),
     Exam("answer from result", call.one_call, says, bar_s=0.85, bar_m=0.95),
@@ -143,6 +147,8 @@ EXAMS = (
     Exam("chain of three", chain.three_calls, calls_exact),
     Exam("schema fields, as call", schema.as_call, fields_exact, bar_s=0.75, bar_m=0.90),
     Exam("schema fields, as JSON", schema.as_json, fields_exact, bar_s=0.75, bar_m=0.90),
+    Exam("form, as call", forms.as_call, fields_exact),
+    Exam("form, as JSON", forms.as_json, fields_exact),
     *(
         Exam(f"copy {name}", call.copy_foreign, calls_exact, f"script {name}", bar_s=0.80, bar_m=0.95)
         for name in ("cjk", "cyrillic", "arabic")
@@ -156,7 +162,9 @@ EXAMS = (
     Exam("ask back", ask_back.ask_back, everything),
     Exam("say after me", echo.echo, says),
     Exam("remember", memory.remember, says),
+    Exam("remember, beside tools", beside.personal, says),
     Exam("system line", system.follow, says),
+    Exam("system line, beside tools", beside.follow, says),
     Exam("small talk", small_talk.small_talk, says),
     Exam("end of a long session", session.session, everything),
     Exam("follow-up, same tool", follow_up.same_again, calls_exact),

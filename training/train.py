@@ -63,7 +63,7 @@ class Settings:
     inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
     strange: float = 0.0  # of tools: they do what no real word is for
-    stage: int = 1  # 2 for a model that goes on: it reads more of what is hard, and learns what values look like
+    stage: int = 1  # 2 goes on with more of what is hard and with what values look like, 3 with what people have
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -163,7 +163,7 @@ def train(
         prompt_weight=settings.prompt_weight,
         inner_weight=settings.inner_weight,
         strange=settings.strange,
-        later=settings.stage > 1,
+        stage=settings.stage,
     )
 
     def save(done: int) -> None:

@@ -33,6 +33,12 @@ _DOING = listed(
     replace review sort study sweep test update walk wrap"""
 )
 _WITH = listed("mom, dad, grandma, the kids, my sister, the dentist, the landlord, my boss, the bank, the plumber")
+_JOBS = listed(
+    """teacher, nurse, baker, pilot, lawyer, plumber, gardener, waiter, dentist, engineer, painter, driver, cook,
+    farmer, tailor, secretary, programmer, accountant, librarian, butcher, mechanic, journalist, hairdresser,
+    electrician, translator, carpenter, florist, judge, clerk, guard, cleaner, designer, sales manager, truck driver,
+    tax adviser, head cook, night guard, data analyst, shop assistant, project manager"""
+)
 _ASKED = listed(
     """best, cheap, how to fix, history of, what is, reviews of, near me, meaning of, recipe for, price of, who made,
     how to make, where to buy, old, free, used, pictures of, facts about, difference between, songs about, local"""
@@ -149,6 +155,10 @@ ERRAND_KINDS = {
     "zip": ErrandKind(_STRING, "postal code", _of(lambda w: str(w.integer(10_000, 99_999)))),
     "percent": ErrandKind(_INTEGER, "from 0 to 100", lambda w: _number(w.rng.randint(1, 100))),
     "year": ErrandKind(_INTEGER, "year", lambda w: _number(w.integer(1900, 2040))),
+    "age": ErrandKind(_INTEGER, "years", lambda w: _number(w.rng.randint(1, 99))),
+    "stars": ErrandKind(_INTEGER, "from 0 to 10", lambda w: _number(w.rng.randint(0, 10))),
+    "letter": ErrandKind(_STRING, "a letter", _of(lambda w: w.one(list("ABCDEF")))),
+    "occupation": ErrandKind(_STRING, "what somebody does for a living", _of(lambda w: w.one(_JOBS))),
     "id": ErrandKind(_INTEGER, "number that identifies it", lambda w: _number(w.integer(1, 99_999))),
     "things": ErrandKind(
         {"type": "array", "items": {"type": "string"}}, "list of things", lambda w: _listed(w, _thing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from training.data import draw, phrases
 from training.data.conversation import Json
@@ -16,6 +16,7 @@ from training.data.words import things
 from training.data.world import World
 
 _REQUIRED = {Side.TRAIN: 0.7, Side.HELD_OUT: 0.85}  # what nobody mentioned is made up easily: more to leave out
+_NULLABLE = 0.6  # of optional fields
 _NEW_LABELS = 0.3  # in training: those in lists are few enough to be known by heart
 
 
@@ -43,7 +44,14 @@ def field(w: World, noun: str, verb: str, taken: set[str], kinds: tuple[str, ...
         key = made.name.lower().replace("_", "").replace("-", "")
         if key not in taken:
             taken.add(key)
-            return made
+            return nullable(w, made)
+
+
+def nullable(w: World, made: Field) -> Field:
+    """The field as most people write one that is optional: it may be null."""
+    if not made.required and w.like_people(_NULLABLE):
+        return replace(made, schema=made.schema | {"nullable": True})
+    return made
 
 
 def mention(w: World, each: Field, what: Value, *, alone: bool, unlike: bool = True) -> str:

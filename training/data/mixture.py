@@ -10,21 +10,25 @@ from training.data.conversation import Conversation
 from training.data.side import Side
 from training.data.skills import (
     ask_back,
+    beside,
     call,
     chain,
     echo,
+    errand_chain,
     errors,
     everyday,
     follow_up,
+    forms,
     memory,
     no_call,
     parallel,
+    personal,
     schema,
     session,
     small_talk,
     system,
 )
-from training.data.world import World
+from training.data.world import LIKE_PEOPLE, World
 
 Skill = Callable[[World], Conversation]
 
@@ -67,6 +71,21 @@ _MORE: dict[Skill, float] = {
 LATER: tuple[tuple[Skill, float], ...] = tuple((skill, _MORE.get(skill, share)) for skill, share in LATE)
 """For a model that goes on: more of what was still wrong most."""
 
+PEOPLES: tuple[tuple[Skill, float], ...] = (
+    *LATER,
+    (everyday.everyday, 16),
+    (everyday.not_there, 8),
+    (parallel.same_tool, 8),
+    (errand_chain.two_errands, 26),
+    (forms.as_call, 14),
+    (forms.as_json, 30),
+    (personal.personal, 12),
+    (beside.remember, 7),
+    (beside.personal, 10),
+    (beside.follow, 10),
+)
+"""And then what people have and say, beside all the rest."""
+
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
     (call.one_call, 15),
@@ -100,15 +119,12 @@ _PLAIN_SHARE = 0.13
 _ALL_SKILLS_FROM = 0.35  # of how hard it gets: what comes later is more tools, and longer conversations
 
 
-def conversation(
-    seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, *, later: bool = False
-) -> Conversation:
-    """The conversation of this seed, for a model that begins or for one that goes on."""
-    w = World(seed, side, ease, strange)
+def conversation(seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> Conversation:
+    """The conversation of this seed, in this stage of training."""
+    w = World(seed, side, ease, strange, stage)
     if strange and w.chance(_PLAIN_SHARE):
         return _PLAIN.draw(w)(w)
-    late = _LATER if later else _LATE
-    skill = late.draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
+    skill = _BY_STAGE[stage].draw(w) if w.rng.random() < max(ease / _ALL_SKILLS_FROM, 0.1) else _EARLY.draw(w)
     return skill(w)
 
 
@@ -121,6 +137,6 @@ class _Choice:
         return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
 
 
-_LATE, _LATER = _Choice(LATE), _Choice(LATER)
+_BY_STAGE = {1: _Choice(LATE), 2: _Choice(LATER), LIKE_PEOPLE: _Choice(PEOPLES)}
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

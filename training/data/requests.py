@@ -344,27 +344,28 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
 
 
 def _written(w: World, made: MadeTool) -> Request:
-    said, meant = told(w.one(made.asks))
+    said, implied = told(w.one(made.asks))
     wanted = slots_of(said)
     values = {each.name: each.draw(w) for each in made.fields if each.label in wanted}
     if w.side is Side.TRAIN:
-        said = _typed_by_somebody(w, said)
+        said = typed_by_somebody(w, said)
     text = w.fill(said, **{each.label: values[each.name].text for each in made.fields if each.name in values})
     arguments = {
-        each.name: values[each.name].json if each.name in values else _meant(each, meant[each.label])
+        each.name: values[each.name].json if each.name in values else meant(each, implied[each.label])
         for each in made.fields
-        if each.name in values or each.label in meant
+        if each.name in values or each.label in implied
     }
     return Request(text, arguments, values)
 
 
-def _meant(field: Field, text: str) -> Json:
+def meant(field: Field, text: str) -> Json:
+    """An argument that a request means without saying it, in its field's type."""
     if field.schema["type"] == "boolean":
         return text == "true"
     return int(text) if field.schema["type"] == "integer" else text
 
 
-def _typed_by_somebody(w: World, said: str) -> str:
+def typed_by_somebody(w: World, said: str) -> str:
     """A request in the words of its template, and in a manner that many have."""
     if said[0].isalpha() and w.chance(0.2):
         said = said[0].lower() + said[1:]

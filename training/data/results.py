@@ -88,7 +88,7 @@ def result(w: World, made: MadeTool) -> Result:
     """What a tool answers that was called as it should be."""
     form = w.rng.random()
     if form < 0.35:
-        return _sentence(w, made)
+        return sentence(w, made)
     if form < 0.55:
         return _value(w, made)
     return _record(w, made)
@@ -118,7 +118,8 @@ def shown(item: Json) -> str:
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
 
 
-def _sentence(w: World, made: MadeTool) -> Result:
+def sentence(w: World, made: MadeTool) -> Result:
+    """A tool that answers in words."""
     text = w.say(
         _SENTENCES,
         adj=w.pick(_ADJECTIVES),

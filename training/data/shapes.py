@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 _KINDS = (
-    "person place company topic title phrase word message task query venue handle things people",  # any words
+    # any words
+    "person place company topic title phrase word message task query venue handle things people occupation letter",
     "email",
     "url",
     "code zip timezone",
@@ -13,7 +14,7 @@ _KINDS = (
     "street",
     "language",
     "unit",
-    "count integer decimal percent year id numbers",
+    "count integer decimal percent year id numbers age stars",
     "file",
     "when",
     "currency ticker",

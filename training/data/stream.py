@@ -55,7 +55,7 @@ class Plan:
     prompt_weight: float = 0.1  # of tokens that the model reads and does not write
     strange: float = 0.0  # of tools: they do what no real word is for
     inner_weight: float = 1.0  # of tokens inside a word or a number: they are easier than where one begins or ends
-    later: bool = False  # it is read by a model that goes on
+    stage: int = 1  # of the training
     side: Side = Side.TRAIN
 
     def shape(self, number: int) -> tuple[int, int]:
@@ -158,7 +158,7 @@ class Maker:
         if Random(seed).random() < drilled:
             return self._drills.text(seed)
         plan = self._plan
-        return self.encode(conversation(seed, plan.side, ease, plan.strange, later=plan.later))
+        return self.encode(conversation(seed, plan.side, ease, plan.strange, plan.stage))
 
     def encode(self, made: Conversation) -> Text:
         """A conversation's tokens, and which of them the model writes."""

@@ -22,7 +22,7 @@ _ENDINGS = listed(
     ite ium way side line stone berry bird fish wood water ball book box day mark time tail top"""
 )
 
-
+LIKE_PEOPLE = 3  # the stage of training that is about what people have and say
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
 
@@ -31,17 +31,23 @@ class World:
     """Where one conversation's choices are made.
 
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
-    ``strange`` is the share of tools that do what no real word is for.
+    ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training: from
+    ``LIKE_PEOPLE`` on, more is as people have it.
     """
 
-    def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0) -> None:
+    def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> None:
         self.rng = Random(seed)
         self.side = side
         self.ease = ease
         self.strange = strange
+        self.stage = stage
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
+
+    def like_people(self, probability: float) -> bool:
+        """The same in the stage of training that is about what people have; before it there is no such choice."""
+        return self.stage >= LIKE_PEOPLE and self.chance(probability)
 
     def one(self, options: Sequence[T]) -> T:
         """One of these, each as likely."""

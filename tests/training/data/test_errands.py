@@ -104,8 +104,8 @@ def test_beside_a_tool_there_is_none_that_may_do_the_same(monkeypatch):
         "hotel_bill | What a hotel costs. | nights:count\nWhat do {nights} nights cost?"
     )
     monkeypatch.setattr(everyday, "SCENARIOS", Split((wanted, same, other), SCENARIOS.held_out))
-    made = everyday._tool(_world("wanted"), wanted)
-    beside = [each for seed in range(100) for each in everyday._beside(_world(seed), wanted, made)]
+    made = everyday.errand_tool(_world("wanted"), wanted)
+    beside = [each for seed in range(100) for each in everyday.beside(_world(seed), wanted, made)]
     assert {each.asks for each in beside if each.asks} == {wanted.asks, other.asks}
 
 
@@ -130,7 +130,7 @@ def test_what_is_meant_and_not_said_is_not_asked_for_twice_at_once():
 def test_every_errand_can_be_in_every_skill_that_has_errands(monkeypatch, scenario):
     monkeypatch.setattr(everyday, "SCENARIOS", Split((scenario, *SCENARIOS.train[:3]), SCENARIOS.held_out))
     for module in (chain, parallel):
-        monkeypatch.setattr(module, "errand", lambda w: everyday._tool(w, scenario))
+        monkeypatch.setattr(module, "errand", lambda w: everyday.errand_tool(w, scenario))
         monkeypatch.setattr(module, "_ERRANDS", 1.0)
     for skill in (chain.two_calls, parallel.same_tool, everyday.everyday, everyday.not_there):
         for seed in range(3):

@@ -8,20 +8,22 @@ from training.data.render import pieces
 from training.data.side import Side
 from training.data.skills.call import _of_several_kinds
 from training.data.tools import make_tool
-from training.data.world import World
+from training.data.world import LIKE_PEOPLE, World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 
 
 @pytest.fixture(scope="module")
 def made():
-    return [conversation(f"test/{index}", side) for side in Side for index in range(1000)]
+    return [
+        conversation(f"test/{index}", side, stage=1 + index % LIKE_PEOPLE) for side in Side for index in range(1200)
+    ]
 
 
 def test_every_skill_comes_up_on_both_sides(made):
     half = len(made) // 2
     assert {each.skill for each in made[:half]} == {each.skill for each in made[half:]}
-    assert len({each.skill for each in made}) == 20
+    assert len({each.skill for each in made}) == 23
 
 
 def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
@@ -120,10 +122,17 @@ def test_beside_strange_tools_there_is_more_of_what_is_plain():
 
 
 def test_a_model_that_goes_on_reads_more_of_what_was_wrong_most():
-    def skills(*, later):
-        return Counter(conversation(f"test/{index}", Side.TRAIN, later=later).skill for index in range(2000))
-
-    first, later = skills(later=False), skills(later=True)
+    first, later = _skills(stage=1), _skills(stage=2)
     assert set(first) == set(later)
     for skill in ("chain of 2", "chain of 3", "nothing to fill in", "memory"):
         assert later[skill] > 1.1 * first[skill]
+
+
+def test_in_the_end_it_reads_what_people_have_and_say_beside_all_the_rest():
+    before, after = _skills(stage=2), _skills(stage=LIKE_PEOPLE)
+    assert set(after) - set(before) == {"form", "personal", "two errands"}
+    assert set(before) < set(after)
+
+
+def _skills(stage):
+    return Counter(conversation(f"test/{index}", Side.TRAIN, stage=stage).skill for index in range(2000))

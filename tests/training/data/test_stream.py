@@ -144,7 +144,7 @@ def test_what_values_look_like_comes_with_each_row(tokenizer_folder):
 
 
 def test_what_a_model_that_goes_on_reads_is_something_else(plan):
-    later = dataclasses.replace(plan, later=True)
+    later = dataclasses.replace(plan, stage=2)
     assert not all(same(Maker(plan).batch(number), Maker(later).batch(number)) for number in range(3))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from training.data import draw
 from training.data.conversation import Conversation, Json, Model, Tool, User
 from training.data.errand_kinds import errand_kind
 from training.data.fields import Field as MadeField
-from training.data.fields import object_schema
+from training.data.fields import nullable, object_schema
 from training.data.further import DECLINE, served, with_tools
 from training.data.kinds import Value
 from training.data.requests import request
@@ -25,22 +26,27 @@ _DESCRIPTIONS = templates(
 )
 
 _ANY = frozenset(listed("get find set create add search make new show start open check by of in to a is for on"))
+_COUNTED, _WRITTEN_OUT = {"count", "age", "stars"}, 0.12
+_NUMBERS = listed("one two three four five six seven eight nine ten eleven twelve")
+_ALONE = 0.4  # of those that are not what was asked for are the only tool
+_AKIN = 0.5  # of requests come with tools that are about the same
+_NEAR = 6  # places in the lists
 _ALIKE = 2  # words in common: two tools may well do the same, and no one can tell which is meant
 
 
 def everyday(w: World) -> Conversation:
     """One request, up to eight tools."""
     scenario = w.pick(SCENARIOS)
-    made = _tool(w, scenario)
-    return with_tools(w, "everyday", served(w, made), _beside(w, scenario, made))
+    made = errand_tool(w, scenario)
+    return with_tools(w, "everyday", served(w, made), beside(w, scenario, made))
 
 
 def unusual(w: World) -> Conversation:
     """The same with what is held out for an examination alone."""
     scenario = w.one(UNUSUAL)
-    made = _tool(w, scenario)
-    beside = [_tool(w, each) for each in w.rng.sample(UNUSUAL, w.rng.randint(0, 7)) if each is not scenario]
-    tools = [made, *beside]
+    made = errand_tool(w, scenario)
+    others = [errand_tool(w, each) for each in w.rng.sample(UNUSUAL, w.rng.randint(0, 7)) if each is not scenario]
+    tools = [made, *others]
     w.rng.shuffle(tools)
     return with_tools(w, "unusual errand", served(w, made), tools)
 
@@ -48,29 +54,41 @@ def unusual(w: World) -> Conversation:
 def not_there(w: World) -> Conversation:
     """What was asked for is something else than what the tools do."""
     scenario = w.pick(SCENARIOS)
-    wanted = _tool(w, scenario)
-    tools = [each for each in _beside(w, scenario, wanted) if each is not wanted] or [errand(w, but=scenario.fields)]
+    wanted = errand_tool(w, scenario)
+    tools = [each for each in beside(w, scenario, wanted) if each is not wanted] or [errand(w, but=scenario.fields)]
+    tools = tools[:1] if w.like_people(_ALONE) else tools
     return with_tools(w, "no call", (User(request(w, wanted).text), Model((DECLINE,))), tools, ("none fits",))
 
 
 def errand(w: World, but: tuple[str, ...] = ()) -> MadeTool:
     """A tool of everyday life, with other fields than these."""
-    return _tool(w, w.one([each for each in SCENARIOS.of(w.side) if each.fields != but]))
+    return errand_tool(w, w.one([each for each in SCENARIOS.of(w.side) if each.fields != but]))
 
 
-def _beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
+def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
     """The tool among others of both kinds."""
     others = [each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]
     if w.side is Side.TRAIN:
         others = [each for each in others if len(_called(each) & _called(scenario)) < _ALIKE]
     count = w.rng.randint(0, round(1 + 6 * w.ease))
+    if w.like_people(_AKIN):
+        others = _akin(scenario, others) or others
     tools = [wanted]
     for _ in range(count):
-        other = _tool(w, w.one(others)) if w.chance(0.6) else make_tool(w)
+        other = errand_tool(w, w.one(others)) if w.chance(0.6) else make_tool(w)
         if other.tool.name.lower() not in {each.tool.name.lower() for each in tools}:
             tools.append(other)
     w.rng.shuffle(tools)
     return tools
+
+
+def _akin(scenario: Scenario, others: list[Scenario]) -> list[Scenario]:
+    """Of these, those that are about the same: they are written down side by side."""
+    if scenario not in SCENARIOS.train:
+        return []
+    at = SCENARIOS.train.index(scenario)
+    near = SCENARIOS.train[max(0, at - _NEAR) : at + _NEAR + 1]
+    return [each for each in others if each in near]
 
 
 @cache
@@ -79,11 +97,17 @@ def _called(scenario: Scenario) -> frozenset[str]:
     return frozenset(re.findall("[a-z]+", scenario.name)) - _ANY
 
 
-def _tool(w: World, scenario: Scenario) -> MadeTool:
+def errand_tool(w: World, scenario: Scenario) -> MadeTool:
+    """The tool that is written down so, in one of the ways that it is called."""
     words = tuple(w.fill(scenario.name).strip("_").split("_"))
-    fields = [_field(w, each) for each in scenario.fields]
+    fields = [errand_field(w, each) for each in scenario.fields]
     tool = Tool(draw.label(words, w), w.fill(scenario.description), object_schema(fields))
     return MadeTool(tool, Verb(words[:1], asks=True), words[-1], tuple(fields), scenario.asks)
+
+
+def errand_field(w: World, written: str) -> MadeField:
+    """A field as it is written down, ``?name:kind``."""
+    return nullable(w, _field(w, written))
 
 
 def _field(w: World, written: str) -> MadeField:
@@ -97,6 +121,7 @@ def _field(w: World, written: str) -> MadeField:
     if kind_name == "bool":
         return MadeField(draw.label(words, w), name, {"type": "boolean"}, required, _not_said)
     kind = errand_kind(kind_name)
+    drawn = _in_words(kind.draw) if kind_name in _COUNTED else kind.draw
     schema = dict(kind.schema)
     if w.chance(0.7):
         label = " ".join(words)
@@ -104,7 +129,19 @@ def _field(w: World, written: str) -> MadeField:
         schema["description"] = w.say(
             _DESCRIPTIONS, label=label, Label=label.capitalize(), hint=kind.hint, example=example
         )
-    return MadeField(draw.label(words, w), name, schema, required, kind.draw, kind=kind_name)
+    return MadeField(draw.label(words, w), name, schema, required, drawn, kind=kind_name)
+
+
+def _in_words(draw_one: Callable[[World], Value]) -> Callable[[World], Value]:
+    """Small numbers as people write them at times."""
+
+    def drawn(w: World) -> Value:
+        if not w.like_people(_WRITTEN_OUT):
+            return draw_one(w)
+        number = w.rng.randrange(len(_NUMBERS))
+        return Value(number + 1, _NUMBERS[number])
+
+    return drawn
 
 
 def _not_said(_: World) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.further import with_tools
 from training.data.kinds import Value
@@ -72,6 +74,8 @@ _BOTH = templates(
 )
 
 _FEW_WORDS = 3
+_LEADS = "in|for|of|to|at|from|with|about|by|on|near"
+_LED_TWICE = 0.4  # "in Rome and in Bern"
 _ERRANDS = 0.4  # of the tools in training are of everyday life
 _PAIRED = ("{} and {}", "{} and {}", "{} as well as {}", "both {} and {}", "{} and also {}", "{} & {}")
 
@@ -96,7 +100,10 @@ def _for_two(w: World, made: MadeTool) -> list[User | Model]:
     if not asks or values[0].text == values[1].text or not all(_ends_show(each) for each in values):
         return []
     both = w.one(_PAIRED).format(*(each.text for each in values))
-    text = w.fill(w.one(asks), **{taken.label: both})
+    ask = w.one(asks)
+    if (led := re.search(rf"\b({_LEADS}) {{{taken.label}}}", ask)) and w.like_people(_LED_TWICE):
+        both = w.fill(f"{{one}} and {led[1]} {{other}}", one=values[0].text, other=values[1].text)
+    text = w.fill(ask, **{taken.label: both})
     results = [result(w, made) for _ in values]
     calls = [
         Call(made.tool.name, {taken.name: each.json}, got.reply) for each, got in zip(values, results, strict=True)

@@ -9,6 +9,7 @@ from training.data.conversation import Call, Calls, Conversation, Json, Model, S
 from training.data.fields import Field, field, kinds_of, object_schema
 from training.data.kinds import Value
 from training.data.requests import context
+from training.data.schemas import of_a_class
 from training.data.side import Side, split, templates
 from training.data.tools import crowd, make_tool, subject
 from training.data.wild import put
@@ -110,6 +111,8 @@ _SCHEMA_NAMES = split(
     "record, data, info, form, schema, entry, details", held_out="profile card, sheet, dossier, extract"
 )
 
+_OF_A_CLASS = 0.7  # of schemas are as those of classes are written
+
 _MADE = templates(
     [
         "[Write|Make up|Give me] [a|one] {noun} about {topic}.",
@@ -152,6 +155,8 @@ def as_json(w: World) -> Conversation:
     noun, fields = _form(w)
     values, text = _paragraph(w, noun, fields)
     schema = object_schema(fields) | {"title": _name(w, noun)}
+    if w.like_people(_OF_A_CLASS):
+        schema = of_a_class(object_schema(fields), _name(w, noun), w.one(["", f"{noun.capitalize()}."]))
     system = (
         instruction(schema)
         if w.chance(0.7)
@@ -214,7 +219,12 @@ def _paragraph(w: World, noun: str, fields: list[Field]) -> tuple[dict[str, Valu
             told.append(said)
     told += [context(w) for _ in range(w.rng.randint(0, 2))]
     w.rng.shuffle(told)
-    return values, put(w, _ASKS, _ASK_FORMS, text=" ".join(told), noun=noun)
+    return values, asked_for(w, " ".join(told), noun)
+
+
+def asked_for(w: World, text: str, noun: str) -> str:
+    """A request to read this out of a text."""
+    return put(w, _ASKS, _ASK_FORMS, text=text, noun=noun)
 
 
 def _name(w: World, noun: str) -> str:
