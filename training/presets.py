@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = ("sprout-s", "sprout-m", "sprout-m-on")
+RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people")
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
 _EVERYWHERE: dict[str, Any] = {
@@ -28,17 +28,24 @@ _LARGER: dict[str, Any] = {
     "ramp_tokens": 0,  # it begins as a model that can do much, so nothing has to be easy at first
     "decay_share": 0.9,
 }
+_ON = _LARGER | {"rate": 6e-4, "rows": 4, "grown_from": "sprout-m"}
 _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s": {"model": "sprout-s", "seed": "sprout-s", "rate": 2e-3, "decay_share": 0.8, "prompt_weight": 0.05},
     "sprout-m": _LARGER | {"seed": "sprout-m", "rate": 8e-4, "grown_from": "sprout-s"},
-    "sprout-m-on": _LARGER | {"seed": "sprout-m, on", "rate": 6e-4, "rows": 4, "stage": 2, "grown_from": "sprout-m"},
+    "sprout-m-on": _ON | {"seed": "sprout-m, on", "stage": 2},
+    "sprout-m-people": _ON | {"seed": "sprout-m, like people", "stage": 3, "long_share": 0.05},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
     "cpu": {"rows": 2, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
     "gpu": {"rows": 32, "ramp_tokens": 40_000_000, "warmup_tokens": 4_000_000, "tokens": 400_000_000},  # not tried yet
 }
-_TOKENS_ON_CPU = {"sprout-s": 50_000_000, "sprout-m": 16_000_000, "sprout-m-on": 16_000_000}
+_TOKENS_ON_CPU = {
+    "sprout-s": 50_000_000,
+    "sprout-m": 16_000_000,
+    "sprout-m-on": 16_000_000,
+    "sprout-m-people": 15_000_000,
+}
 
 
 def preset(run: str, models: Path | None = None) -> dict[str, Any]:

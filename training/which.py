@@ -26,7 +26,7 @@ was said, and of one that is to be written, what it looks like."""
 OF_TOOLS = 3  # of these are about tools, the others about values
 _SETS = (0, 0, 0, 1, 1)  # of directions
 
-_EACH = 1 / 3  # is what the loss of one kind of token counts
+_EACH = 1 / OF_TOOLS  # is what the loss of one kind of token counts, as before there were those of values
 _SCALE = 2.0  # of the hidden states' size a third is enough for certainty, and the rest is free
 _NARROW = 160  # a model that is grown from a narrower one has each of its directions side by side with itself
 

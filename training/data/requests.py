@@ -6,262 +6,19 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from training.data import draw
+from training.data import asks, draw
 from training.data.conversation import Json
 from training.data.fields import Field, keyed, mention
 from training.data.kinds import Value
 from training.data.scenario import told
-from training.data.side import Side, split, templates
+from training.data.side import Side
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
 from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
-_REQUESTS = templates(
-    [
-        "{open}{verb} {a} {noun} {mentions}{close}",
-        "{open}{verb} the {noun} {mentions}{close}",
-        "{open}{verb} {a} {noun} {mentions}{close}",
-        "{open}{verb} {noun} {mentions}{close}",
-        "{context} {Verb} the {noun} {mentions}.",
-        "I [need|want|would like] to {verb} {a} {noun} {mentions}.",
-        "I'd like you to {verb} {a} {noun} {mentions}.",
-        "{noun}, {verb}, {mentions}",
-        "We have to {verb} {a} {noun} {mentions}",
-        "My boss wants me to {verb} {a} {noun} {mentions}.",
-        "{context} Can you {verb} {a} {noun} {mentions}?",
-        "It's time to {verb} {a} {noun} {mentions}.",
-        "Use the tool to {verb} {a} {noun} {mentions}.",
-        "{Verb} {a} {noun} {mentions}, using the right tool.",
-        "{Verb} {a} {noun}. [Details|The details|Data|Here is the rest]: {mentions}.",
-        "{mentions} - {verb} {a} {noun} [please|for me|like that].",
-        "[Could|Can|Will] [anybody|anyone|one of you] {verb} {a} {noun} {mentions}?",
-        "Help me {verb} {a} {noun} {mentions}{close}",
-        "[To do|Task|Next step|Job|Order]: {verb} {a} {noun} {mentions}",
-        "[Try|Remember|Don't forget] to {verb} the {noun} {mentions}{close}",
-        "I was [asked|told] to {verb} {a} {noun} {mentions}.",
-        "It would be [nice|great|good|best] to {verb} {a} {noun} {mentions}.",
-        "Why don't you {verb} {a} {noun} {mentions}?",
-        "Is it possible to {verb} {a} {noun} {mentions}?",
-        "{Verb} {a} {noun} {mentions} and tell me [how it went|what comes out|when it is done].",
-        "{context} [Please|Therefore|Now|Then] {verb} {a} {noun} {mentions}{close}",
-        "{Verb} {a} {noun} {mentions}. {context}",
-        "There is {a} {noun} to {verb} {mentions}{close}",
-        "[They|We|People] want to {verb} {a} {noun} {mentions}.",
-        "{a} {noun}, [please|quick|now]: {verb} it {mentions}",
-        "If [possible|you can|it is no trouble], {verb} {a} {noun} {mentions}{close}",
-        "[Hi|Hello|Hey|Dear assistant], {verb} {a} {noun} {mentions}{close}",
-    ],
-    held_out=[
-        "Let's {verb} {a} {noun} {mentions}.",
-        "Someone has to {verb} the {noun} {mentions} - do it now.",
-        "Go ahead and {verb} {a} {noun} {mentions}.",
-        "{context} So {verb} {a} {noun} {mentions}, will you?",
-        "What I need: {verb} {a} {noun} {mentions}.",
-    ],
-)
-
-_QUESTIONS = templates(
-    [
-        "What is the {noun} {mentions}?",
-        "What's the {noun} {mentions}?",
-        "Tell me the {noun} {mentions}.",
-        "Do you know the {noun} {mentions}?",
-        "I'd like to know the {noun} {mentions}.",
-        "How is the {noun} {mentions}?",
-        "Which {noun} is it {mentions}?",
-        "{context} What is the {noun} {mentions}?",
-        "the {noun} {mentions}?",
-        "Any {noun} {mentions}?",
-        "Can you tell me what the {noun} {mentions} is?",
-        "Find out what the {noun} is {mentions}.",
-        "What about the {noun} {mentions}?",
-        "I need [to know |]the {noun} {mentions}.",
-        "Show me the {noun} {mentions}{close}",
-        "What {noun} do we have {mentions}?",
-        "How does the {noun} look {mentions}?",
-        "[I'm curious|One question|Quick question]: what is the {noun} {mentions}?",
-        "Has anyone seen the {noun} {mentions}?",
-        "[So|And|Now,] what is the {noun} {mentions}[|, please|, do you know]?",
-        "Let me know the {noun} {mentions}{close}",
-    ],
-    held_out=[
-        "I was wondering about the {noun} {mentions}.",
-        "Give me the {noun} {mentions}.",
-        "And what would the {noun} be {mentions}?",
-        "Is there a {noun} {mentions}?",
-    ],
-)
-
-_LISTED = templates(
-    [
-        "{Verb} {a} {noun}:\n{lines}",
-        "Please {verb} the following {noun}.\n{lines}",
-        "{lines}\n\nUse this to {verb} {a} {noun}.",
-        "{Verb} {a} {noun} with these [details|values|data]:\n{lines}",
-        "{A} {noun} to {verb}:\n{lines}",
-        "I have to {verb} the {noun}.\n{lines}\n[Thanks.|Thank you!|That is all.]",
-        "{lines}\n{Verb} the {noun}{close}",
-        "{context} {Verb} {a} {noun}.\n\n{lines}",
-    ],
-    held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
-)
-
-_BY_NAME = templates(
-    [
-        "Call {tool} with {pairs}.",
-        "Run {tool}({list}).",
-        "What is {tool}({list})?",
-        "Use {tool} [on|for|with] {list}.",
-        "What does {tool}({list}) give?",
-        "Please use the {tool} tool with {pairs}.",
-        "Evaluate {tool}({list}) for me.",
-        "Tell me the value of {tool}({list}).",
-        "{tool}({list})",
-        "{tool}: {pairs}",
-        "Try {tool} with {pairs}{close}",
-        "Start {tool}, {pairs}.",
-        "Could you run {tool} [on|for|with] {list}?",
-        "Give {list} to {tool}.",
-    ],
-    held_out=[
-        "I need the result of {tool}({list}).",
-        "Invoke {tool} using {pairs}.",
-        "Compute {tool}({list}) with the tool.",
-    ],
-)
-
-_BARE = templates(
-    [
-        "{open}{verb} {a} {noun}{close}",
-        "{Verb} the {noun} now.",
-        "Use {tool}.",
-        "Call {tool}()[.|, please.]",
-        "I need you to {verb} {a} {noun}.",
-        "Run {tool} [please|now|for me].",
-        "What does {tool}() give?",
-        "[Please |]{verb} the {noun} [again|once|today|right away|immediately|at once].",
-        "{context} {Verb} {a} {noun}{close}",
-        "I [want|need|have|would like] to {verb} {a} {noun}{close}",
-        "There is {a} {noun} to {verb}.",
-        "[Can|Could] we {verb} {a} {noun}[| now| today]?",
-        "[Try|Remember] to {verb} the {noun}{close}",
-        "{noun}: {verb}[| it| now]",
-        "My boss wants me to {verb} {a} {noun}.",
-        "{tool}",
-        "[Maybe|Perhaps] {verb} {a} {noun}[?|.|]",
-        "[Somebody|We|They|I] must {verb} the {noun}{close}",
-        "The {noun}: {verb} it, [please|thanks|will you].",
-        "The {noun} is [waiting|next|ready|due]. {Verb} it.",
-        "[Good|Fine|Ok|Great], {verb} the {noun}{close}",
-        "[All|What] I want is to {verb} {a} {noun}.",
-        "We should {verb} the {noun} [first|again|soon|too]{close}",
-        "Off you go, {verb} {a} {noun}[.|!]",
-        "{Verb}! {A} {noun}!",
-        "[How about|What about] {a} {noun} to {verb}?",
-        "[Simply|Only] {verb} {a} {noun}, [nothing else|no more|that is all].",
-        "It is [late|early|Monday|your turn], {verb} the {noun}[!|.|]",
-        "[Let me|Let us|Let them] {verb} {a} {noun}[.|!|]",
-        "[Start|Execute|Trigger|Fire] {tool}[.| now.|()]",
-        "I [wait|hope] for {tool}[()|].",
-    ],
-    held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
-)
-
-_REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}, ~", "{mentions}. ~{verb} ~{noun} ~")
-_QUESTION_FORMS = ("~{noun} ~{mentions}, ~", "~{noun} ~{mentions}?", "{mentions}. ~{noun} ~")
-_LISTED_FORMS = ("~{verb} ~{noun} ~\n{lines}", "{lines}\n~{verb} ~{noun} ~")
-_BY_NAME_FORMS = ("~{tool}({list}) ~", "~{tool} ~{pairs}, ~", "~{tool} ~{list}")
-_BARE_FORMS = ("~{verb} ~{noun} ~", "~{noun} ~{verb} ~", "~{tool} ~", "~{tool}() ~")
-
-_OPENERS = split(
-    "Please, Could you, Can you, Would you, I need you to, Hey can you, Kindly, Now, Next, Quickly, Then, Ok so",
-    held_out="Be so kind and, Might you, You should, Right then",
-)
-
-_ENDS = (".", "", "?", "!", " please.", ", thanks.")
-_CLOSERS = (
-    " now.",
-    " today please.",
-    " for me.",
-    " right away.",
-    ", ok?",
-    ", as usual.",
-    " - thank you!",
-    " - it is urgent.",
-    ", if you can.",
-    " as soon as you can.",
-    ". Thank you!",
-    " when you have a minute.",
-    ", quick!",
-    " again.",
-    ", and nothing else.",
-    " - I am waiting.",
-    ". That is all.",
-    " once more.",
-    " like last time.",
-    ", it is for work.",
-)
-
-_REMARKS = (
-    "Don't guess.",
-    "It has to be right.",
-    "There is a tool for that.",
-    "Do not answer from memory.",
-    "I can't do it myself.",
-    "Nothing else will do.",
-    "Please be exact.",
-    "You know how.",
-    "You have what you need for it.",
-    "It is important.",
-    "We need to know.",
-    "Only a tool can do that.",
-    "You should have a tool for it.",
-    "This must not go wrong.",
-    "I'll wait.",
-    "You have to look it up.",
-    "I trust you.",
-    "That would help me.",
-    "Take the tool that fits.",
-    "One of the tools can do it.",
-    "Let a tool do it.",
-    "Better ask the tool.",
-    "Please work with the tools.",
-    "Call it once.",
-    "That is all I want.",
-    "The tool knows.",
-)
-"""What asks for nothing more: a second sentence is not always a second request."""
-
-_HAILS = ("Hey, ", "Hi, ", "Hello! ", "ok, ", "Please, ", "Quick one: ", "So, ", "hey ", "um, ", "Alright, ", "Now ")
-
 _REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
-
-_CONTEXTS = templates(
-    [
-        "I'm [planning|preparing] [the|a] {modifier} {other}.",
-        "There was a problem with the {other} yesterday.",
-        "{name} asked me about this.",
-        "I just came back from {place}.",
-        "We are [quite |]busy today.",
-        "It is about the {other}.",
-        "My {other} is [late|broken|lost].",
-        "This is for {name}'s {other}.",
-        "I don't remember this myself.",
-        "The {modifier} team is waiting.",
-        "Good morning!",
-        "Thanks for the help so far.",
-        "I have a question.",
-    ],
-    held_out=[
-        "The {other} people keep calling me.",
-        "Long story short:",
-        "{name} is getting impatient.",
-        "Before I forget it:",
-        "I only have a minute.",
-    ],
-)
 
 
 @dataclass(frozen=True)
@@ -286,7 +43,7 @@ def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) ->
     arguments = {name: each.json for name, each in values.items()}
     text = _said(w, made, values).strip()
     if w.side is Side.TRAIN and w.chance(_REMARKED if values else _BARE_REMARKED):
-        text = f"{text}{'' if text[-1] in '.?!' else '.'} {w.one(_REMARKS)}"
+        text = f"{text}{'' if text[-1] in '.?!' else '.'} {w.one(asks.REMARKS)}"
     return Request(text, arguments, values)
 
 
@@ -304,7 +61,7 @@ def unfinished(w: World, made: MadeTool, values: dict[str, Value] | None = None)
 def context(w: World) -> str:
     """A sentence that says nothing that matters."""
     return w.say(
-        _CONTEXTS,
+        asks.CONTEXTS,
         modifier=w.pick(things.MODIFIERS),
         other=w.pick(things.NOUNS),
         name=draw.person(w),
@@ -318,8 +75,8 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     if not fields:
         slots = _slots(w, made, made.noun)
         if _asks(w, made):
-            return _capital(w, put(w, _QUESTIONS, _QUESTION_FORMS, mentions="", **slots))
-        return _capital(w, put(w, _BARE, _BARE_FORMS, **slots))
+            return _capital(w, put(w, asks.QUESTIONS, asks.QUESTION_FORMS, mentions="", **slots))
+        return _capital(w, put(w, asks.BARE, asks.BARE_FORMS, **slots))
     noun = made.noun
     first = next((each for each in fields if each.before and (each.hinted or len(fields) == 1)), None)
     if first is not None and w.chance(0.25):
@@ -329,18 +86,18 @@ def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
     form = w.rng.random()
     if noun == made.noun and form < 0.12:
         listed = _arguments(w, fields, values)
-        return put(w, _BY_NAME, _BY_NAME_FORMS, pairs=_pairs(w, fields, values), list=listed, **slots)
+        return put(w, asks.BY_NAME, asks.BY_NAME_FORMS, pairs=_pairs(w, fields, values), list=listed, **slots)
     if form < 0.20 and len(fields) > 1:
         lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
-        return put(w, _LISTED, _LISTED_FORMS, lines=lines, **slots)
+        return put(w, asks.LISTED, asks.LISTED_FORMS, lines=lines, **slots)
     alike = Counter(each.typed for each in made.fields)
     mentions = [
         mention(w, each, values[each.name], alone=len(fields) == 1, unlike=alike[each.typed] == 1) for each in fields
     ]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
     if _asks(w, made):
-        return _capital(w, put(w, _QUESTIONS, _QUESTION_FORMS, mentions=shown, **slots))
-    return _capital(w, put(w, _REQUESTS, _REQUEST_FORMS, mentions=shown, **slots))
+        return _capital(w, put(w, asks.QUESTIONS, asks.QUESTION_FORMS, mentions=shown, **slots))
+    return _capital(w, put(w, asks.REQUESTS, asks.REQUEST_FORMS, mentions=shown, **slots))
 
 
 def _written(w: World, made: MadeTool) -> Request:
@@ -372,11 +129,11 @@ def typed_by_somebody(w: World, said: str) -> str:
     if said[-1] in ".?" and w.chance(0.2):
         said = said[:-1]
     if w.chance(0.1):
-        said = f"{said}{'' if said[-1] in '.?!' else '.'} {w.one(_REMARKS)}"
+        said = f"{said}{'' if said[-1] in '.?!' else '.'} {w.one(asks.REMARKS)}"
     elif w.chance(0.1):
         said = f"{context(w)} {said}"
     elif said[0].isalpha() and w.chance(0.1):
-        said = f"{w.one(_HAILS)}{said[0].lower() if said[1:2] != ' ' else said[0]}{said[1:]}"
+        said = f"{w.one(asks.HAILS)}{said[0].lower() if said[1:2] != ' ' else said[0]}{said[1:]}"
     return said
 
 
@@ -389,8 +146,8 @@ def _slots(w: World, made: MadeTool, noun: str) -> dict[str, str]:
         "a": article(noun),
         "A": article(noun).capitalize(),
         "tool": made.tool.name,
-        "open": w.one(["", "", "", w.pick(_OPENERS) + " "]),
-        "close": w.one(_CLOSERS) if w.side is Side.TRAIN and w.chance(0.4) else w.one(_ENDS),
+        "open": w.one(["", "", "", w.pick(asks.OPENERS) + " "]),
+        "close": w.one(asks.CLOSERS) if w.side is Side.TRAIN and w.chance(0.4) else w.one(asks.ENDS),
         "context": context(w),
     }
 

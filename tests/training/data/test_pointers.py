@@ -47,14 +47,20 @@ def tokenizer(tokenizer_folder):
 
 
 @pytest.fixture(scope="module")
-def found(tokenizer):
-    """A function: of a text, for each look, from which tokens to which, as texts in order."""
+def encode(tokenizer):
+    """A function: the tokens of a text."""
+    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.fixture(scope="module")
+def spelling(tokenizer, encode):
     vocabulary = tokenizer.get_vocab()
+    return Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
 
-    def encode(text):
-        return tokenizer.encode(text, add_special_tokens=False).ids
 
-    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+@pytest.fixture(scope="module")
+def found(encode, spelling):
+    """A function: of a text, for each look, from which tokens to which, as texts in order."""
 
     def find(text, *, look):
         ids = encode(text)
@@ -330,13 +336,7 @@ def test_where_a_name_an_argument_or_a_value_begins_is_looked_at_by_itself(token
     assert "total".startswith(text_of(tokenizer, ids, [begins]))
 
 
-def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(tokenizer):
-    vocabulary = tokenizer.get_vocab()
-
-    def encode(text):
-        return tokenizer.encode(text, add_special_tokens=False).ids
-
-    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(tokenizer, encode, spelling):
     call = "<|tool_call>call:delete_photo{number:7}<tool_call|>"
     ids = encode(f"{TOOLS}<|turn>user\nPhoto, please!<turn|>\n<|turn>model\n{call}")
     _, marks = pointers(ids, [1] * len(ids), spelling, 0)
@@ -351,13 +351,7 @@ def test_tools_are_known_by_their_numbers_in_what_is_declared_said_and_called(to
     assert set(said) == {0, 1, 1 << 2}
 
 
-def test_tools_that_are_too_many_to_be_numbered_are_not(tokenizer):
-    vocabulary = tokenizer.get_vocab()
-
-    def encode(text):
-        return tokenizer.encode(text, add_special_tokens=False).ids
-
-    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+def test_tools_that_are_too_many_to_be_numbered_are_not(encode, spelling):
     # One token: what a word begins with leads nowhere.
     ids = encode("<bos><|turn>system\n" + "<|tool>declaration:get{}<tool|>" * 20 + "<turn|>\n<|turn>user\nget<turn|>\n")
     _, marks = pointers(ids, [1] * len(ids), spelling, 0)
@@ -366,13 +360,7 @@ def test_tools_that_are_too_many_to_be_numbered_are_not(tokenizer):
     assert not said.any()
 
 
-def test_what_a_value_looks_like_is_known_behind_it_and_where_it_is_to_be_written(tokenizer):
-    vocabulary = tokenizer.get_vocab()
-
-    def encode(text):
-        return tokenizer.encode(text, add_special_tokens=False).ids
-
-    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+def test_what_a_value_looks_like_is_known_behind_it_and_where_it_is_to_be_written(tokenizer, encode, spelling):
     call = '<|tool_call>call:add_invoice{total:75,user_name:<|"|>Ole<|"|>}<tool_call|>'
     ids = encode(f"{TOOLS}<|turn>user\nAn invoice of 75 by Ole!<turn|>\n<|turn>model\n{call}")
     shapes = {tuple(encode("total")): 10}
@@ -403,13 +391,7 @@ def test_there_are_as_many_places_as_there_is_room_for(monkeypatch, found):
     assert len(found(TOOLS, look=NAME_BEGINS)[1]) == 7
 
 
-def test_an_aside_looks_at_what_it_sees_and_at_no_other_aside(tokenizer):
-    vocabulary = tokenizer.get_vocab()
-
-    def encode(text):
-        return tokenizer.encode(text, add_special_tokens=False).ids
-
-    spelling = Spelling.of(sorted(vocabulary, key=vocabulary.__getitem__), encode)
+def test_an_aside_looks_at_what_it_sees_and_at_no_other_aside(encode, spelling):
     tools, asked = encode(TOOLS), "<|turn>user\n{}<turn|>\n<|turn>model\n<|tool_call>call:delete_photo{}<tool_call|>"
     one, other = encode(asked.format("Photo 48!", "{number:48}")), encode(asked.format("Photo 48.", "{number:48}"))
     ids = [*tools, *one, *other]
@@ -425,14 +407,8 @@ def test_an_aside_looks_at_what_it_sees_and_at_no_other_aside(tokenizer):
     assert marks[LED_HERE, second:].any()
 
 
-def test_segments_are_read_each_by_itself(tokenizer):
-    vocabulary = tokenizer.get_vocab()
-    spelling = Spelling.of(
-        sorted(vocabulary, key=vocabulary.__getitem__),
-        lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
-    )
-    ids = tokenizer.encode(TOOLS, add_special_tokens=False).ids
-    request = tokenizer.encode("<bos><|turn>user\nA photo.<turn|>\n", add_special_tokens=False).ids
+def test_segments_are_read_each_by_itself(encode, spelling):
+    ids, request = encode(TOOLS), encode("<bos><|turn>user\nA photo.<turn|>\n")
     table, _ = pointers([*ids, *request], [1] * len(ids) + [2] * len(request), spelling, 0)
     assert table[NAME].any()
     assert not table[SAME_WORD].any()

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from training.data import requests
+from training.data import asks, requests
 from training.data.fields import field, mention
 from training.data.kinds import ANY_WORDS, KINDS, Value
 from training.data.requests import unfinished
@@ -39,18 +39,18 @@ def test_some_of_training_say_more_and_ask_for_nothing_more():
         return requests.request(w, made)
 
     trained = [asked(number, Side.TRAIN) for number in range(300)]
-    remarked = [each for each in trained if each.text.endswith(requests._REMARKS)]
+    remarked = [each for each in trained if each.text.endswith(asks.REMARKS)]
     assert 25 < len(remarked) < 75
     for each in remarked:
-        text = next(each.text.removesuffix(remark) for remark in requests._REMARKS if each.text.endswith(remark))
+        text = next(each.text.removesuffix(remark) for remark in asks.REMARKS if each.text.endswith(remark))
         assert text.rstrip().endswith((".", "?", "!"))
-    assert not any(asked(number, Side.HELD_OUT).text.endswith(requests._REMARKS) for number in range(100))
+    assert not any(asked(number, Side.HELD_OUT).text.endswith(asks.REMARKS) for number in range(100))
 
 
 def test_half_of_those_with_nothing_to_fill_in_say_more():
     worlds = [World(f"{number}", Side.TRAIN) for number in range(200)]
     bare = [requests.request(w, make_tool(w, count=0)).text for w in worlds]
-    assert 70 < sum(text.endswith(requests._REMARKS) for text in bare) < 130
+    assert 70 < sum(text.endswith(asks.REMARKS) for text in bare) < 130
 
 
 def _person(w):
