@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people")
+RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people", "sprout-s-people")
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
 _EVERYWHERE: dict[str, Any] = {
@@ -22,18 +22,19 @@ _EVERYWHERE: dict[str, Any] = {
     "look_weight": 1.0,
     "strange": 0.3,
 }
-_LARGER: dict[str, Any] = {
-    "model": "sprout-m",
+_AGAIN: dict[str, Any] = {
     "prompt_weight": 0.02,
     "ramp_tokens": 0,  # it begins as a model that can do much, so nothing has to be easy at first
     "decay_share": 0.9,
 }
-_ON = _LARGER | {"rate": 6e-4, "rows": 4, "grown_from": "sprout-m"}
+_PEOPLE = _AGAIN | {"stage": 3, "rows": 4, "long_share": 0.05}
+_S, _M = {"model": "sprout-s", "grown_from": "sprout-s"}, {"model": "sprout-m", "grown_from": "sprout-m"}
 _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s": {"model": "sprout-s", "seed": "sprout-s", "rate": 2e-3, "decay_share": 0.8, "prompt_weight": 0.05},
-    "sprout-m": _LARGER | {"seed": "sprout-m", "rate": 8e-4, "grown_from": "sprout-s"},
-    "sprout-m-on": _ON | {"seed": "sprout-m, on", "stage": 2},
-    "sprout-m-people": _ON | {"seed": "sprout-m, like people", "stage": 3, "long_share": 0.05},
+    "sprout-m": _AGAIN | {"model": "sprout-m", "seed": "sprout-m", "rate": 8e-4, "grown_from": "sprout-s"},
+    "sprout-m-on": _AGAIN | _M | {"seed": "sprout-m, on", "rate": 6e-4, "rows": 4, "stage": 2},
+    "sprout-m-people": _PEOPLE | _M | {"seed": "sprout-m, like people", "rate": 6e-4},
+    "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -45,6 +46,7 @@ _TOKENS_ON_CPU = {
     "sprout-m": 16_000_000,
     "sprout-m-on": 16_000_000,
     "sprout-m-people": 15_000_000,
+    "sprout-s-people": 6_000_000,
 }
 
 

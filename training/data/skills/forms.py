@@ -136,13 +136,10 @@ def _filled(w: World, form: _Form) -> tuple[dict[str, Json], str]:
 
 def _several(w: World, form: _Form) -> tuple[dict[str, Json], str]:
     """One or more, a sentence or a line for each."""
-    each = [_once(w, form) for _ in range(w.one((1, 2, 2, 3)))]
-    texts = [text for _, text in each]
-    if w.chance(0.5):
-        return {form.several: [filled for filled, _ in each]}, "\n".join(texts)
-    return {form.several: [filled for filled, _ in each]}, " ".join(
-        text if text[-1] in ".!?" else f"{text}." for text in texts
-    )
+    once = [_once(w, form) for _ in range(w.one((1, 2, 2, 3)))]
+    between = "\n" if w.chance(0.5) else " "
+    texts = [text if between == "\n" or text[-1] in ".!?" else f"{text}." for _, text in once]
+    return {form.several: [filled for filled, _ in once]}, between.join(texts)
 
 
 def _once(w: World, form: _Form) -> tuple[dict[str, Json], str]:
