@@ -24,17 +24,14 @@ class ChatPlayer:
         self._model = ChatGemmaJax(model=str(folder), temperature=0, max_tokens=LONGEST)
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """What it does at each question, all of them on their way at once."""
-        asked = [list(messages(each.conversation, each.number)) for each in questions]
-        tools = [[declared(tool) for tool in each.conversation.tools] for each in questions]
-        found: list[Answer] = []
-        for some, declarations in zip(asked, tools, strict=True):
-            model = self._model.bind_tools(declarations, strict=False) if declarations else self._model
-            message = model.invoke(some)
-            found.append(
-                Answer(tuple((call["name"], call["args"]) for call in message.tool_calls), message.text.strip())
-            )
-        return found
+        """What it does at each question, one after another."""
+        return [self._answer(each) for each in questions]
+
+    def _answer(self, question: Question) -> Answer:
+        declarations = [declared(tool) for tool in question.conversation.tools]
+        model = self._model.bind_tools(declarations, strict=False) if declarations else self._model
+        message = model.invoke(list(messages(question.conversation, question.number)))
+        return Answer(tuple((call["name"], call["args"]) for call in message.tool_calls), message.text.strip())
 
 
 def messages(conversation: Conversation, steps: int) -> Iterator[BaseMessage]:
