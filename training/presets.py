@@ -34,7 +34,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m": _AGAIN | {"model": "sprout-m", "seed": "sprout-m", "rate": 8e-4, "grown_from": "sprout-s"},
     "sprout-m-on": _AGAIN | _M | {"seed": "sprout-m, on", "rate": 6e-4, "rows": 4, "stage": 2},
     "sprout-m-people": _PEOPLE | _M | {"seed": "sprout-m, like people", "rate": 6e-4},
-    "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4},
+    "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.

@@ -67,6 +67,7 @@ class Settings:
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
+    halfway: bool = False  # what is exported is the mean of that and of what it ends as
 
     @property
     def step_tokens(self) -> int:
@@ -227,8 +228,11 @@ def main() -> None:
     parser.add_argument("model", choices=sorted(HF_CONFIGS))
     parser.add_argument("run", type=Path, help="the run's folder")
     for name, kind in get_type_hints(Settings).items():
-        if name != "model":
-            parser.add_argument("--" + name.replace("_", "-"), type=kind)
+        option = "--" + name.replace("_", "-")
+        if kind is bool:
+            parser.add_argument(option, action=argparse.BooleanOptionalAction)
+        elif name != "model":
+            parser.add_argument(option, type=kind)
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")

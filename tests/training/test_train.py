@@ -1,5 +1,6 @@
 import dataclasses
 import re
+import sys
 from threading import Event
 
 import jax
@@ -81,6 +82,22 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
     model.close()
+
+
+def test_what_is_kept_can_be_halfway_to_what_the_run_began_as(ended, tmp_path, settings, monkeypatch):
+    before = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
+    again = tmp_path / "again"
+    going_on = dataclasses.replace(settings, model="one", grown_from=str(ended), seed="again", halfway=True)
+    train(going_on, again)
+    wanted = (load_params(again)[0]["embed"] + before) / 2
+    monkeypatch.setattr(sys, "argv", ["export", str(again), str(tmp_path / "mean"), "--dtype", "float32"])
+    export.main()
+    exported = load(tmp_path / "mean", recipe=Recipe("float32"), progress=False).params["embed"]
+    np.testing.assert_allclose(exported, wanted, atol=1e-7)
+    make(again, ended, going_on, workers=0)
+    made = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
+    np.testing.assert_allclose(made, wanted, atol=1e-2)  # it is exported in bfloat16
+    assert np.abs(made - before).max() > 2 * np.abs(made - wanted).max()
 
 
 @pytest.fixture
