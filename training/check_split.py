@@ -52,7 +52,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
     seen: dict[Side, dict[str, set[str]]] = {side: {} for side in Side}
     for side in Side:
         for index in range(count):
-            made = [conversation(f"{seed}/{index}", side, 1.0, _STRANGE * (index % 2), stage=_stage(index))]
+            made = [conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2), stage=_stage(index))]
             if side is Side.HELD_OUT and index % _UNUSUAL == 0:
                 made.append(unusual(World(f"{seed}/unusual/{index}", side)))
             for kind, what in chain.from_iterable(map(contents, made)):
@@ -84,7 +84,7 @@ def said_by_the_suite(count: int, seed: str = "split") -> set[str]:
     """What the conversations, of either side, have in common with LangChain's standard suite."""
     found: set[str] = set()
     for made in (
-        conversation(f"{seed}/{index}", side, 1.0, _STRANGE * (index % 2), stage=_stage(index))
+        conversation(f"{seed}/{index}", side, strange=_STRANGE * (index % 2), stage=_stage(index))
         for side in Side
         for index in range(count)
     ):
