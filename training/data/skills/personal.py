@@ -167,7 +167,7 @@ _BEFORE_ASKED = ("So, ", "Tell me: ", "Hey, ", "Now, ", "One question. ")
 
 def personal(w: World) -> Conversation:
     """One or two things in a sentence, maybe more later; one is asked for, or two."""
-    facts = _some(w, w.rng.randint(1, 4))
+    facts = w.some(FACTS, w.rng.randint(1, 4))
     known = [(each, errand_kind(each.kind).draw(w).text) for each in facts]
     turns: list[User | Model] = []
     at = 0
@@ -183,14 +183,6 @@ def personal(w: World) -> Conversation:
         asked = f"{w.one(_BEFORE_ASKED)}{_lower(asked)}" if w.side is Side.TRAIN and w.chance(0.15) else asked
         turns += [User(asked), Model((Say(f"{_upper(w.fill(each.back, v=text))}.", (text,)),))]
     return Conversation("personal", tuple(turns))
-
-
-def _some(w: World, count: int) -> list[_Fact]:
-    """Different ones: of two of a kind it would not be told which is meant."""
-    found: dict[str, _Fact] = {}
-    for each in w.some(FACTS, count):
-        found.setdefault(each.back.split("{")[0], each)
-    return list(found.values())
 
 
 def _told(w: World, together: list[tuple[_Fact, str]]) -> list[User | Model]:
