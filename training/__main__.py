@@ -17,20 +17,17 @@ from training import checkpoints
 from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
-from training.export import export, halfway
+from training.export import export
 from training.memory import keep_what_is_freed
 from training.presets import RUNS, preset
-from training.train import CHECKPOINT, Settings, default_workers, load_params, train
+from training.train import CHECKPOINT, Settings, default_workers, kept, train
 
 
 def make(run: Path, folder: Path, settings: Settings, *, workers: int) -> None:
     """Train one run to its end, if that is not done, and export its model."""
     if not (run / CHECKPOINT).exists() or checkpoints.read_progress(run / CHECKPOINT).step < settings.steps:
         train(settings, run, workers=workers)
-    params = load_params(run)[0]
-    if settings.halfway:
-        params = halfway(params, settings.model, Path(settings.grown_from))
-    export(params, settings.model, run / "tokenizer", folder)
+    export(kept(run)[0], settings.model, run / "tokenizer", folder)
     shutil.copyfile(run / "loss.svg", folder / "loss.svg")
 
 

@@ -25,7 +25,7 @@ from training.data.scenarios import SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
 from training.data.skills.everyday import unusual
 from training.data.words import common
-from training.data.world import LIKE_PEOPLE, World
+from training.data.world import WIDER, World
 
 _SHARED_NUMBERS = 1_000
 _UNUSUAL = 10  # of so many held-out conversations, one more is of an errand that few people have
@@ -63,7 +63,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
 
 def _stage(index: int) -> int:
     """Of what is said in each stage of training, as much."""
-    return 1 + index % LIKE_PEOPLE
+    return 1 + index % WIDER
 
 
 def contents(made: Conversation) -> Iterator[tuple[str, str]]:

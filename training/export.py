@@ -21,7 +21,6 @@ from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
-from training import begin
 from training.configs import EOS, HF_CONFIGS, model_config
 
 _DTYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16), "float32": np.dtype(np.float32)}
@@ -54,12 +53,6 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
         shutil.copyfile(tokenizer / file, folder / file)
 
 
-def halfway(params: Params, name: str, before: Path) -> Params:
-    """The mean of these weights and of those of the exported model that they went on from: it has most of both."""
-    began = begin.where_it_ended(before, model_config(name), "")
-    return cast("Params", jax.tree.map(lambda one, other: (one + other) / 2, params, began))
-
-
 def _find(params: Params, path: tuple[str | int, ...]) -> jax.Array:
     match path:
         case ("layers", int(index), str(key)):
@@ -79,19 +72,15 @@ def parameter_count(config: ModelConfig) -> int:
 
 def main() -> None:
     """Export the newest checkpoint of a run."""
-    from training.train import Settings, load_params
+    from training.train import kept
 
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", choices=sorted(_DTYPES), default="bfloat16")
     arguments = parser.parse_args()
-    params, settings = load_params(arguments.run)
-    run = Settings(**settings)
-    name = run.model
-    if run.halfway:
-        params = halfway(params, name, Path(run.grown_from))
-    export(params, name, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
+    params, settings = kept(arguments.run)
+    export(params, settings.model, arguments.run / "tokenizer", arguments.folder, arguments.dtype)
     sys.stdout.write(f"{arguments.folder}: {(arguments.folder / 'model.safetensors').stat().st_size:,} bytes\n")
 
 

@@ -13,7 +13,7 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people", "sprout-s-people")
+RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people", "sprout-s-people", "sprout-m-wide")
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
 _EVERYWHERE: dict[str, Any] = {
@@ -35,6 +35,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-on": _AGAIN | _M | {"seed": "sprout-m, on", "rate": 6e-4, "rows": 4, "stage": 2},
     "sprout-m-people": _PEOPLE | _M | {"seed": "sprout-m, like people", "rate": 6e-4},
     "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "halfway": True},
+    "sprout-m-wide": _PEOPLE | _M | {"seed": "sprout-m, wider", "rate": 6e-4, "stage": 4},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -47,6 +48,7 @@ _TOKENS_ON_CPU = {
     "sprout-m-on": 16_000_000,
     "sprout-m-people": 15_000_000,
     "sprout-s-people": 6_000_000,
+    "sprout-m-wide": 19_000_000,
 }
 
 

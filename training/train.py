@@ -63,7 +63,7 @@ class Settings:
     inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
     strange: float = 0.0  # of tools: they do what no real word is for
-    stage: int = 1  # 2 goes on with more of what is hard and with what values look like, 3 with what people have
+    stage: int = 1  # 2 has more of what is hard and what values look like, 3 what people have, 4 more of that
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
@@ -104,6 +104,16 @@ def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
     """The parameters of a run's checkpoint, and its settings."""
     settings = checkpoints.read_progress(run / CHECKPOINT).settings
     return _load(run, Settings(**settings))[0], settings
+
+
+def kept(run: Path) -> tuple[Params, Settings]:
+    """What a run leaves: what it ended as, or the mean of that and of what it began as, which has most of both."""
+    params, chosen = load_params(run)
+    settings = Settings(**chosen)
+    if settings.halfway:
+        began = begin.where_it_ended(Path(settings.grown_from), model_config(settings.model), "")
+        params = cast("Params", jax.tree.map(lambda one, other: (one + other) / 2, params, began))
+    return params, settings
 
 
 def _load(run: Path, settings: Settings) -> State:

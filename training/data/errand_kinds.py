@@ -10,6 +10,7 @@ from training.data.conversation import Json
 from training.data.kinds import KINDS, Value, value
 from training.data.side import listed
 from training.data.words import common, names, things
+from training.data.words.countries import COUNTRIES
 from training.data.world import World
 
 
@@ -148,6 +149,8 @@ ERRAND_KINDS = {
     ),
     "ticker": ErrandKind(_STRING, "stock symbol", _of(lambda w: _letters(w, 2, 5))),
     "handle": ErrandKind(_STRING, "user name", _of(lambda w: w.made_up() + w.one(["", "", str(w.rng.randint(1, 99))]))),
+    "city": ErrandKind(_STRING, "city", _of(lambda w: draw.place(w).partition(",")[0])),  # beside a country
+    "country": ErrandKind(_STRING, "name of the country", _of(lambda w: w.pick(COUNTRIES))),
     "timezone": ErrandKind(
         _STRING, "time zone", _of(lambda w: f"{w.one(_AREAS)}/{w.pick(names.CITIES).replace(' ', '_')}")
     ),

@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.world import LIKE_PEOPLE, World
+from training.data.world import LIKE_PEOPLE, WIDER, World
 
 Skill = Callable[[World], Conversation]
 
@@ -86,6 +86,23 @@ PEOPLES: tuple[tuple[Skill, float], ...] = (
 )
 """And then what people have and say, beside all the rest."""
 
+_WIDE: dict[Skill, float] = {
+    everyday.everyday: 84,
+    everyday.not_there: 24,
+    parallel.two_tools: 18,
+    errand_chain.two_errands: 34,
+    forms.as_call: 22,
+    forms.as_json: 34,
+    beside.remember: 16,
+    beside.personal: 14,
+    beside.follow: 22,
+    small_talk.small_talk: 20,
+    no_call.talk_beside_tools: 16,
+}
+_ONCE = {skill: sum(share for each, share in PEOPLES if each is skill) for skill, _ in PEOPLES}
+WIDE: tuple[tuple[Skill, float], ...] = tuple((_ONCE | _WIDE).items())
+"""And at last more of what is said and asked in the widest manner."""
+
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
     (call.one_call, 15),
@@ -137,6 +154,6 @@ class _Choice:
         return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
 
 
-_BY_STAGE = {1: _Choice(LATE), 2: _Choice(LATER), LIKE_PEOPLE: _Choice(PEOPLES)}
+_BY_STAGE = {1: _Choice(LATE), 2: _Choice(LATER), LIKE_PEOPLE: _Choice(PEOPLES), WIDER: _Choice(WIDE)}
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

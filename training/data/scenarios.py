@@ -414,4 +414,7 @@ SCENARIOS = Split(TRAIN, HELD_OUT)
 UNUSUAL = read((Path(__file__).parent / "errands_held_out.txt").read_text(encoding="utf-8"))
 """More that are held out, for an examination alone: what few people ask for, in as many manners as people have."""
 
-ASKS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN, HELD_OUT + UNUSUAL)))
+MORE = read((Path(__file__).parent / "errands_wider.txt").read_text(encoding="utf-8"))
+"""More to learn from, in the last stage of training: what people ask an agent first."""
+
+ASKS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN + MORE, HELD_OUT + UNUSUAL)))

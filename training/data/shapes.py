@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+_ANY_WORDS = (
+    "person place city country company topic title phrase word message task query venue handle things people "
+    "occupation letter"
+)
 _KINDS = (
-    # any words
-    "person place company topic title phrase word message task query venue handle things people occupation letter",
+    _ANY_WORDS,
     "email",
     "url",
     "code zip timezone",

@@ -23,6 +23,7 @@ _ENDINGS = listed(
 )
 
 LIKE_PEOPLE = 3  # the stage of training that is about what people have and say
+WIDER = 4  # and the one that has more of it
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
 
@@ -32,7 +33,7 @@ class World:
 
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
     ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training: from
-    ``LIKE_PEOPLE`` on, more is as people have it.
+    ``LIKE_PEOPLE`` on, more is as people have it, and from ``WIDER`` on there is more of that.
     """
 
     def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> None:
@@ -48,6 +49,10 @@ class World:
     def like_people(self, probability: float) -> bool:
         """The same in the stage of training that is about what people have; before it there is no such choice."""
         return self.stage >= LIKE_PEOPLE and self.chance(probability)
+
+    def wider(self, probability: float) -> bool:
+        """The same in the stage that has more of it, and in training alone."""
+        return self.stage >= WIDER and self.side is Side.TRAIN and self.chance(probability)
 
     def one(self, options: Sequence[T]) -> T:
         """One of these, each as likely."""

@@ -8,16 +8,14 @@ from training.data.render import pieces
 from training.data.side import Side
 from training.data.skills.call import _of_several_kinds
 from training.data.tools import make_tool
-from training.data.world import LIKE_PEOPLE, World
+from training.data.world import LIKE_PEOPLE, WIDER, World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 
 
 @pytest.fixture(scope="module")
 def made():
-    return [
-        conversation(f"test/{index}", side, stage=1 + index % LIKE_PEOPLE) for side in Side for index in range(1200)
-    ]
+    return [conversation(f"test/{index}", side, stage=1 + index % WIDER) for side in Side for index in range(1600)]
 
 
 def test_every_skill_comes_up_on_both_sides(made):
@@ -132,6 +130,13 @@ def test_in_the_end_it_reads_what_people_have_and_say_beside_all_the_rest():
     before, after = _skills(stage=2), _skills(stage=LIKE_PEOPLE)
     assert set(after) - set(before) == {"form", "personal", "two errands"}
     assert set(before) < set(after)
+
+
+def test_and_at_last_more_of_that():
+    before, after = _skills(stage=LIKE_PEOPLE), _skills(stage=WIDER)
+    assert set(before) == set(after)
+    for skill in ("two errands", "form", "personal", "small talk"):
+        assert after[skill] > 1.1 * before[skill]
 
 
 def _skills(stage):

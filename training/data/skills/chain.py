@@ -60,6 +60,21 @@ _THEN = templates(
     ],
 )
 
+_WIDER = 0.3  # of steps in the last stage are put together of these
+_BEGUN = (
+    "[|First |To start with, |Part one: |One thing: |Before all else, |You begin like this: |At the outset, ]{first}"
+)
+_NEXT = (
+    "[. |.\n|; |? ]"
+    "[Then|After it|Part two:|The second thing:|Later|With that done,|When that is done,|To end with,|To close,|And]"
+)
+_NAMED = "[by|with|for|using|from|through|on] [its|that|the|this]"
+_THEN_WIDE = (
+    f"{_BEGUN}{_NEXT} {_NAMED} {{label}}[,|:| -|] {{verb}} [{{a}}|the|one] {{noun}}{{rest}}.",
+    f"{_BEGUN}{_NEXT} {{verb}} [{{a}}|the|one] {{noun}} {_NAMED} {{label}}[| you found| from there| of it]{{rest}}.",
+    f"{_BEGUN}, and [then|later|after it|at last] {_NAMED} {{label}} {{verb}} [{{a}}|the|one] {{noun}}{{rest}}.",
+    f"{_BEGUN}[, and|, then|, and then|, after that] {{verb}} [{{a}}|the|one] {{noun}} {_NAMED} {{label}}{{rest}}.",
+)
 _THEN_FORMS = (
     "{first}. ~{verb} ~{noun} ~{label} ~{rest}.",
     "~ {first}. ~{label} ~{verb} ~{noun}{rest}.",
@@ -117,18 +132,17 @@ def _linked(w: World, first: MadeTool, links: Sequence[_Link]) -> list[User | Mo
         calls.append(Calls((Call(last.tool.name, arguments, _reply(w, link.field, handed)),)))
         last, word = link.to, w.one(link.to.verb.words)
         rest, arguments = _rest(w, link, handed)
-        text = put(
-            w,
-            _THEN,
-            _THEN_FORMS,
-            first=text,
-            verb=word,
-            Verb=word.capitalize(),
-            noun=last.noun,
-            label=link.field.label,
-            rest=rest,
-            a="an" if last.noun[0] in "aeiou" else "a",
-        ).rstrip(".")
+        slots = {
+            "first": text,
+            "verb": word,
+            "Verb": word.capitalize(),
+            "noun": last.noun,
+            "label": link.field.label,
+            "rest": rest,
+            "a": "an" if last.noun[0] in "aeiou" else "a",
+        }
+        wide = w.wider(_WIDER)
+        text = (w.fill(w.one(_THEN_WIDE), **slots) if wide else put(w, _THEN, _THEN_FORMS, **slots)).rstrip(".")
     got = result(w, last)
     calls.append(Calls((Call(last.tool.name, arguments, got.reply),)))
     return [User(text + "."), Model((*calls, Say(got.answer, got.facts)))]

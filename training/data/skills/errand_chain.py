@@ -14,8 +14,8 @@ from training.data.requests import typed_by_somebody
 from training.data.results import result, sentence
 from training.data.scenario import Scenario
 from training.data.scenarios import HELD_OUT, TRAIN, UNUSUAL
-from training.data.side import Side, Split, templates
-from training.data.skills.everyday import beside, errand_tool
+from training.data.side import Side, Split, listed, templates
+from training.data.skills.everyday import beside, drawn, errand_tool
 from training.data.template import slots_of
 from training.data.tools import MadeTool
 from training.data.world import World
@@ -23,6 +23,39 @@ from training.data.world import World
 _DATA = Path(__file__).parent.parent
 _NAMED = 0.6  # of results have a name for what is handed on
 _SAID_ANYHOW = {"message", "phrase", "task"}  # kinds of which any result will do
+
+_NOT_SAID = 0.25  # what is handed on goes without saying, where more is said
+_JOINED = 0.4  # of these in the last stage are any two errands
+_RESULT = (
+    "the result",
+    "it",
+    "that",
+    "[what|whatever] [you find|comes out|it says|you get]",
+    "the answer",
+    "the outcome",
+)
+_MEANT = {
+    **dict.fromkeys(("message", "phrase", "task", "query", "topic", "title"), _RESULT),
+    **dict.fromkeys(("integer", "count", "decimal", "age", "id", "percent"), (*_RESULT, "that number", "this number")),
+}
+_MEANT_OF_ITSELF = ("that {label}", "the {label}", "the {label} [you find|that you get|from there]", "that", "it")
+_THINGS = frozenset(listed("person place company email url code phone date time street word file venue country year"))
+"""Words for what the first errand gives, by the kind of what the second takes."""
+_BOTH = (
+    "{first}. [Then|After that,|Next,|Now] {second}.",
+    "{first}[,| and] then {second}[.|, please.|]",
+    "[First|First of all,|To begin with,] {first}. [Then|After that,|And then] {second}.",
+    "{first} and {second}[.|, please.|]",
+    "{first}. [When you have it|Once you know|With that|When that is done|As soon as you know], {second}.",
+    "{first}, and [when you have it|once you know|with that|after that], {second}.",
+    "{first} so that you can {second}.",
+    "{first}? {second}",
+    "{first}. {second}",
+    "1. {first}\n2. {second}",
+    "[I need two things|Two steps|Do this]: {first}, then {second}.",
+    "{second} - but [first|before that] {first}.",
+    "[Before|To] {second}, {first}.",
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +106,7 @@ ASKS = templates(*([ask for each in side for ask in each.asks] for side in (_ERR
 
 def two_errands(w: World) -> Conversation:
     """One after the other, among other tools."""
-    both = w.pick(_ERRANDS)
+    both = _joined(w) if w.wider(_JOINED) else w.pick(_ERRANDS)
     first, second = errand_tool(w, both.first), errand_tool(w, both.second)
     taken = second.tool.name.lower()
     others = [
@@ -88,6 +121,38 @@ def two_errands(w: World) -> Conversation:
         return _turns(w, both, first, second)
 
     return with_tools(w, "two errands", turns(), tools, again=turns)
+
+
+def _joined(w: World) -> _Errands:
+    """Any two errands: the second is asked for with words that mean what comes out of the first."""
+    while True:
+        first, second = drawn(w), drawn(w)
+        link = w.one(second.fields).removeprefix("?") if second.fields else ""
+        handed, _, kind = link.partition(":")
+        first_asks, second_asks = _complete(first), [each for each in _complete(second) if handed in slots_of(each)]
+        words = _MEANT.get(kind, _MEANT_OF_ITSELF if kind in _THINGS else ())
+        names = [each.removeprefix("?").partition(":")[0] for one in (first, second) for each in one.fields]
+        if first is second or not (words and first_asks and second_asks) or len({*names}) < len(names):
+            continue
+        other = w.one(second_asks)
+        if words is _RESULT and w.chance(_NOT_SAID) and len(slots_of(other)) > 1:
+            other = re.sub(rf' ?([,:]|that|and write|text:)? ?"?\{{{handed}\}}"?', "", other)
+        meant = w.fill(w.one(words), label=handed.replace("_", " "))
+        other = re.sub(rf'"?\{{{handed}\}}"?', meant, other).strip()
+        ask = w.fill(w.one(_BOTH), first=_inside(w.one(first_asks)), second=_inside(other))
+        return _Errands(first, second, handed, (ask[0].upper() + ask[1:],))
+
+
+def _complete(scenario: Scenario) -> list[str]:
+    """Its requests that say all that is needed, and say it as it is."""
+    needed = {each.partition(":")[0] for each in scenario.fields if each[0] != "?"}
+    return [each for each in scenario.asks if needed <= slots_of(each) and " => " not in each and "[" not in each]
+
+
+def _inside(ask: str) -> str:
+    """A request's words inside a longer one."""
+    ask = ask.rstrip(".?! ")
+    return ask if ask.startswith(("I ", "I'", "{")) else ask[0].lower() + ask[1:]
 
 
 def _turns(w: World, both: _Errands, first: MadeTool, second: MadeTool) -> list[User | Model]:
@@ -118,4 +183,6 @@ def _handed(w: World, first: MadeTool) -> Value:
 def _reply(w: World, label: str, handed: Value) -> dict[str, Json] | str:
     if isinstance(handed.json, str) and not w.chance(_NAMED):
         return handed.json
+    if w.wider(0.5):
+        return str(handed.json)
     return {w.one((label, label, "result", "value", "output", "answer")): handed.json}

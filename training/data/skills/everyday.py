@@ -15,7 +15,7 @@ from training.data.further import DECLINE, served, with_tools
 from training.data.kinds import Value
 from training.data.requests import request
 from training.data.scenario import Scenario
-from training.data.scenarios import SCENARIOS, UNUSUAL
+from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
 from training.data.side import Side, listed, templates
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
@@ -29,6 +29,7 @@ _ANY = frozenset(listed("get find set create add search make new show start open
 _COUNTED, _WRITTEN_OUT = {"count", "age", "stars"}, 0.12
 _NUMBERS = listed("one two three four five six seven eight nine ten eleven twelve")
 _ALONE = 0.4  # of those that are not what was asked for are the only tool
+_MORE = 0.3  # of requests in the last stage are of what only that has
 _AKIN = 0.5  # of requests come with tools that are about the same
 _NEAR = 6  # places in the lists
 _ALIKE = 2  # words in common: two tools may well do the same, and no one can tell which is meant
@@ -36,7 +37,7 @@ _ALIKE = 2  # words in common: two tools may well do the same, and no one can te
 
 def everyday(w: World) -> Conversation:
     """One request, up to eight tools."""
-    scenario = w.pick(SCENARIOS)
+    scenario = drawn(w)
     made = errand_tool(w, scenario)
     return with_tools(w, "everyday", served(w, made), beside(w, scenario, made))
 
@@ -53,16 +54,28 @@ def unusual(w: World) -> Conversation:
 
 def not_there(w: World) -> Conversation:
     """What was asked for is something else than what the tools do."""
-    scenario = w.pick(SCENARIOS)
+    scenario = drawn(w)
     wanted = errand_tool(w, scenario)
-    tools = [each for each in beside(w, scenario, wanted) if each is not wanted] or [errand(w, but=scenario.fields)]
+    tools = [each for each in beside(w, scenario, wanted) if each is not wanted] or [_another(w, scenario)]
     tools = tools[:1] if w.like_people(_ALONE) else tools
     return with_tools(w, "no call", (User(request(w, wanted).text), Model((DECLINE,))), tools, ("none fits",))
 
 
-def errand(w: World, but: tuple[str, ...] = ()) -> MadeTool:
-    """A tool of everyday life, with other fields than these."""
-    return errand_tool(w, w.one([each for each in SCENARIOS.of(w.side) if each.fields != but]))
+def drawn(w: World) -> Scenario:
+    """What is asked for."""
+    return w.one(MORE) if w.wider(_MORE) else w.pick(SCENARIOS)
+
+
+def errand(w: World) -> MadeTool:
+    """A tool of everyday life that takes something."""
+    return errand_tool(w, w.one([each for each in (MORE if w.wider(_MORE) else SCENARIOS.of(w.side)) if each.fields]))
+
+
+def _another(w: World, scenario: Scenario) -> MadeTool:
+    """A tool that is not for that."""
+    if scenario in MORE:
+        return errand_tool(w, w.one(_beside_more(w, scenario)))
+    return errand_tool(w, w.one([each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]))
 
 
 def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
@@ -70,6 +83,7 @@ def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
     others = [each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]
     if w.side is Side.TRAIN:
         others = [each for each in others if len(_called(each) & _called(scenario)) < _ALIKE]
+    others = _beside_more(w, scenario) if scenario in MORE else others
     count = w.rng.randint(0, round(1 + 6 * w.ease))
     if w.like_people(_AKIN):
         others = _akin(scenario, others) or others
@@ -80,6 +94,13 @@ def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
             tools.append(other)
     w.rng.shuffle(tools)
     return tools
+
+
+def _beside_more(w: World, scenario: Scenario) -> list[Scenario]:
+    """Of ``MORE`` all others, no two of which serve for one thing; or what shares no word of a name with it."""
+    if w.chance(0.5):
+        return [each for each in MORE if each is not scenario]
+    return [each for each in SCENARIOS.of(w.side) if not _called(each) & _called(scenario)]
 
 
 def _akin(scenario: Scenario, others: list[Scenario]) -> list[Scenario]:

@@ -23,14 +23,16 @@ from training.data.world import World
 
 _DATA = Path(__file__).parent.parent
 _TRAIN = tuple(chain.from_iterable(read(each.read_text("utf-8")) for each in sorted((_DATA / "forms").glob("*.txt"))))
+_WIDE_FORMS = read((_DATA / "forms_wider.txt").read_text("utf-8"))
 _HELD_OUT = read((_DATA / "forms_held_out.txt").read_text("utf-8"))
 
 FORMS = Split(_TRAIN, _HELD_OUT)
 """Written as tools of everyday life are; a field ``address.street:street`` is one of an object inside."""
 
-TEXTS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (_TRAIN, _HELD_OUT)))
+TEXTS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (_TRAIN + _WIDE_FORMS, _HELD_OUT)))
 
-_LISTS = 0.12  # of forms are for several at once
+_LISTS, _MORE_LISTS = 0.12, 0.2  # of forms are for several at once, and of the others in the last stage
+_WIDER = 0.5  # of forms in the last stage are of what only that has
 _BARE, _BEHIND = 0.6, 0.15  # of texts stand alone, and follow a sentence that says nothing
 _MORE = (0, 1, 2, 3)  # texts to learn from, for the same form
 
@@ -111,7 +113,7 @@ def _kinds(form: _Form) -> dict[str, str]:
 
 
 def _drawn(w: World) -> _Form:
-    written: Scenario = w.pick(FORMS)
+    written: Scenario = w.one(_WIDE_FORMS) if w.wider(_WIDER) else w.pick(FORMS)
     groups: dict[str, str] = {}
     parts = []
     for each in written.fields:
@@ -120,7 +122,7 @@ def _drawn(w: World) -> _Form:
             groups[group] = draw.label(tuple(group.split("_")), w)
         parts.append(_Part(errand_field(w, inside if dot else each), groups.get(group, "") if dot else ""))
     words = written.name.split("_")
-    several = draw.plural(words[-1]) if w.chance(_LISTS) else ""
+    several = draw.plural(words[-1]) if w.chance(_LISTS) or w.wider(_MORE_LISTS) else ""
     words += ["list"] if several else []
     name = "".join(map(str.capitalize, words)) if w.chance(0.85) else "_".join(words)
     return _Form(name, " ".join(words), w.fill(written.description), tuple(parts), written.asks, several)

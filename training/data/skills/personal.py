@@ -162,6 +162,7 @@ SENTENCES = templates(*([say for each in side for say in (*each.told, *each.aske
 
 _BEFORE = ("Hi, ", "Hello. ", "Hi there! ", "By the way, ", "Just so you know: ", "Good evening. ")
 _BEHIND = (" Nice to meet you.", " Remember that.", " Please remember this.", " Good to know, right?", " That's me.")
+_NOT_TOLD, _UNKNOWN = 0.2, "You have not told me that."
 _BEFORE_ASKED = ("So, ", "Tell me: ", "Hey, ", "Now, ", "One question. ")
 
 
@@ -178,11 +179,19 @@ def personal(w: World) -> Conversation:
         if w.chance(0.3):
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
+    if w.wider(_NOT_TOLD):
+        turns += _not_told(w, {each.kind for each in facts})
     for each, text in w.rng.sample(known, min(len(known), w.one((1, 1, 2)))):
         asked = w.one(each.asked)
         asked = f"{w.one(_BEFORE_ASKED)}{_lower(asked)}" if w.side is Side.TRAIN and w.chance(0.15) else asked
         turns += [User(asked), Model((Say(f"{_upper(w.fill(each.back, v=text))}.", (text,)),))]
     return Conversation("personal", tuple(turns))
+
+
+def _not_told(w: World, kinds: set[str]) -> list[User | Model]:
+    """A question about something else than what was said."""
+    asked = w.one([asked for each in _FACTS if each.kind not in kinds for asked in each.asked])
+    return [User(asked), Model((Say(_UNKNOWN, (_UNKNOWN,)),))]
 
 
 def _told(w: World, together: list[tuple[_Fact, str]]) -> list[User | Model]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from training.data import draw
+from pathlib import Path
+
+from training.data import anything, draw, suite
 from training.data.conversation import Conversation, Model, Say, User
 from training.data.side import templates
 from training.data.world import World
@@ -262,6 +264,8 @@ _HONEST = "I am only a small demo model and do not know enough for that."
 
 def exchange(w: World) -> tuple[str, Say]:
     """What somebody says, and the answer."""
+    if w.wider(_WIDER):
+        return _wider(w)
     if w.chance(0.3):
         asked = w.say(
             _TOO_HARD, topic=draw.topic(w), topic2=draw.topic(w), noun=draw.noun(w), name=w.made_up().capitalize()
@@ -269,6 +273,19 @@ def exchange(w: World) -> tuple[str, Say]:
         return asked, Say(_HONEST, (_HONEST,), exact=True)
     index = w.rng.randrange(len(_TALK))
     return w.say(_SAID[index]), Say(_TALK[index][2], (_TALK[index][2],), exact=True)
+
+
+def _wider(w: World) -> tuple[str, Say]:
+    """As many ways to talk as possible, and anything at all that one cannot know."""
+    if w.chance(_ANYTHING):
+        asked, answer = anything.ask(w), _HONEST
+    else:
+        answer, said = w.one(_MORE_TALK)
+        asked = w.fill(w.one(said)).strip()
+        asked = asked if w.chance(0.85) else asked.lower()
+    if suite.WORDS.search(asked) or asked.strip(" .!?").lower() in suite.PROMPTS:
+        return _wider(w)
+    return asked, Say(answer, (answer,), exact=True)
 
 
 def small_talk(w: World) -> Conversation:
@@ -279,5 +296,15 @@ def small_talk(w: World) -> Conversation:
         turns += [User(asked), Model((answer,))]
     return Conversation("small talk", tuple(turns), system=w.one(["", "", "You are a helpful assistant."]))
 
+
+def _talk(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Answers, each in a line behind ``> ``, and below it what is said."""
+    blocks = (each.splitlines() for each in text.strip().split("\n\n"))
+    return tuple((answer.removeprefix("> "), tuple(said)) for answer, *said in blocks)
+
+
+_MORE_TALK = _talk((Path(__file__).parent.parent / "talk_wider.txt").read_text("utf-8"))
+_WIDER = 0.75  # of what is said in the last stage
+_ANYTHING = 0.35  # of that
 
 _SAID = [templates(list(said), list(held_out)) for said, held_out, _ in _TALK]
