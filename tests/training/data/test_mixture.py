@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -139,5 +140,6 @@ def test_and_at_last_more_of_that():
         assert after[skill] > 1.1 * before[skill]
 
 
+@cache
 def _skills(stage):
     return Counter(conversation(f"test/{index}", Side.TRAIN, stage=stage).skill for index in range(2000))
