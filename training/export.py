@@ -23,6 +23,7 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
 from training.configs import EOS, HF_CONFIGS, model_config
 
+_LIMIT = {"max_new_tokens": 1024}  # nothing that they learn to say is as long: they repeat themselves by then
 _DTYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16), "float32": np.dtype(np.float32)}
 
 
@@ -47,7 +48,7 @@ def export(params: Params, name: str, tokenizer: Path, folder: Path, dtype: str 
     _write(folder / "config.json", HF_CONFIGS[name] | {"dtype": dtype})
     _write(
         folder / "generation_config.json",
-        {"bos_token_id": 2, "pad_token_id": 0, "eos_token_id": list(EOS), "do_sample": False},
+        {"bos_token_id": 2, "pad_token_id": 0, "eos_token_id": list(EOS), "do_sample": False, **_LIMIT},
     )
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / file, folder / file)

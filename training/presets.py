@@ -1,7 +1,7 @@
 """The runs that make both models, and the settings of each for the kind of device that there is.
 
 The smaller model begins at nothing, beside tools with strange names, so that no name is known by heart. The larger one
-begins as what the smaller one became, and goes on once.
+begins as what the smaller one became. Both go on from there, one stage of what is made up after the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import jax
 
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-RUNS = ("sprout-s", "sprout-m", "sprout-m-on", "sprout-m-people", "sprout-s-people", "sprout-m-wide")
+RUNS = (
+    "sprout-s",
+    "sprout-m",
+    "sprout-m-on",
+    "sprout-m-people",
+    "sprout-s-people",
+    "sprout-m-wide",
+    "sprout-s-wide",
+)
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
 _EVERYWHERE: dict[str, Any] = {
@@ -36,6 +44,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-people": _PEOPLE | _M | {"seed": "sprout-m, like people", "rate": 6e-4},
     "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "halfway": True},
     "sprout-m-wide": _PEOPLE | _M | {"seed": "sprout-m, wider", "rate": 6e-4, "stage": 4},
+    "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -49,6 +58,7 @@ _TOKENS_ON_CPU = {
     "sprout-m-people": 15_000_000,
     "sprout-s-people": 6_000_000,
     "sprout-m-wide": 19_000_000,
+    "sprout-s-wide": 6_000_000,
 }
 
 

@@ -187,7 +187,8 @@ def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> No
 
 def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
     """What a ``generation_config.json`` means. Without ``do_sample`` it means the most likely token."""
+    length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
     if defaults.get("do_sample") is not True:
-        return {}
-    found = {name: defaults[name] for name in _DEFAULTS_READ if defaults.get(name) is not None}
+        return length
+    found = length | {name: defaults[name] for name in _DEFAULTS_READ if defaults.get(name) is not None}
     return {"temperature": 1.0} | found

@@ -107,6 +107,20 @@ def test_without_a_recommendation_the_most_likely_token_is_taken(defaults, scrip
     assert sampled(scripted, defaults).temperature == 0
 
 
+@pytest.mark.parametrize("defaults", [{}, GEMMA3])
+def test_an_answer_is_as_long_at_most_as_the_authors_say_or_as_the_caller_does(defaults, scripted):
+    limited = defaults | {"max_new_tokens": 7}
+    assert sampled(scripted, defaults).max_tokens > 900  # as much as there is room for
+    assert sampled(scripted, limited).max_tokens == 7
+    assert sampled(scripted, limited, max_tokens=900).max_tokens == 900
+    assert sampled(scripted, limited, {"max_tokens": 8}).max_tokens == 8
+
+
+def test_a_limit_that_is_not_possible_names_its_file(scripted):
+    with pytest.raises(ConfigError, match=r"scripted, generation_config.json: max_tokens: expected"):
+        sampled(scripted, {"max_new_tokens": 0})
+
+
 def test_what_is_set_wins_and_what_is_given_with_the_call_wins_over_that(scripted):
     found = sampled(scripted, GEMMA3, {"top_k": 5, "seed": 1, "stop": ["a"]}, seed=2, stop=["b"], temperature=0.5)
     assert (found.temperature, found.top_k, found.top_p, found.seed, found.stop) == (0.5, 5, 0.95, 2, ("b",))
