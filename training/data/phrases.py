@@ -104,7 +104,7 @@ OBJECTS = split(
 )
 LISTS = split(
     "tags, items, keywords, participants, ingredients, labels, topics, files, recipients, values, numbers",
-    held_out="attendees, entries, toppings, samples, figures, passengers",
+    held_out="spectators, entries, toppings, samples, figures, passengers",
     more=common.SEVERAL,
 )
 

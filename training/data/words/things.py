@@ -28,7 +28,7 @@ NOUNS = split(
     survey poll vote election petition donation charity grant
     timer clock calendar holiday birthday wedding party""",
     held_out="""tram harbour lighthouse glacier violin orchestra ballet tapestry mosaic vineyard orchard greenhouse
-    thermostat humidifier doorbell intercom elevator escalator turbine reactor pipeline refinery quarry
+    chandelier humidifier doorbell intercom elevator escalator turbine reactor pipeline refinery quarry
     passport visa permit licence citation subpoena mortgage pension dividend ledger payroll
     podcast episode trailer subtitle screenplay novel anthology dictionary glossary
     kennel aquarium hamster penguin falcon dolphin beetle
