@@ -78,6 +78,7 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     model = load(tmp_path / "out", recipe=Recipe("float32"), progress=False)
     assert model.config == tiny
     assert model.generation_defaults["eos_token_id"] == [1, 5, 10]
+    assert model.generation_defaults["max_new_tokens"] == 1024
     assert jax.tree.structure(model.params) == jax.tree.structure(params)
     for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(model.params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)

@@ -22,6 +22,7 @@ from training.data.world import World
 
 _DATA = Path(__file__).parent.parent
 _NAMED = 0.6  # of results have a name for what is handed on
+_BARE = 0.5  # of these have none after all in the last stage, and numbers neither
 _SAID_ANYHOW = {"message", "phrase", "task"}  # kinds of which any result will do
 
 _NOT_SAID = 0.25  # what is handed on goes without saying, where more is said
@@ -34,13 +35,13 @@ _RESULT = (
     "the answer",
     "the outcome",
 )
+# Words for what the first errand gives, by the kind of what the second takes.
 _MEANT = {
     **dict.fromkeys(("message", "phrase", "task", "query", "topic", "title"), _RESULT),
     **dict.fromkeys(("integer", "count", "decimal", "age", "id", "percent"), (*_RESULT, "that number", "this number")),
 }
 _MEANT_OF_ITSELF = ("that {label}", "the {label}", "the {label} [you find|that you get|from there]", "that", "it")
 _THINGS = frozenset(listed("person place company email url code phone date time street word file venue country year"))
-"""Words for what the first errand gives, by the kind of what the second takes."""
 _BOTH = (
     "{first}. [Then|After that,|Next,|Now] {second}.",
     "{first}[,| and] then {second}[.|, please.|]",
@@ -183,6 +184,6 @@ def _handed(w: World, first: MadeTool) -> Value:
 def _reply(w: World, label: str, handed: Value) -> dict[str, Json] | str:
     if isinstance(handed.json, str) and not w.chance(_NAMED):
         return handed.json
-    if w.wider(0.5):
+    if w.wider(_BARE):
         return str(handed.json)
     return {w.one((label, label, "result", "value", "output", "answer")): handed.json}

@@ -80,10 +80,7 @@ def _another(w: World, scenario: Scenario) -> MadeTool:
 
 def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
     """The tool among others of both kinds."""
-    others = [each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]
-    if w.side is Side.TRAIN:
-        others = [each for each in others if len(_called(each) & _called(scenario)) < _ALIKE]
-    others = _beside_more(w, scenario) if scenario in MORE else others
+    others = _beside_more(w, scenario) if scenario in MORE else _others(w, scenario)
     count = w.rng.randint(0, round(1 + 6 * w.ease))
     if w.like_people(_AKIN):
         others = _akin(scenario, others) or others
@@ -94,6 +91,14 @@ def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
             tools.append(other)
     w.rng.shuffle(tools)
     return tools
+
+
+def _others(w: World, scenario: Scenario) -> list[Scenario]:
+    """What takes something else and, in training, is not called alike."""
+    others = [each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]
+    if w.side is Side.HELD_OUT:
+        return others
+    return [each for each in others if len(_called(each) & _called(scenario)) < _ALIKE]
 
 
 def _beside_more(w: World, scenario: Scenario) -> list[Scenario]:
