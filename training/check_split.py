@@ -13,22 +13,30 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from random import Random
 
 from training.data import suite
 from training.data.conversation import Calls, Conversation, Json, Model, Turn, User
+from training.data.kinds import KINDS
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
 from training.data.scenario import Scenario
-from training.data.scenarios import SCENARIOS, UNUSUAL
+from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
+from training.data.skills import forms
 from training.data.skills.everyday import unusual
+from training.data.template import Part, Slot, expand, parse, slots_of
 from training.data.words import common
-from training.data.world import WIDER, World
+from training.data.world import PLAINER, World
+
+TAUGHT = (*SCENARIOS.train, *MORE, *forms.FORMS.train, *forms.WIDE_FORMS)
+"""What is written out of tools and of forms that are trained on."""
 
 _SHARED_NUMBERS = 1_000
 _UNUSUAL = 10  # of so many held-out conversations, one more is of an errand that few people have
+_SHOWN = 20  # sentences of each template that is held out
 _STRANGE = 0.5  # of the tools of every other conversation
 
 
@@ -39,12 +47,40 @@ def lists_in_common() -> dict[str, set[str]]:
         if kind == "templates":  # no template of any list may be one of any other list's other side
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
+            wide = set(chain.from_iterable(each.wide for each in splits))
+            found["templates put together"] = said_in_another_way(wide, held_out)
         else:
             held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))
             held_out |= set(_options_in(UNUSUAL))  # their names have several words, and are compared whole
             found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
             found["common words"] = held_out & {*common.WORDS, *common.SEVERAL}
+            found["names of arguments"] = set(_arguments_in(TAUGHT)) & set(
+                chain.from_iterable(kind.labels.held_out for kind in KINDS.values())
+            )
     return found
+
+
+def said_in_another_way(wide: Iterable[str], held_out: Iterable[str]) -> set[str]:
+    """What is held out and one of the many sentences that a wide template stands for."""
+    stands_for = [re.compile(_pattern(parse(each))) for each in wide]
+    rng = Random("held out")
+    said = {_bare(_shown(each, rng)) for each in held_out for _ in range(_SHOWN)}
+    return {each for each in said if any(pattern.fullmatch(each) for pattern in stands_for)}
+
+
+def _pattern(parts: tuple[Part, ...]) -> str:
+    """What matches every sentence of a template, bare."""
+    shown = ""
+    for part in parts:
+        if isinstance(part, tuple):
+            shown += f"(?:{'|'.join(map(_pattern, part))})"
+        else:
+            shown += re.escape(_plain(f"{{{part.name}}}" if isinstance(part, Slot) else part))
+    return shown
+
+
+def _shown(template: str, rng: Random) -> str:
+    return expand(template, rng, {slot: f"{{{slot}}}" for slot in slots_of(template)})
 
 
 def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[str]]:
@@ -63,7 +99,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
 
 def _stage(index: int) -> int:
     """Of what is said in each stage of training, as much."""
-    return 1 + index % WIDER
+    return 1 + index % PLAINER
 
 
 def contents(made: Conversation) -> Iterator[tuple[str, str]]:
@@ -103,6 +139,12 @@ def _named_in(scenarios: Sequence[Scenario]) -> Iterator[str]:
     yield from _options_in(scenarios)
 
 
+def _arguments_in(scenarios: Iterable[Scenario]) -> Iterator[str]:
+    """The names of their arguments, in words."""
+    for field in chain.from_iterable(each.fields for each in scenarios):
+        yield field.partition(":")[0].removeprefix("?").replace("_", " ")
+
+
 def _options_in(scenarios: Sequence[Scenario]) -> Iterator[str]:
     kinds = (field.partition(":")[2] for field in chain.from_iterable(each.fields for each in scenarios))
     yield from chain.from_iterable(kind.split("/") for kind in kinds if "/" in kind)
@@ -115,7 +157,11 @@ def _turns(made: Conversation) -> Iterator[Turn]:
 
 def _bare(template: str) -> str:
     """A template without what makes no difference: case and punctuation."""
-    return re.sub(r"[^a-z{}\w ]", "", template.casefold()).strip()
+    return _plain(template).strip()
+
+
+def _plain(template: str) -> str:
+    return re.sub(r"[^a-z{}\w ]", "", template.casefold())
 
 
 def _property_names(schema: Json) -> Iterator[str]:

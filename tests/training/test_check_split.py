@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from training import check_split
@@ -18,6 +20,20 @@ def test_a_template_that_another_list_holds_out_is_found(monkeypatch):
     side.templates(["Please {verb} it!"], held_out=["something else"])
     side.templates(["nothing like it"], held_out=["please {verb} it"])
     assert check_split.lists_in_common()["templates"] == {"please {verb} it"}
+
+
+def test_a_sentence_that_is_put_together_and_held_out_is_found(monkeypatch):
+    monkeypatch.setitem(side.LISTS, "templates", list(side.LISTS["templates"]))
+    side.templates(["nothing like it"], held_out=["[Surely|Certainly] {verb} it, {a} {noun}!"])
+    assert not check_split.lists_in_common()["templates put together"]
+    side.templates(["any"], held_out=["other"], wide=("[Well, |Surely ][please |]{verb} it[, {a} {noun}|]",))
+    assert check_split.lists_in_common()["templates put together"] == {"surely {verb} it {a} {noun}"}
+
+
+def test_an_argument_of_a_form_that_is_called_as_what_is_held_out_is_found(monkeypatch):
+    (form, *_) = check_split.forms.FORMS.train
+    monkeypatch.setattr(check_split, "TAUGHT", (replace(form, fields=("?working_title:title", "size:count")),))
+    assert check_split.lists_in_common()["names of arguments"] == {"working title"}
 
 
 def test_a_common_word_that_a_list_holds_out_is_found(monkeypatch):

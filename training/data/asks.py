@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import split, templates
+from training.data.ways import ways
 
 REQUESTS = templates(
     [
@@ -46,6 +47,7 @@ REQUESTS = templates(
         "{context} So {verb} {a} {noun} {mentions}, will you?",
         "What I need: {verb} {a} {noun} {mentions}.",
     ],
+    wide=ways("requests"),
 )
 
 QUESTIONS = templates(
@@ -78,6 +80,7 @@ QUESTIONS = templates(
         "And what would the {noun} be {mentions}?",
         "Is there a {noun} {mentions}?",
     ],
+    wide=ways("questions"),
 )
 
 LISTED = templates(
@@ -92,6 +95,7 @@ LISTED = templates(
         "{context} {Verb} {a} {noun}.\n\n{lines}",
     ],
     held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
+    wide=ways("listed"),
 )
 
 BY_NAME = templates(
@@ -116,6 +120,7 @@ BY_NAME = templates(
         "Invoke {tool} using {pairs}.",
         "Compute {tool}({list}) with the tool.",
     ],
+    wide=ways("by name"),
 )
 
 BARE = templates(
@@ -153,6 +158,7 @@ BARE = templates(
         "I [wait|hope] for {tool}[()|].",
     ],
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
+    wide=ways("bare"),
 )
 
 REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}, ~", "{mentions}. ~{verb} ~{noun} ~")

@@ -135,7 +135,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         schema=schema,
         required=w.chance(_REQUIRED[w.side]),
         draw=lambda world: value(kind, world),
-        typed=MENTIONS[kind.name].of(w.side),
+        typed=w.any_of(MENTIONS[kind.name]),
         hinted=hinted and kind.type == "string",
         before=kind.name in {"word", "language", "unit"},
         plain=kind.name in ANY_WORDS,
@@ -178,7 +178,7 @@ def _enum(w: World, noun: str) -> Field:
         schema,
         w.chance(0.6),
         drawn,
-        typed=phrases.ENUM_SAID.of(w.side),
+        typed=w.any_of(phrases.ENUM_SAID),
         hinted=True,
         before=True,
     )

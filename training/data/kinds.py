@@ -182,7 +182,7 @@ KINDS = {
                 "title, heading, project name, label, file name, product name, list name, name, song, book, "
                 "film, event, playlist, document, folder, game, course, show, dish, recipe name, album, "
                 "group name, board, report name",
-                held_out="headline, working title, label text, nickname, brand name",
+                held_out="rubric, working title, label text, nickname, brand name",
             ),
             draw.title,
         ),
@@ -205,7 +205,7 @@ KINDS = {
                 "word, term, tag, keyword, input, value, item, x, s, ingredient, material, color, style, "
                 "flavour, fruit, animal, plant, tool name, species, food, drink, type, genre, part, product, "
                 "command, branch, object, mood, topic word",
-                held_out="token, expression, symbol, entry, substance",
+                held_out="token, expression, symbol, entry, solvent",
             ),
             lambda w: w.made_up() if w.chance(0.7) else draw.noun(w),
         ),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from training.data.side import Split, templates
+from training.data.side import templates
+from training.data.ways import ways
 
 
-def _said(train: str, held_out: str) -> Split[str]:
-    return templates(*([" ".join(each.split()) for each in text.split("/")] for text in (train, held_out)))
+def _said(train: str, held_out: str) -> tuple[list[str], list[str]]:
+    train_side, other = ([" ".join(each.split()) for each in text.split("/")] for text in (train, held_out))
+    return train_side, other
 
 
-MENTIONS = {
+_WRITTEN = {
     "person": _said(
         """for {v} / of {v} / with {v} / by {v} / from {v} / under the name {v} / in the name of {v} / ({v}) / as {v}
         wants it / signed by {v} / assigned to {v} / led by {v} / handled by {v} / meant for {v} / requested by {v}
@@ -158,3 +160,5 @@ MENTIONS = {
         held_out="worth {v} / coming to {v}",
     ),
 }
+
+MENTIONS = {kind: templates(*sides, wide=ways(f"mention {kind}")) for kind, sides in _WRITTEN.items()}

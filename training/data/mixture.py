@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.world import LIKE_PEOPLE, WIDER, World
+from training.data.world import LIKE_PEOPLE, PLAINER, WIDER, World
 
 Skill = Callable[[World], Conversation]
 
@@ -101,7 +101,27 @@ _WIDE: dict[Skill, float] = {
 }
 _ONCE = {skill: sum(share for each, share in PEOPLES if each is skill) for skill, _ in PEOPLES}
 WIDE: tuple[tuple[Skill, float], ...] = tuple((_ONCE | _WIDE).items())
-"""And at last more of what is said and asked in the widest manner."""
+"""Then more of what is said and asked in the widest manner."""
+
+_PLAINLY: dict[Skill, float] = {
+    call.one_call: 44,
+    call.right_tool: 40,
+    call.tell_apart: 30,
+    call.told_by_label: 26,
+    call.copy_foreign: 34,
+    everyday.everyday: 76,
+    chain.two_calls: 36,
+    errand_chain.two_errands: 28,
+    errors.give_up: 14,
+    errors.put_right: 10,
+    parallel.two_tools: 22,
+    schema.as_call: 32,
+    schema.as_json: 36,
+    beside.personal: 18,
+    echo.echo: 10,
+}
+PLAINLY: tuple[tuple[Skill, float], ...] = tuple((dict(WIDE) | _PLAINLY).items())
+"""And at last more of the calls themselves, in plain sentences."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -154,6 +174,12 @@ class _Choice:
         return self._skills[min(bisect(self._edges, w.rng.random() * self._edges[-1]), len(self._skills) - 1)]
 
 
-_BY_STAGE = {1: _Choice(LATE), 2: _Choice(LATER), LIKE_PEOPLE: _Choice(PEOPLES), WIDER: _Choice(WIDE)}
+_BY_STAGE = {
+    1: _Choice(LATE),
+    2: _Choice(LATER),
+    LIKE_PEOPLE: _Choice(PEOPLES),
+    WIDER: _Choice(WIDE),
+    PLAINER: _Choice(PLAINLY),
+}
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import split, templates
+from training.data.ways import ways
 from training.data.words import common
 
 KEYED = templates(
@@ -57,6 +58,7 @@ KEYED = templates(
         "(the {label} to use is {v})",
         "having {label} {v}",
     ],
+    wide=ways("keyed"),
 )
 
 DESCRIPTIONS = templates(
@@ -149,6 +151,7 @@ ENUM_SAID = templates(
         "which is {v}",
     ],
     held_out=["make that {v}", "the {v} kind"],
+    wide=ways("enum said"),
 )
 VERBAL_YES = templates(
     [
@@ -177,6 +180,7 @@ VERBAL_YES = templates(
         "and then {label}",
     ],
     held_out=["be sure to {label}", "do {label}"],
+    wide=ways("verbal yes"),
 )
 VERBAL_NO = templates(
     [
@@ -207,6 +211,7 @@ VERBAL_NO = templates(
         "you are not allowed to {label}",
     ],
     held_out=["no need to {label}", "but never {label}"],
+    wide=ways("verbal no"),
 )
 PLAIN_YES = templates(
     [
@@ -234,6 +239,7 @@ PLAIN_YES = templates(
         "{label} is right",
     ],
     held_out=["yes, {label}"],
+    wide=ways("plain yes"),
 )
 PLAIN_NO = templates(
     [
@@ -267,6 +273,7 @@ PLAIN_NO = templates(
         "{label} would be wrong",
     ],
     held_out=["anything but {label}"],
+    wide=ways("plain no"),
 )
 VERBAL_ASKED = templates(["Whether to {label}", "{label}"], held_out=["Set it to {label}"])
 PLAIN_ASKED = templates(["Whether it is {label}", "{label}", "Is it {label}?"], held_out=["True if {label}"])
@@ -296,6 +303,7 @@ OBJECT_SAID = templates(
         "I have this {label}: {v}",
     ],
     held_out=["{label} as follows: {v}", "and for the {label} {v}"],
+    wide=ways("object said"),
 )
 
 KEYED_FORMS = (

@@ -14,11 +14,13 @@ from training.data.scenario import told
 from training.data.side import Side
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
+from training.data.ways import ways
 from training.data.wild import put
 from training.data.words import things
 from training.data.world import World
 
 _REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
+_AROUND = 0.2  # of what is asked in the stage of plain sentences stands between other words
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def meant(field: Field, text: str) -> Json:
 
 def typed_by_somebody(w: World, said: str) -> str:
     """A request in the words of its template, and in a manner that many have."""
+    if w.plainer(_AROUND):
+        return w.one(ways("around")).replace("{ask}", said)
     if said[0].isalpha() and w.chance(0.2):
         said = said[0].lower() + said[1:]
     if said[-1] in ".?" and w.chance(0.2):

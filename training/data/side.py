@@ -32,9 +32,10 @@ class Split(Generic[T]):
     train: tuple[T, ...]
     held_out: tuple[T, ...]
     more: tuple[T, ...] = ()  # of training too, and picked as often as the rest of its part
+    wide: tuple[T, ...] = ()  # of the last stage of training: each stands for many
 
     def __post_init__(self) -> None:
-        if common := {*self.train, *self.more} & set(self.held_out):
+        if common := {*self.train, *self.more, *self.wide} & set(self.held_out):
             raise ValueError(f"expected two parts with nothing in common, found {sorted(map(str, common))} in both")
         if not self.train or not self.held_out:
             raise ValueError("expected something on both sides, found an empty one")
@@ -56,9 +57,9 @@ def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
     return made
 
 
-def templates(train: list[str], held_out: list[str]) -> Split[str]:
+def templates(train: list[str], held_out: list[str], wide: tuple[str, ...] = ()) -> Split[str]:
     """Templates of ``template.py``."""
-    made = Split(tuple(train), tuple(held_out))
+    made = Split(tuple(train), tuple(held_out), wide=wide)
     LISTS["templates"].append(made)
     return made
 

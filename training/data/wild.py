@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from training.data import suite
 from training.data.side import LISTS, Side, Split, listed
-from training.data.world import World
+from training.data.world import PLAINER, World
 
 GAP = "~"
 _BESIDE_WORDS = (f"{GAP}{{v}}", f"{{v}} {GAP}")
@@ -61,7 +61,7 @@ _WORDS = listed(
 )
 _MARKS = ("", "", "", "", "", "", ",", ":", " -", ";", ".")
 
-_SHARE = 0.45
+_SHARE, _PLAINER_SHARE = 0.45, 0.07
 
 
 def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -> str:
@@ -74,7 +74,7 @@ def put(w: World, templates: Split[str], forms: tuple[str, ...], **slots: str) -
 
 def maybe(w: World, forms: tuple[str, ...], **slots: str) -> str | None:
     """A sentence of one of these forms, in training and at times; None otherwise."""
-    if w.side is Side.TRAIN and w.chance(_SHARE):
+    if w.side is Side.TRAIN and w.chance(_SHARE if w.stage < PLAINER else _PLAINER_SHARE):
         form = w.one(forms)
         value = slots.get("v", "")
         if any(each in form for each in _BESIDE_WORDS) and not _shows_its_ends(value):

@@ -13,7 +13,7 @@ from training.data.skills.forms import FORMS
 from training.data.template import slots_of
 from training.data.world import LIKE_PEOPLE, World
 
-ALL = (*FORMS.train, *forms._WIDE_FORMS, *FORMS.held_out)
+ALL = (*FORMS.train, *forms.WIDE_FORMS, *FORMS.held_out)
 
 
 def made(skill, number, side=Side.TRAIN):

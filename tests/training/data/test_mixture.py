@@ -9,20 +9,20 @@ from training.data.render import pieces
 from training.data.side import Side
 from training.data.skills.call import _of_several_kinds
 from training.data.tools import make_tool
-from training.data.world import LIKE_PEOPLE, WIDER, World
+from training.data.world import LIKE_PEOPLE, PLAINER, WIDER, World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 
 
 @pytest.fixture(scope="module")
 def made():
-    return [conversation(f"test/{index}", side, stage=1 + index % WIDER) for side in Side for index in range(1600)]
+    return [conversation(f"test/{index}", side, stage=1 + index % PLAINER) for side in Side for index in range(1600)]
 
 
 def test_every_skill_comes_up_on_both_sides(made):
     half = len(made) // 2
     assert {each.skill for each in made[:half]} == {each.skill for each in made[half:]}
-    assert len({each.skill for each in made}) == 23
+    assert len({each.skill for each in made}) == 24
 
 
 def test_calls_are_of_tools_that_are_there_and_fit_their_schemas(made):
@@ -133,7 +133,7 @@ def test_in_the_end_it_reads_what_people_have_and_say_beside_all_the_rest():
     assert set(before) < set(after)
 
 
-def test_and_at_last_more_of_that():
+def test_then_more_of_that():
     before, after = _skills(stage=LIKE_PEOPLE), _skills(stage=WIDER)
     assert set(before) == set(after)
     for skill in ("two errands", "form", "personal", "small talk"):

@@ -79,7 +79,7 @@ def test_what_is_joined_is_called_one_after_the_other(monkeypatch):
 def test_of_forms_half_are_new_and_more_are_for_several():
     def drawn(stage):
         made = [forms._drawn(world(seed, stage)) for seed in range(300)]
-        return sum(each.texts in {form.asks for form in forms._WIDE_FORMS} for each in made), sum(
+        return sum(each.texts in {form.asks for form in forms.WIDE_FORMS} for each in made), sum(
             bool(each.several) for each in made
         )
 

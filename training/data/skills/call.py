@@ -6,7 +6,7 @@ from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.fields import field
 from training.data.further import with_tools
-from training.data.kinds import STRINGS, Value
+from training.data.kinds import KINDS, STRINGS, Value
 from training.data.requests import Request, request
 from training.data.results import result
 from training.data.side import Side
@@ -16,6 +16,8 @@ from training.data.world import World
 _FOREIGN = ("cjk", "kana", "katakana", "hangul", "cyrillic", "arabic", "greek", "hebrew", "devanagari", "thai")
 _MOST_LETTERS = ("cjk", "cjk", "arabic")  # the more letters there are, the more is to be learned
 _TOLD_APART = tuple(kind for kind in STRINGS if kind != "message")  # it is quoted, so it shows
+
+_ALIKE = tuple(kind for kind in KINDS if kind not in {"message", "phrase"})
 
 
 def one_call(w: World) -> Conversation:
@@ -66,6 +68,18 @@ def _of_several_kinds(w: World) -> MadeTool:
             made = field(w, noun, "use", taken, (kind,))
         fields.append(made)
     return make_tool(w, noun=noun, fields=fields)
+
+
+def told_by_label(w: World) -> Conversation:
+    """Several values of one kind: nothing but their labels tells which is which."""
+    kind, noun, taken = w.one(_ALIKE), subject(w), set[str]()
+    made = make_tool(w, noun=noun, fields=[field(w, noun, "use", taken, (kind,)) for _ in range(w.one((2, 2, 2, 3)))])
+
+    def turns() -> tuple[User | Model, ...]:
+        values = {each.name: each.draw(w) for each in made.fields if each.required or w.chance(0.7)}
+        return _turns(w, made, request(w, made, values))
+
+    return with_tools(w, "values of a kind", turns(), crowd(w, [made], most=2), again=turns)
 
 
 def copy_foreign(w: World) -> Conversation:

@@ -14,6 +14,7 @@ from training.data.results import result
 from training.data.side import Side, templates
 from training.data.skills.everyday import errand
 from training.data.tools import MadeTool, crowd, make_tool
+from training.data.ways import ways
 from training.data.wild import put
 from training.data.world import World
 
@@ -58,6 +59,7 @@ _THEN = templates(
         "{first}. Once you have the {label}, {verb} {a} {noun}{rest}.",
         "Start here: {first}. Finish by {label}: {verb} {a} {noun}{rest}.",
     ],
+    wide=ways("then"),
 )
 
 _WIDER = 0.3  # of steps in the last stage are put together of these

@@ -23,13 +23,13 @@ from training.data.world import World
 
 _DATA = Path(__file__).parent.parent
 _TRAIN = tuple(chain.from_iterable(read(each.read_text("utf-8")) for each in sorted((_DATA / "forms").glob("*.txt"))))
-_WIDE_FORMS = read((_DATA / "forms_wider.txt").read_text("utf-8"))
+WIDE_FORMS = read((_DATA / "forms_wider.txt").read_text("utf-8"))
 _HELD_OUT = read((_DATA / "forms_held_out.txt").read_text("utf-8"))
 
 FORMS = Split(_TRAIN, _HELD_OUT)
 """Written as tools of everyday life are; a field ``address.street:street`` is one of an object inside."""
 
-TEXTS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (_TRAIN + _WIDE_FORMS, _HELD_OUT)))
+TEXTS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (_TRAIN + WIDE_FORMS, _HELD_OUT)))
 
 _LISTS, _MORE_LISTS = 0.12, 0.2  # of forms are for several at once, and of the others in the last stage
 _WIDER = 0.5  # of forms in the last stage are of what only that has
@@ -113,7 +113,7 @@ def _kinds(form: _Form) -> dict[str, str]:
 
 
 def _drawn(w: World) -> _Form:
-    written: Scenario = w.one(_WIDE_FORMS) if w.wider(_WIDER) else w.pick(FORMS)
+    written: Scenario = w.one(WIDE_FORMS) if w.wider(_WIDER) else w.pick(FORMS)
     groups: dict[str, str] = {}
     parts = []
     for each in written.fields:

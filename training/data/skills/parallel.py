@@ -13,6 +13,7 @@ from training.data.side import Side, templates
 from training.data.skills.everyday import errand
 from training.data.template import slots_of
 from training.data.tools import MadeTool, crowd, make_tool
+from training.data.ways import ways
 from training.data.wild import put
 from training.data.world import World
 
@@ -43,6 +44,7 @@ _TWICE = templates(
         "{first}. It is the same thing with {v}.",
     ],
     held_out=["{first}. Do likewise for {v}."],
+    wide=ways("twice"),
 )
 _BOTH = templates(
     [
@@ -71,6 +73,7 @@ _BOTH = templates(
         "{first} - and moreover {second}",
     ],
     held_out=["{first}. On top of that: {second}", "Two things. {first}. {second}"],
+    wide=ways("both"),
 )
 
 _FEW_WORDS = 3

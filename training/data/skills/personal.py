@@ -162,7 +162,7 @@ SENTENCES = templates(*([say for each in side for say in (*each.told, *each.aske
 
 _BEFORE = ("Hi, ", "Hello. ", "Hi there! ", "By the way, ", "Just so you know: ", "Good evening. ")
 _BEHIND = (" Nice to meet you.", " Remember that.", " Please remember this.", " Good to know, right?", " That's me.")
-_NOT_TOLD, _UNKNOWN = 0.2, "You have not told me that."
+_NOT_TOLD, _FIRST_OF_ALL, _UNKNOWN = 0.2, 0.15, "You have not told me that."
 _BEFORE_ASKED = ("So, ", "Tell me: ", "Hey, ", "Now, ", "One question. ")
 
 
@@ -170,7 +170,7 @@ def personal(w: World) -> Conversation:
     """One or two things in a sentence, maybe more later; one is asked for, or two."""
     facts = w.some(FACTS, w.rng.randint(1, 4))
     known = [(each, errand_kind(each.kind).draw(w).text) for each in facts]
-    turns: list[User | Model] = []
+    turns: list[User | Model] = _not_told(w, set()) if w.plainer(_FIRST_OF_ALL) else []
     at = 0
     while at < len(known):
         together = known[at : at + w.one((1, 1, 2))]

@@ -12,6 +12,7 @@ from training.data.requests import context
 from training.data.schemas import of_a_class
 from training.data.side import Side, split, templates
 from training.data.tools import crowd, make_tool, subject
+from training.data.ways import ways
 from training.data.wild import put
 from training.data.world import World
 
@@ -66,6 +67,7 @@ _FACTS = templates(
         "[Use|Take|Keep] {v} as [the|its] {label}.",
     ],
     held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
+    wide=ways("facts"),
 )
 _FACT_FORMS = (
     "~{label} ~{v}.",
@@ -106,6 +108,7 @@ _ASKS = templates(
         "Fill it in. {text}",
     ],
     held_out=["Turn this into a {noun} record: {text}", "{text}\nNow give me the structured {noun}."],
+    wide=ways("schema asks"),
 )
 _SCHEMA_NAMES = split(
     "record, data, info, form, schema, entry, details", held_out="profile card, sheet, dossier, extract"
