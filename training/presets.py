@@ -46,7 +46,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "halfway": True},
     "sprout-m-wide": _PEOPLE | _M | {"seed": "sprout-m, wider", "rate": 6e-4, "stage": 4},
     "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
-    "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5},
+    "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
