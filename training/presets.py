@@ -22,6 +22,7 @@ RUNS = (
     "sprout-m-wide",
     "sprout-s-wide",
     "sprout-m-plain",
+    "sprout-s-plain",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -47,6 +48,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-wide": _PEOPLE | _M | {"seed": "sprout-m, wider", "rate": 6e-4, "stage": 4},
     "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
     "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
+    "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -62,6 +64,7 @@ _TOKENS_ON_CPU = {
     "sprout-m-wide": 19_000_000,
     "sprout-s-wide": 6_000_000,
     "sprout-m-plain": 17_000_000,
+    "sprout-s-plain": 5_000_000,
 }
 
 
