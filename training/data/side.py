@@ -57,7 +57,7 @@ def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
     return made
 
 
-def templates(train: list[str], held_out: list[str], wide: tuple[str, ...] = ()) -> Split[str]:
+def templates(train: list[str], held_out: list[str], *, wide: tuple[str, ...] = ()) -> Split[str]:
     """Templates of ``template.py``."""
     made = Split(tuple(train), tuple(held_out), wide=wide)
     LISTS["templates"].append(made)
