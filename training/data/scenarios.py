@@ -27,6 +27,6 @@ UNUSUAL = _read(_DATA / "errands_held_out.txt")
 """More that are held out, for an examination alone: what few people ask for, in as many manners as people have."""
 
 MORE = _read(_DATA / "errands_wider.txt")
-"""More to learn from, in the last stage of training: what people ask an agent first."""
+"""More to learn from, from stage ``WIDER`` of training on: what people ask an agent first."""
 
 ASKS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN + MORE, HELD_OUT + UNUSUAL)))

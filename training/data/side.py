@@ -32,7 +32,7 @@ class Split(Generic[T]):
     train: tuple[T, ...]
     held_out: tuple[T, ...]
     more: tuple[T, ...] = ()  # of training too, and picked as often as the rest of its part
-    wide: tuple[T, ...] = ()  # of the last stage of training: each stands for many
+    wide: tuple[T, ...] = ()  # of training from stage ``PLAINER`` on: each stands for many
 
     def __post_init__(self) -> None:
         if common := {*self.train, *self.more, *self.wide} & set(self.held_out):

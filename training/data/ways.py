@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _FILE = Path(__file__).with_name("ways.txt")
-_HEAD = "= "
+_HEAD, _MEANS = "= ", " = "  # before a heading, and between a part's name and what it stands for
 
 
 def ways(of: str) -> tuple[str, ...]:
@@ -30,11 +30,8 @@ def ways(of: str) -> tuple[str, ...]:
 def _read() -> dict[str, tuple[str, ...]]:
     _, *blocks = re.split(rf"^{_HEAD}", _FILE.read_text("utf-8"), flags=re.MULTILINE)
     found = {head: tuple(lines) for head, *lines in (block.strip().splitlines() for block in blocks)}
-    parts = dict(line.split(_HEAD_OF_PART, 1) for line in found.pop("parts"))
+    parts = dict(line.split(_MEANS, 1) for line in found.pop("parts"))
     return {head: tuple(_put_together(line, parts) for line in lines) for head, lines in found.items()}
-
-
-_HEAD_OF_PART = " = "
 
 
 def _put_together(line: str, parts: dict[str, str]) -> str:

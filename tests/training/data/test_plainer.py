@@ -1,4 +1,4 @@
-"""The last stage of training: plain sentences in very many ways, and fewer words at random."""
+"""The fifth stage of training: plain sentences in very many ways, and fewer words at random."""
 
 import re
 from collections import Counter

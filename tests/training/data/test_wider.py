@@ -1,4 +1,4 @@
-"""The last stage of training: more of what people ask and say, in the widest manner."""
+"""The fourth stage of training: more of what people ask and say, in the widest manner."""
 
 import re
 from random import Random

@@ -62,7 +62,7 @@ _THEN = templates(
     wide=ways("then"),
 )
 
-_WIDER = 0.3  # of steps in the last stage are put together of these
+_WIDER = 0.3  # of steps from stage WIDER on are put together of these
 _BEGUN = (
     "[|First |To start with, |Part one: |One thing: |Before all else, |You begin like this: |At the outset, ]{first}"
 )

@@ -22,11 +22,11 @@ from training.data.world import World
 
 _DATA = Path(__file__).parent.parent
 _NAMED = 0.6  # of results have a name for what is handed on
-_BARE = 0.5  # of these have none after all in the last stage, and numbers neither
+_BARE = 0.5  # of these have none after all from stage WIDER on, and numbers neither
 _SAID_ANYHOW = {"message", "phrase", "task"}  # kinds of which any result will do
 
 _NOT_SAID = 0.25  # what is handed on goes without saying, where more is said
-_JOINED = 0.4  # of these in the last stage are any two errands
+_JOINED = 0.4  # of these from stage WIDER on are any two errands
 _RESULT = (
     "the result",
     "it",

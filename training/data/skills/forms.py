@@ -31,8 +31,8 @@ FORMS = Split(_TRAIN, _HELD_OUT)
 
 TEXTS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (_TRAIN + WIDE_FORMS, _HELD_OUT)))
 
-_LISTS, _MORE_LISTS = 0.12, 0.2  # of forms are for several at once, and of the others in the last stage
-_WIDER = 0.5  # of forms in the last stage are of what only that has
+_LISTS, _MORE_LISTS = 0.12, 0.2  # of forms are for several at once, and of the others from stage WIDER on
+_WIDER = 0.5  # of forms from stage WIDER on are of what only that has
 _BARE, _BEHIND = 0.6, 0.15  # of texts stand alone, and follow a sentence that says nothing
 _MORE = (0, 1, 2, 3)  # texts to learn from, for the same form
 

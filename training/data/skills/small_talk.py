@@ -304,7 +304,7 @@ def _talk(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 _MORE_TALK = _talk((Path(__file__).parent.parent / "talk_wider.txt").read_text("utf-8"))
-_WIDER = 0.75  # of what is said in the last stage
+_WIDER = 0.75  # of what is said from stage WIDER on
 _ANYTHING = 0.35  # of that
 
 _SAID = [templates(list(said), list(held_out)) for said, held_out, _ in _TALK]
