@@ -29,7 +29,7 @@ from training.data.skills import forms
 from training.data.skills.everyday import unusual
 from training.data.template import Part, Slot, expand, parse, slots_of
 from training.data.words import common
-from training.data.world import PLAINER, World
+from training.data.world import FULLER, World
 
 TAUGHT = (*SCENARIOS.train, *MORE, *forms.FORMS.train, *forms.WIDE_FORMS)
 """What is written out of tools and of forms that are trained on."""
@@ -47,7 +47,7 @@ def lists_in_common() -> dict[str, set[str]]:
         if kind == "templates":  # no template of any list may be one of any other list's other side
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
-            wide = set(chain.from_iterable(each.wide for each in splits))
+            wide = set(chain.from_iterable((*each.wide, *each.fuller) for each in splits))
             found["templates put together"] = said_in_another_way(wide, held_out)
         else:
             held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))
@@ -99,7 +99,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
 
 def _stage(index: int) -> int:
     """Of what is said in each stage of training, as much."""
-    return 1 + index % PLAINER
+    return 1 + index % FULLER
 
 
 def contents(made: Conversation) -> Iterator[tuple[str, str]]:

@@ -48,6 +48,7 @@ REQUESTS = templates(
         "What I need: {verb} {a} {noun} {mentions}.",
     ],
     wide=ways("requests"),
+    fuller=ways("requests, more"),
 )
 
 QUESTIONS = templates(
@@ -81,6 +82,7 @@ QUESTIONS = templates(
         "Is there a {noun} {mentions}?",
     ],
     wide=ways("questions"),
+    fuller=ways("questions, more"),
 )
 
 LISTED = templates(
@@ -96,6 +98,7 @@ LISTED = templates(
     ],
     held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
     wide=ways("listed"),
+    fuller=ways("listed, more"),
 )
 
 BY_NAME = templates(
@@ -121,6 +124,7 @@ BY_NAME = templates(
         "Compute {tool}({list}) with the tool.",
     ],
     wide=ways("by name"),
+    fuller=ways("by name, more"),
 )
 
 BARE = templates(
@@ -159,6 +163,7 @@ BARE = templates(
     ],
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
     wide=ways("bare"),
+    fuller=ways("bare, more"),
 )
 
 REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}, ~", "{mentions}. ~{verb} ~{noun} ~")

@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.world import LIKE_PEOPLE, PLAINER, WIDER, World
+from training.data.world import FULLER, LIKE_PEOPLE, PLAINER, WIDER, World
 
 Skill = Callable[[World], Conversation]
 
@@ -121,7 +121,24 @@ _PLAINLY: dict[Skill, float] = {
     echo.echo: 10,
 }
 PLAINLY: tuple[tuple[Skill, float], ...] = tuple((dict(WIDE) | _PLAINLY).items())
-"""And at last more of the calls themselves, in plain sentences."""
+"""And then more of the calls themselves, in plain sentences."""
+
+_FULLY: dict[Skill, float] = {
+    call.right_tool: 46,
+    chain.two_calls: 52,
+    chain.three_calls: 20,
+    errand_chain.two_errands: 38,
+    errors.put_right: 12,
+    follow_up.same_again: 16,
+    follow_up.something_else: 8,
+    memory.remember: 18,
+    parallel.two_tools: 26,
+    personal.personal: 20,
+    beside.personal: 28,
+    small_talk.small_talk: 24,
+}
+FULLY: tuple[tuple[Skill, float], ...] = tuple((dict(PLAINLY) | _FULLY).items())
+"""And at last more of what comes one after the other, and of what somebody tells."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -180,6 +197,7 @@ _BY_STAGE = {
     LIKE_PEOPLE: _Choice(PEOPLES),
     WIDER: _Choice(WIDE),
     PLAINER: _Choice(PLAINLY),
+    FULLER: _Choice(FULLY),
 }
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -59,6 +59,7 @@ KEYED = templates(
         "having {label} {v}",
     ],
     wide=ways("keyed"),
+    fuller=ways("keyed, more"),
 )
 
 DESCRIPTIONS = templates(

@@ -17,9 +17,10 @@ from training.data.tools import MadeTool, article
 from training.data.ways import ways
 from training.data.wild import put
 from training.data.words import things
-from training.data.world import World
+from training.data.world import FULLER, World
 
 _REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
+_INSIDE = 0.5  # of what something follows is said in few words from stage FULLER on
 _AROUND = 0.2  # of what is asked in the stage of plain sentences stands between other words
 
 
@@ -37,22 +38,23 @@ def choose_values(w: World, made: MadeTool) -> dict[str, Value]:
     return {each.name: each.draw(w) for each in made.fields if each.required or w.chance(0.4)}
 
 
-def request(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
-    """What a user says who wants this tool called."""
+def request(w: World, made: MadeTool, values: dict[str, Value] | None = None, *, inside: bool = False) -> Request:
+    """What a user says who wants this tool called: ``inside`` a longer sentence, in few words and plainly."""
     if made.asks:
         return _written(w, made)
     values = choose_values(w, made) if values is None else values
     arguments = {name: each.json for name, each in values.items()}
-    text = _said(w, made, values).strip()
-    if w.side is Side.TRAIN and w.chance(_REMARKED if values else _BARE_REMARKED):
+    text = _said(w, made, values, inside=inside).strip()
+    if not inside and w.side is Side.TRAIN and w.chance(_REMARKED if values else _BARE_REMARKED):
         text = f"{text}{'' if text[-1] in '.?!' else '.'} {w.one(asks.REMARKS)}"
     return Request(text, arguments, values)
 
 
 def unfinished(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
     """The same, without the mark at its end: something follows. No value loses its own."""
+    inside = w.fuller(_INSIDE)
     while True:
-        asked = request(w, made, values)
+        asked = request(w, made, values, inside=inside)
         text = asked.text.rstrip(".?! ")
         if all(
             value.text.casefold() in text.casefold() for value in asked.values.values() if isinstance(value.json, str)
@@ -71,32 +73,45 @@ def context(w: World) -> str:
     )
 
 
-def _said(w: World, made: MadeTool, values: dict[str, Value]) -> str:
+def _said(w: World, made: MadeTool, values: dict[str, Value], *, inside: bool) -> str:
     fields = [each for each in made.fields if each.name in values]
     w.rng.shuffle(fields)
     if not fields:
         slots = _slots(w, made, made.noun)
+        if inside:
+            return _capital(w, w.fill(w.one(ways("inside")), mentions="", **slots))
         if _asks(w, made):
             return _capital(w, put(w, asks.QUESTIONS, asks.QUESTION_FORMS, mentions="", **slots))
         return _capital(w, put(w, asks.BARE, asks.BARE_FORMS, **slots))
     noun = made.noun
-    first = next((each for each in fields if each.before and (each.hinted or len(fields) == 1)), None)
+    alike = Counter(each.typed for each in made.fields)
+    known = {each.name for each in fields if w.stage < FULLER or alike[each.typed] == 1}  # no other is of its kind
+    before = [each for each in fields if each.before and each.name in known]
+    first = next((each for each in before if each.hinted or len(fields) == 1), None)
     if first is not None and w.chance(0.25):
         noun = f"{values[first.name].text} {noun}"
         fields.remove(first)
     slots = _slots(w, made, noun)
     form = w.rng.random()
-    if noun == made.noun and form < 0.12:
+    if noun == made.noun and form < 0.12 and not inside:
         listed = _arguments(w, fields, values)
         return put(w, asks.BY_NAME, asks.BY_NAME_FORMS, pairs=_pairs(w, fields, values), list=listed, **slots)
-    if form < 0.20 and len(fields) > 1:
+    if form < 0.20 and len(fields) > 1 and not inside:
         lines = "\n".join(f"{w.one(['- ', '', '* '])}{each.label}: {values[each.name].text}" for each in fields)
         return put(w, asks.LISTED, asks.LISTED_FORMS, lines=lines, **slots)
-    alike = Counter(each.typed for each in made.fields)
     mentions = [
-        mention(w, each, values[each.name], alone=len(fields) == 1, unlike=alike[each.typed] == 1) for each in fields
+        mention(
+            w,
+            each,
+            values[each.name],
+            alone=len(fields) == 1 and each.name in known,
+            unlike=alike[each.typed] == 1,
+        )
+        for each in fields
     ]
     shown = w.one([" ", ", ", " and "] if len(mentions) < 3 else [" ", ", "]).join(mentions)
+    if inside:
+        return _capital(w, w.fill(w.one(ways("inside")), mentions=shown, **slots))
     if _asks(w, made):
         return _capital(w, put(w, asks.QUESTIONS, asks.QUESTION_FORMS, mentions=shown, **slots))
     return _capital(w, put(w, asks.REQUESTS, asks.REQUEST_FORMS, mentions=shown, **slots))

@@ -33,9 +33,10 @@ class Split(Generic[T]):
     held_out: tuple[T, ...]
     more: tuple[T, ...] = ()  # of training too, and picked as often as the rest of its part
     wide: tuple[T, ...] = ()  # of training from stage ``PLAINER`` on: each stands for many
+    fuller: tuple[T, ...] = ()  # and these from stage ``FULLER`` on
 
     def __post_init__(self) -> None:
-        if common := {*self.train, *self.more, *self.wide} & set(self.held_out):
+        if common := {*self.train, *self.more, *self.wide, *self.fuller} & set(self.held_out):
             raise ValueError(f"expected two parts with nothing in common, found {sorted(map(str, common))} in both")
         if not self.train or not self.held_out:
             raise ValueError("expected something on both sides, found an empty one")
@@ -57,9 +58,11 @@ def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
     return made
 
 
-def templates(train: list[str], held_out: list[str], *, wide: tuple[str, ...] = ()) -> Split[str]:
+def templates(
+    train: list[str], held_out: list[str], *, wide: tuple[str, ...] = (), fuller: tuple[str, ...] = ()
+) -> Split[str]:
     """Templates of ``template.py``."""
-    made = Split(tuple(train), tuple(held_out), wide=wide)
+    made = Split(tuple(train), tuple(held_out), wide=wide, fuller=fuller)
     LISTS["templates"].append(made)
     return made
 

@@ -25,7 +25,8 @@ _ENDINGS = listed(
 LIKE_PEOPLE = 3  # the stage of training that is about what people have and say
 WIDER = 4  # and the one that has more of it
 PLAINER = 5  # and the one in which it is said in plain sentences, in very many ways
-_IN_MANY_WAYS = 0.6  # of what is said in that one, where it can be
+FULLER = 6  # and the one in which more of it is, and more is told that is not in a list
+_IN_MANY_WAYS, _IN_MORE_WAYS = 0.6, 0.7  # of what is said in these two, where it can be
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
 
@@ -35,8 +36,8 @@ class World:
 
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
     ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training: from
-    ``LIKE_PEOPLE`` on, more is as people have it, from ``WIDER`` on there is more of that, and from ``PLAINER`` on
-    there are more sentences and fewer words at random.
+    ``LIKE_PEOPLE`` on, more is as people have it, from ``WIDER`` on there is more of that, from ``PLAINER`` on
+    there are more sentences and fewer words at random, and from ``FULLER`` on more still.
     """
 
     def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> None:
@@ -61,22 +62,30 @@ class World:
         """The same in the stage that has plain sentences, and in training alone."""
         return self.stage >= PLAINER and self.side is Side.TRAIN and self.chance(probability)
 
+    def fuller(self, probability: float) -> bool:
+        """The same in the stage after it, and in training alone."""
+        return self.stage >= FULLER and self.side is Side.TRAIN and self.chance(probability)
+
     def one(self, options: Sequence[T]) -> T:
         """One of these, each as likely."""
         return options[int(self.rng.random() * len(options))]
 
     def pick(self, options: Split[T]) -> T:
         """One of this side's part."""
-        if options.wide and self.plainer(_IN_MANY_WAYS):
-            return self.one(options.wide)
+        share = _IN_MANY_WAYS if self.stage < FULLER else _IN_MORE_WAYS
+        if (wide := self._in_many_ways(options)) and self.plainer(share):
+            return self.one(wide)
         if options.more and self.side is Side.TRAIN and self.chance(0.5):
             return self.one(options.more)
         return self.one(options.of(self.side))
 
     def any_of(self, options: Split[T]) -> tuple[T, ...]:
         """Everything that is this side's in this stage of training."""
-        wide = options.wide if self.stage >= PLAINER and self.side is Side.TRAIN else ()
+        wide = self._in_many_ways(options) if self.stage >= PLAINER and self.side is Side.TRAIN else ()
         return options.of(self.side) + wide
+
+    def _in_many_ways(self, options: Split[T]) -> tuple[T, ...]:
+        return options.wide if self.stage < FULLER else options.wide + options.fuller
 
     def some(self, options: Split[T], count: int) -> list[T]:
         """So many different ones of this side's part, or all if there are fewer."""

@@ -60,6 +60,7 @@ _THEN = templates(
         "Start here: {first}. Finish by {label}: {verb} {a} {noun}{rest}.",
     ],
     wide=ways("then"),
+    fuller=ways("then, more"),
 )
 
 _WIDER = 0.3  # of steps from stage WIDER on are put together of these

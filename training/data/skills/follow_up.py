@@ -9,6 +9,7 @@ from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
 from training.data.tools import MadeTool, crowd, make_tool
+from training.data.ways import ways
 from training.data.wild import put
 from training.data.world import World
 
@@ -41,6 +42,7 @@ _NEXT = templates(
         "Same thing, {v}.",
     ],
     held_out=["How about {v} then?", "Likewise {v}, please."],
+    fuller=ways("follow up"),
 )
 _NEXT_FORMS = ("~{v}", "~{v}?", "~{v}, ~", "{v} ~", "~{v} ~?")
 

@@ -45,6 +45,7 @@ _TWICE = templates(
     ],
     held_out=["{first}. Do likewise for {v}."],
     wide=ways("twice"),
+    fuller=ways("twice, more"),
 )
 _BOTH = templates(
     [
@@ -74,6 +75,7 @@ _BOTH = templates(
     ],
     held_out=["{first}. On top of that: {second}", "Two things. {first}. {second}"],
     wide=ways("both"),
+    fuller=ways("both, more"),
 )
 
 _FEW_WORDS = 3

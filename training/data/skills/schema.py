@@ -68,6 +68,7 @@ _FACTS = templates(
     ],
     held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
     wide=ways("facts"),
+    fuller=ways("facts, more"),
 )
 _FACT_FORMS = (
     "~{label} ~{v}.",
@@ -109,6 +110,7 @@ _ASKS = templates(
     ],
     held_out=["Turn this into a {noun} record: {text}", "{text}\nNow give me the structured {noun}."],
     wide=ways("schema asks"),
+    fuller=ways("schema asks, more"),
 )
 _SCHEMA_NAMES = split(
     "record, data, info, form, schema, entry, details", held_out="profile card, sheet, dossier, extract"
