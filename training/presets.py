@@ -23,6 +23,7 @@ RUNS = (
     "sprout-s-wide",
     "sprout-m-plain",
     "sprout-s-plain",
+    "sprout-m-fuller",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -49,6 +50,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
     "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
     "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "halfway": True},
+    "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -65,6 +67,7 @@ _TOKENS_ON_CPU = {
     "sprout-s-wide": 6_000_000,
     "sprout-m-plain": 17_000_000,
     "sprout-s-plain": 5_000_000,
+    "sprout-m-fuller": 11_500_000,
 }
 
 

@@ -19,7 +19,7 @@ from training.data.template import expand, slots_of
 from training.data.ways import _read, ways
 from training.data.world import PLAINER, WIDER, World
 
-SPLITS = [each for each in LISTS["templates"] if each.wide]
+SPLITS = [each for each in LISTS["templates"] if each.wide or each.fuller]
 
 
 def world(seed, stage=PLAINER, side=Side.TRAIN):
@@ -54,7 +54,7 @@ def test_and_little_in_any_words():
 def test_each_has_the_slots_that_one_of_its_list_has(split):
     known = set(chain.from_iterable(map(slots_of, (*split.train, *split.held_out))))
     needed = set.intersection(*map(slots_of, (*split.train, *split.held_out))) & {"v", "text", "first", "second"}
-    for each in split.wide:
+    for each in (*split.wide, *split.fuller):
         assert slots_of(each) <= known | {"a"}
         assert needed <= slots_of(each)
 
@@ -68,7 +68,7 @@ def test_they_stand_for_many_sentences_without_traces_of_how_they_are_made(headi
 
 
 def test_all_that_is_written_is_used():
-    used = {each for split in SPLITS for each in split.wide} | set(ways("around"))
+    used = {each for split in SPLITS for each in (*split.wide, *split.fuller)} | {*ways("around"), *ways("inside")}
     assert used == {each for heading in _read() for each in ways(heading)}
     assert {*MENTIONS} == {*KINDS}
 
