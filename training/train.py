@@ -63,7 +63,7 @@ class Settings:
     inner_weight: float = 1.0  # of tokens inside a word or a number
     look_weight: float = 0.3  # of heads that are taught where to look
     strange: float = 0.0  # of tools: they do what no real word is for
-    stage: int = 1  # 2 has more of what is hard and what values look like, 3 what people have, 4 more, 5 plain words, 6 more
+    stage: int = 1  # of what is made up: each has more than the one before (``data/world.py``)
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
