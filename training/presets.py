@@ -50,7 +50,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
     "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
     "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "halfway": True},
-    "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6},
+    "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
