@@ -213,7 +213,7 @@ def test_no_engine_is_started_while_the_process_ends(fresh, monkeypatch):
 # In processes of their own.
 
 PRELUDE = """
-import contextlib, os, sys, threading, time
+import contextlib, os, signal, sys, threading, time
 from pathlib import Path
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.device import Device
@@ -222,6 +222,7 @@ from langchain_gemma_jax.engine.process import configure, engine
 from langchain_gemma_jax.errors import BusyError
 from langchain_gemma_jax.models.load import load
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
 LONG = Sampling(max_tokens=100, ignore_eos=True)
 
 def slowly(self, *args, run=Device.run, **kwargs):

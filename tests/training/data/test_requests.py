@@ -14,8 +14,8 @@ from training.data.world import World
 def test_what_follows_takes_no_mark_from_a_value(monkeypatch):
     ends_in_a_mark = requests.request
 
-    def asked(w, made, values=None):
-        found = ends_in_a_mark(w, made, values)
+    def asked(w, made, values=None, **how):
+        found = ends_in_a_mark(w, made, values, **how)
         seen.append(found.text)
         return found
 
