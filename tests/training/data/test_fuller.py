@@ -12,7 +12,6 @@ from training.data.side import LISTS, Side
 from training.data.skills import call, errors, personal
 from training.data.template import slots_of
 from training.data.tools import make_tool
-from training.data.ways import ways
 from training.data.world import FULLER, PLAINER, World
 
 
@@ -92,13 +91,14 @@ def test_no_two_that_are_told_are_asked_for_alike_and_none_as_what_is_held_out()
         assert not kept & {*asked, *(each for fact in made for each in fact.told)}
 
 
-def test_a_fact_that_is_held_out_is_drawn_again(monkeypatch):
-    held_out = facts.Fact("person", ("{v} it is",), ("Who is it?",), "it is {v}")
+@pytest.mark.parametrize("known", [True, False])
+def test_a_fact_that_is_held_out_or_asked_for_like_another_is_drawn_again(monkeypatch, known):
+    taken = facts.Fact("person", ("{v} it is",), ("Who is it?",), "it is {v}")
     other = facts.Fact("person", ("{v} sings",), ("Who sings?",), "{v} sings")
-    drawn = iter([held_out, other])
+    drawn = iter([taken, other])
     monkeypatch.setattr(personal, "put_together", lambda _: next(drawn))
-    monkeypatch.setattr(personal, "_HELD_OUT", ("Who is it?",))
-    assert personal._another(world("any"), []) is other
+    monkeypatch.setattr(personal, "_HELD_OUT", () if known else ("Who is it?",))
+    assert personal._another(world("any"), [taken] if known else []) is other
 
 
 def test_what_is_asked_inside_a_longer_request_is_said_in_few_words(monkeypatch):
@@ -134,8 +134,3 @@ def test_what_is_reported_is_what_the_tool_said():
 
 def test_its_mixture_has_every_skill_of_the_stage_before():
     assert {skill for skill, _ in FULLY} == {skill for skill, _ in PLAINLY}
-
-
-def test_all_that_is_written_for_it_is_used():
-    used = {each for split in LISTS["templates"] for each in split.fuller}
-    assert used >= {*ways("requests, more"), *ways("told"), *ways("follow up"), *ways("final")}

@@ -147,11 +147,10 @@ _KEPT = (
     ),
 )
 FACTS = Split(_FACTS, _KEPT)
-_OPEN = 0.6  # of facts from stage FULLER on are put together, and of what was not told half is told like what was
 SENTENCES = templates(*([say for each in side for say in (*each.told, *each.asked)] for side in (_FACTS, _KEPT)))
 
+_OPEN = 0.6  # of facts from stage FULLER on are put together, told or not
 _HELD_OUT = SENTENCES.held_out
-
 _BEFORE = ("Hi, ", "Hello. ", "Hi there! ", "By the way, ", "Just so you know: ", "Good evening. ")
 _BEHIND = (" Nice to meet you.", " Remember that.", " Please remember this.", " Good to know, right?", " That's me.")
 _NOT_TOLD, _FIRST_OF_ALL, _UNKNOWN = 0.2, 0.15, "You have not told me that."
