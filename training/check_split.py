@@ -27,9 +27,11 @@ from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
 from training.data.skills import forms
 from training.data.skills.everyday import unusual
+from training.data.skills.schema import PARTS
 from training.data.template import Part, Slot, expand, parse, slots_of
+from training.data.values import whole_templates
 from training.data.words import common
-from training.data.world import FULLER, World
+from training.data.world import LAST, World
 
 TAUGHT = (*SCENARIOS.train, *MORE, *forms.FORMS.train, *forms.WIDE_FORMS)
 """What is written out of tools and of forms that are trained on."""
@@ -48,15 +50,15 @@ def lists_in_common() -> dict[str, set[str]]:
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
             wide = set(chain.from_iterable((*each.wide, *each.fuller) for each in splits))
-            found["templates put together"] = said_in_another_way(wide, held_out)
+            found["templates put together"] = said_in_another_way({*wide, *whole_templates()}, held_out)
         else:
             held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))
             held_out |= set(_options_in(UNUSUAL))  # their names have several words, and are compared whole
             found[kind] = set(chain.from_iterable(set(each.train) & set(each.held_out) for each in splits))
             found["common words"] = held_out & {*common.WORDS, *common.SEVERAL}
-            found["names of arguments"] = set(_arguments_in(TAUGHT)) & set(
-                chain.from_iterable(kind.labels.held_out for kind in KINDS.values())
-            )
+            kept = set(chain.from_iterable(kind.labels.held_out for kind in KINDS.values()))
+            kept |= {part.partition(":")[0] for part in PARTS.held_out}
+            found["names of arguments"] = set(_arguments_in(TAUGHT)) & kept
     return found
 
 
@@ -99,7 +101,7 @@ def conversations_in_common(count: int, seed: str = "split") -> dict[str, set[st
 
 def _stage(index: int) -> int:
     """Of what is said in each stage of training, as much."""
-    return 1 + index % FULLER
+    return 1 + index % LAST
 
 
 def contents(made: Conversation) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from training.data import draw
 from training.data.conversation import Json
 from training.data.side import Split, split
+from training.data.values import as_written, counted
 from training.data.words import names, things
 from training.data.world import World
 
@@ -288,17 +289,21 @@ KINDS = {
 ANY_WORDS = frozenset({"person", "place", "company", "topic", "title", "phrase", "word", "message"})
 """Kinds whose values may be any words or names: of which kind one is shows in what is said around it."""
 
+_QUOTES, _SURE = ('"{}"', "'{}'"), ('"{}"',)  # what has a mark of its own inside is not put between such
 _NAMES = {"person", "company", "word"}
 STRINGS = tuple(kind.name for kind in KINDS.values() if kind.type == "string")
 NUMBERS = tuple(kind.name for kind in KINDS.values() if kind.type != "string")
 
 
-def value(kind: Kind, w: World) -> Value:
-    """A value of this kind."""
-    text = kind.draw(w)
+def value(kind: Kind, w: World, *, apart: bool = False) -> Value:
+    """A value of this kind, ``apart`` from others in a row of them."""
+    written = as_written(w, kind.name, apart=apart)
+    text = kind.draw(w) if written is None else written
     if kind.name in _NAMES and w.chance(0.15):  # quoted, and maybe with what it means
         gloss = f" ({draw.title(w)})" if w.chance(0.4) else ""
-        return Value(text, w.one([f'"{text}"', f"'{text}'"]) + gloss)
+        quotes = _SURE if written else _QUOTES
+        return Value(text, w.one(quotes).format(text) + gloss)
     if kind.type == "string":
         return Value(text, text)
-    return Value(float(text) if "." in text else int(text), text)
+    said = counted(w, text) if kind.name == "count" and not apart else text
+    return Value(float(text) if "." in text else int(text), said)

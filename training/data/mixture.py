@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.world import FULLER, LIKE_PEOPLE, PLAINER, WIDER, World
+from training.data.world import FULLER, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER, World
 
 Skill = Callable[[World], Conversation]
 
@@ -138,7 +138,22 @@ _FULLY: dict[Skill, float] = {
     small_talk.small_talk: 24,
 }
 FULLY: tuple[tuple[Skill, float], ...] = tuple((dict(PLAINLY) | _FULLY).items())
-"""And at last more of what comes one after the other, and of what somebody tells."""
+"""And more of what comes one after the other, and of what somebody tells."""
+
+_LIFELIKE: dict[Skill, float] = {
+    call.one_call: 56,
+    call.right_tool: 56,
+    call.tell_apart: 40,
+    call.told_by_label: 30,
+    chain.two_calls: 60,
+    echo.echo: 14,
+    errors.give_up: 18,
+    memory.remember: 22,
+    schema.as_call: 46,
+    schema.as_json: 50,
+}
+LIFELIKES: tuple[tuple[Skill, float], ...] = tuple((dict(FULLY) | _LIFELIKE).items())
+"""And at last more of what values are in."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -198,6 +213,7 @@ _BY_STAGE = {
     WIDER: _Choice(WIDE),
     PLAINER: _Choice(PLAINLY),
     FULLER: _Choice(FULLY),
+    LIFELIKE: _Choice(LIFELIKES),
 }
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

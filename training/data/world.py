@@ -26,6 +26,8 @@ LIKE_PEOPLE = 3  # the stage of training that is about what people have and say
 WIDER = 4  # and the one that has more of it
 PLAINER = 5  # and the one in which it is said in plain sentences, in very many ways
 FULLER = 6  # and the one in which more of it is, and more is told that is not in a list
+LIFELIKE = 7  # and the one in which values are as people write them
+LAST = LIFELIKE
 _IN_MANY_WAYS, _IN_MORE_WAYS = 0.6, 0.7  # of what is said in these two, where it can be
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
@@ -37,7 +39,8 @@ class World:
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
     ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training: from
     ``LIKE_PEOPLE`` on, more is as people have it, from ``WIDER`` on there is more of that, from ``PLAINER`` on
-    there are more sentences and fewer words at random, and from ``FULLER`` on more still.
+    there are more sentences and fewer words at random, from ``FULLER`` on more still, and from ``LIFELIKE`` on
+    values of more shapes.
     """
 
     def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> None:
@@ -65,6 +68,10 @@ class World:
     def fuller(self, probability: float) -> bool:
         """The same in the stage after it, and in training alone."""
         return self.stage >= FULLER and self.side is Side.TRAIN and self.chance(probability)
+
+    def lifelike(self, probability: float) -> bool:
+        """The same in the stage after that, and in training alone."""
+        return self.stage >= LIFELIKE and self.side is Side.TRAIN and self.chance(probability)
 
     def one(self, options: Sequence[T]) -> T:
         """One of these, each as likely."""

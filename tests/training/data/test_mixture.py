@@ -9,14 +9,14 @@ from training.data.render import pieces
 from training.data.side import Side
 from training.data.skills.call import _of_several_kinds
 from training.data.tools import make_tool
-from training.data.world import FULLER, LIKE_PEOPLE, WIDER, World
+from training.data.world import LAST, LIKE_PEOPLE, WIDER, World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 
 
 @pytest.fixture(scope="module")
 def made():
-    return [conversation(f"test/{index}", side, stage=1 + index % FULLER) for side in Side for index in range(1600)]
+    return [conversation(f"test/{index}", side, stage=1 + index % LAST) for side in Side for index in range(1600)]
 
 
 def test_every_skill_comes_up_on_both_sides(made):

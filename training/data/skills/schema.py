@@ -126,12 +126,12 @@ _MADE = templates(
     ],
     held_out=["Compose a {noun} dealing with {topic}."],
 )
-_PARTS = split(
+PARTS = split(
     """opening:Once there was something about {topic}., title:About {topic}, question:What do you know about {topic}?,
     summary:This is about {topic}., ending:And that was all about {topic}., first line:Here comes {topic}.,
     idea:Something with {topic}, answer:It is all about {topic}., moral:Never forget {topic}.,
     hook:Have you heard of {topic}?""",
-    held_out="""tagline:Always {topic}!, teaser:Soon more about {topic}., headline:All about {topic},
+    held_out="""tagline:Always {topic}!, teaser:Soon more about {topic}., kicker:All about {topic},
     closing:No more of {topic}.""",
 )
 
@@ -189,7 +189,7 @@ def make_up(w: World) -> Conversation:
     noun, topic = subject(w), draw.topic(w)
     properties: dict[str, Json] = {}
     arguments: dict[str, Json] = {}
-    for part in w.some(_PARTS, w.rng.randint(1, 3)):
+    for part in w.some(PARTS, w.rng.randint(1, 3)):
         label, _, text = part.partition(":")
         name = draw.label(tuple(label.split()), w)
         properties[name] = {"type": "string", "description": w.one([f"{label} of the {noun}", f"the {label}"])}
