@@ -28,10 +28,11 @@ from training.data.side import LISTS, Side
 from training.data.skills import forms
 from training.data.skills.everyday import unusual
 from training.data.skills.schema import PARTS
+from training.data.stages import LAST
 from training.data.template import Part, Slot, expand, parse, slots_of
 from training.data.values import whole_templates
 from training.data.words import common
-from training.data.world import LAST, World
+from training.data.world import World
 
 TAUGHT = (*SCENARIOS.train, *MORE, *forms.FORMS.train, *forms.WIDE_FORMS)
 """What is written out of tools and of forms that are trained on."""
@@ -49,7 +50,7 @@ def lists_in_common() -> dict[str, set[str]]:
         if kind == "templates":  # no template of any list may be one of any other list's other side
             train, held_out = (set(chain.from_iterable(each.of(side) for each in splits)) for side in Side)
             found[kind] = {_bare(each) for each in train} & {_bare(each) for each in held_out}
-            wide = set(chain.from_iterable((*each.wide, *each.fuller) for each in splits))
+            wide = set(chain.from_iterable(each.from_stage(LAST) for each in splits))
             found["templates put together"] = said_in_another_way({*wide, *whole_templates()}, held_out)
         else:
             held_out = set(chain.from_iterable(each.held_out for each in splits)) | set(_named_in(SCENARIOS.held_out))

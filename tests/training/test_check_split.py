@@ -7,6 +7,7 @@ from training.check_split import contents
 from training.data import side, suite
 from training.data.conversation import Call, Calls, Conversation, Model, Tool, User
 from training.data.mixture import conversation
+from training.data.stages import PLAINER
 
 
 def test_the_sides_have_nothing_in_common():
@@ -26,7 +27,9 @@ def test_a_sentence_that_is_put_together_and_held_out_is_found(monkeypatch):
     monkeypatch.setitem(side.LISTS, "templates", list(side.LISTS["templates"]))
     side.templates(["nothing like it"], held_out=["[Surely|Certainly] {verb} it, {a} {noun}!"])
     assert not check_split.lists_in_common()["templates put together"]
-    side.templates(["any"], held_out=["other"], wide=("[Well, |Surely ][please |]{verb} it[, {a} {noun}|]",))
+    side.templates(
+        ["any"], held_out=["other"], later={PLAINER: ("[Well, |Surely ][please |]{verb} it[, {a} {noun}|]",)}
+    )
     assert check_split.lists_in_common()["templates put together"] == {"surely {verb} it {a} {noun}"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import split, templates
+from training.data.stages import FULLER, PLAINER
 from training.data.ways import ways
 
 REQUESTS = templates(
@@ -47,8 +48,7 @@ REQUESTS = templates(
         "{context} So {verb} {a} {noun} {mentions}, will you?",
         "What I need: {verb} {a} {noun} {mentions}.",
     ],
-    wide=ways("requests"),
-    fuller=ways("requests, more"),
+    later={PLAINER: ways("requests"), FULLER: ways("requests, more")},
 )
 
 QUESTIONS = templates(
@@ -81,8 +81,7 @@ QUESTIONS = templates(
         "And what would the {noun} be {mentions}?",
         "Is there a {noun} {mentions}?",
     ],
-    wide=ways("questions"),
-    fuller=ways("questions, more"),
+    later={PLAINER: ways("questions"), FULLER: ways("questions, more")},
 )
 
 LISTED = templates(
@@ -97,8 +96,7 @@ LISTED = templates(
         "{context} {Verb} {a} {noun}.\n\n{lines}",
     ],
     held_out=["Here is what I have, {verb} the {noun} with it:\n{lines}"],
-    wide=ways("listed"),
-    fuller=ways("listed, more"),
+    later={PLAINER: ways("listed"), FULLER: ways("listed, more")},
 )
 
 BY_NAME = templates(
@@ -123,8 +121,7 @@ BY_NAME = templates(
         "Invoke {tool} using {pairs}.",
         "Compute {tool}({list}) with the tool.",
     ],
-    wide=ways("by name"),
-    fuller=ways("by name, more"),
+    later={PLAINER: ways("by name"), FULLER: ways("by name, more")},
 )
 
 BARE = templates(
@@ -162,8 +159,7 @@ BARE = templates(
         "I [wait|hope] for {tool}[()|].",
     ],
     held_out=["Time to {verb} the {noun}!", "Just {verb} {a} {noun} already.", "Do a {tool}() for me."],
-    wide=ways("bare"),
-    fuller=ways("bare, more"),
+    later={PLAINER: ways("bare"), FULLER: ways("bare, more")},
 )
 
 REQUEST_FORMS = ("~{verb} ~{noun} ~{mentions}. ~", "~{noun} ~{verb} ~{mentions}, ~", "{mentions}. ~{verb} ~{noun} ~")

@@ -10,6 +10,7 @@ from training.data.conversation import Json
 from training.data.kinds import ANY_WORDS, KINDS, NUMBERS, STRINGS, Kind, Value, value
 from training.data.mentions import MENTIONS
 from training.data.side import Side
+from training.data.stages import LIFELIKE
 from training.data.template import expand
 from training.data.wild import maybe, put
 from training.data.words import things
@@ -134,7 +135,7 @@ def _plain(w: World, noun: str, verb: str, kind_name: str) -> Field:
         name=draw.label(tuple(label.replace("-", " ").split()), w),
         label=label,
         schema=schema,
-        required=w.chance(_REQUIRED[w.side]) and not w.lifelike(_LEFT_OUT),
+        required=w.chance(_REQUIRED[w.side]) and not w.later(LIFELIKE, _LEFT_OUT),
         draw=lambda world: value(kind, world),
         typed=w.any_of(MENTIONS[kind.name]),
         hinted=hinted and kind.type == "string",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import templates
+from training.data.stages import PLAINER
 from training.data.ways import ways
 
 
@@ -161,4 +162,4 @@ _WRITTEN = {
     ),
 }
 
-MENTIONS = {kind: templates(*sides, wide=ways(f"mention {kind}")) for kind, sides in _WRITTEN.items()}
+MENTIONS = {kind: templates(*sides, later={PLAINER: ways(f"mention {kind}")}) for kind, sides in _WRITTEN.items()}

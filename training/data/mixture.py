@@ -28,7 +28,8 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.world import FULLER, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER, World
+from training.data.stages import FULLER, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER
+from training.data.world import World
 
 Skill = Callable[[World], Conversation]
 

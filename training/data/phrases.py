@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from training.data.side import split, templates
+from training.data.stages import FULLER, PLAINER
 from training.data.ways import ways
 from training.data.words import common
 
@@ -58,8 +59,7 @@ KEYED = templates(
         "(the {label} to use is {v})",
         "having {label} {v}",
     ],
-    wide=ways("keyed"),
-    fuller=ways("keyed, more"),
+    later={PLAINER: ways("keyed"), FULLER: ways("keyed, more")},
 )
 
 DESCRIPTIONS = templates(
@@ -152,7 +152,7 @@ ENUM_SAID = templates(
         "which is {v}",
     ],
     held_out=["make that {v}", "the {v} kind"],
-    wide=ways("enum said"),
+    later={PLAINER: ways("enum said")},
 )
 VERBAL_YES = templates(
     [
@@ -181,7 +181,7 @@ VERBAL_YES = templates(
         "and then {label}",
     ],
     held_out=["be sure to {label}", "do {label}"],
-    wide=ways("verbal yes"),
+    later={PLAINER: ways("verbal yes")},
 )
 VERBAL_NO = templates(
     [
@@ -212,7 +212,7 @@ VERBAL_NO = templates(
         "you are not allowed to {label}",
     ],
     held_out=["no need to {label}", "but never {label}"],
-    wide=ways("verbal no"),
+    later={PLAINER: ways("verbal no")},
 )
 PLAIN_YES = templates(
     [
@@ -240,7 +240,7 @@ PLAIN_YES = templates(
         "{label} is right",
     ],
     held_out=["yes, {label}"],
-    wide=ways("plain yes"),
+    later={PLAINER: ways("plain yes")},
 )
 PLAIN_NO = templates(
     [
@@ -274,7 +274,7 @@ PLAIN_NO = templates(
         "{label} would be wrong",
     ],
     held_out=["anything but {label}"],
-    wide=ways("plain no"),
+    later={PLAINER: ways("plain no")},
 )
 VERBAL_ASKED = templates(["Whether to {label}", "{label}"], held_out=["Set it to {label}"])
 PLAIN_ASKED = templates(["Whether it is {label}", "{label}", "Is it {label}?"], held_out=["True if {label}"])
@@ -304,7 +304,7 @@ OBJECT_SAID = templates(
         "I have this {label}: {v}",
     ],
     held_out=["{label} as follows: {v}", "and for the {label} {v}"],
-    wide=ways("object said"),
+    later={PLAINER: ways("object said")},
 )
 
 KEYED_FORMS = (

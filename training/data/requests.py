@@ -12,12 +12,13 @@ from training.data.fields import Field, keyed, mention
 from training.data.kinds import Value
 from training.data.scenario import told
 from training.data.side import Side
+from training.data.stages import FULLER, PLAINER
 from training.data.template import slots_of
 from training.data.tools import MadeTool, article
 from training.data.ways import ways
 from training.data.wild import put
 from training.data.words import things
-from training.data.world import FULLER, World
+from training.data.world import World
 
 _REMARKED, _BARE_REMARKED = 0.15, 0.5  # where there is nothing to say but the request itself, half
 _INSIDE = 0.5  # of what something follows is said in few words from stage FULLER on
@@ -52,7 +53,7 @@ def request(w: World, made: MadeTool, values: dict[str, Value] | None = None, *,
 
 def unfinished(w: World, made: MadeTool, values: dict[str, Value] | None = None) -> Request:
     """The same, without the mark at its end: something follows. No value loses its own."""
-    inside = w.fuller(_INSIDE)
+    inside = w.later(FULLER, _INSIDE)
     while True:
         asked = request(w, made, values, inside=inside)
         text = asked.text.rstrip(".?! ")
@@ -141,7 +142,7 @@ def meant(field: Field, text: str) -> Json:
 
 def typed_by_somebody(w: World, said: str) -> str:
     """A request in the words of its template, and in a manner that many have."""
-    if w.plainer(_AROUND):
+    if w.later(PLAINER, _AROUND):
         return w.one(ways("around")).replace("{ask}", said)
     if said[0].isalpha() and w.chance(0.2):
         said = said[0].lower() + said[1:]

@@ -8,10 +8,14 @@ of a list, a name or a made-up value of the other.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Generic, TypeVar
+
+from training.data.stages import LAST
 
 T = TypeVar("T")
 
@@ -32,11 +36,10 @@ class Split(Generic[T]):
     train: tuple[T, ...]
     held_out: tuple[T, ...]
     more: tuple[T, ...] = ()  # of training too, and picked as often as the rest of its part
-    wide: tuple[T, ...] = ()  # of training from stage ``PLAINER`` on: each stands for many
-    fuller: tuple[T, ...] = ()  # and these from stage ``FULLER`` on
+    later: Mapping[int, tuple[T, ...]] = field(default_factory=dict)  # by stage of training, from which on it is there
 
     def __post_init__(self) -> None:
-        if common := {*self.train, *self.more, *self.wide, *self.fuller} & set(self.held_out):
+        if common := {*self.train, *self.more, *self.from_stage(LAST)} & set(self.held_out):
             raise ValueError(f"expected two parts with nothing in common, found {sorted(map(str, common))} in both")
         if not self.train or not self.held_out:
             raise ValueError("expected something on both sides, found an empty one")
@@ -44,6 +47,10 @@ class Split(Generic[T]):
     def of(self, side: Side) -> tuple[T, ...]:
         """The part of one side."""
         return self.train if side is Side.TRAIN else self.held_out
+
+    def from_stage(self, stage: int) -> tuple[T, ...]:
+        """What is there later, up to this stage."""
+        return tuple(chain.from_iterable(part for since, part in self.later.items() if since <= stage))
 
 
 LISTS: dict[str, list[Split[str]]] = {"words": [], "templates": []}
@@ -58,11 +65,9 @@ def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
     return made
 
 
-def templates(
-    train: list[str], held_out: list[str], *, wide: tuple[str, ...] = (), fuller: tuple[str, ...] = ()
-) -> Split[str]:
-    """Templates of ``template.py``."""
-    made = Split(tuple(train), tuple(held_out), wide=wide, fuller=fuller)
+def templates(train: list[str], held_out: list[str], later: Mapping[int, tuple[str, ...]] | None = None) -> Split[str]:
+    """Templates of ``template.py``; each of ``later`` stands for many sentences."""
+    made = Split(tuple(train), tuple(held_out), later=later or {})
     LISTS["templates"].append(made)
     return made
 

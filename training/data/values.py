@@ -15,6 +15,7 @@ from pathlib import Path
 
 from training.data import draw
 from training.data.side import listed
+from training.data.stages import LIFELIKE
 from training.data.template import expand
 from training.data.words import common, names, things
 from training.data.world import World
@@ -36,7 +37,7 @@ def as_written(w: World, kind: str, *, apart: bool = False) -> str | None:
 
     ``apart`` is for values in a row: none has in it what stands between them.
     """
-    if not (templates := _read().get(kind)) or not w.lifelike(_SHARE):
+    if not (templates := _read().get(kind)) or not w.later(LIFELIKE, _SHARE):
         return None
     while True:
         made = w.mine(lambda: _made(w, w.one(templates)))
@@ -46,7 +47,7 @@ def as_written(w: World, kind: str, *, apart: bool = False) -> str | None:
 
 def counted(w: World, number: str) -> str:
     """A number as it is said, at times: "two" for 2."""
-    return _COUNTS[int(number)] if number in _SMALL and w.lifelike(_COUNTED) else number
+    return _COUNTS[int(number)] if number in _SMALL and w.later(LIFELIKE, _COUNTED) else number
 
 
 def whole_templates() -> Iterator[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from training.data import suite
 from training.data.side import LISTS, Side, Split, listed
-from training.data.world import PLAINER, World
+from training.data.stages import PLAINER
+from training.data.world import World
 
 GAP = "~"
 _BESIDE_WORDS = (f"{GAP}{{v}}", f"{{v}} {GAP}")

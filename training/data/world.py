@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from training.data import suite
 from training.data.side import Side, Split, listed, side_of, written
+from training.data.stages import FULLER, LIKE_PEOPLE
 from training.data.template import expand
 from training.data.words import common
 
@@ -22,12 +23,6 @@ _ENDINGS = listed(
     ite ium way side line stone berry bird fish wood water ball book box day mark time tail top"""
 )
 
-LIKE_PEOPLE = 3  # the stage of training that is about what people have and say
-WIDER = 4  # and the one that has more of it
-PLAINER = 5  # and the one in which it is said in plain sentences, in very many ways
-FULLER = 6  # and the one in which more of it is, and more is told that is not in a list
-LIFELIKE = 7  # and the one in which values are as people write them
-LAST = LIFELIKE
 _IN_MANY_WAYS, _IN_MORE_WAYS = 0.6, 0.7  # of what is said in these two, where it can be
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
@@ -37,10 +32,8 @@ class World:
     """Where one conversation's choices are made.
 
     ``ease`` from 0 to 1 is how hard the conversation may be: early in training, fewer tools and shorter texts.
-    ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training: from
-    ``LIKE_PEOPLE`` on, more is as people have it, from ``WIDER`` on there is more of that, from ``PLAINER`` on
-    there are more sentences and fewer words at random, from ``FULLER`` on more still, and from ``LIFELIKE`` on
-    values of more shapes.
+    ``strange`` is the share of tools that do what no real word is for. ``stage`` is that of the training
+    (``stages.py``).
     """
 
     def __init__(self, seed: str, side: Side, ease: float = 1.0, strange: float = 0.0, stage: int = 1) -> None:
@@ -57,21 +50,9 @@ class World:
         """The same in the stage of training that is about what people have; before it there is no such choice."""
         return self.stage >= LIKE_PEOPLE and self.chance(probability)
 
-    def wider(self, probability: float) -> bool:
-        """The same in the stage that has more of it, and in training alone."""
-        return self.stage >= WIDER and self.side is Side.TRAIN and self.chance(probability)
-
-    def plainer(self, probability: float) -> bool:
-        """The same in the stage that has plain sentences, and in training alone."""
-        return self.stage >= PLAINER and self.side is Side.TRAIN and self.chance(probability)
-
-    def fuller(self, probability: float) -> bool:
-        """The same in the stage after it, and in training alone."""
-        return self.stage >= FULLER and self.side is Side.TRAIN and self.chance(probability)
-
-    def lifelike(self, probability: float) -> bool:
-        """The same in the stage after that, and in training alone."""
-        return self.stage >= LIFELIKE and self.side is Side.TRAIN and self.chance(probability)
+    def later(self, stage: int, probability: float) -> bool:
+        """The same from this stage of training on, and in training alone."""
+        return self.stage >= stage and self.side is Side.TRAIN and self.chance(probability)
 
     def one(self, options: Sequence[T]) -> T:
         """One of these, each as likely."""
@@ -80,7 +61,7 @@ class World:
     def pick(self, options: Split[T]) -> T:
         """One of this side's part."""
         share = _IN_MANY_WAYS if self.stage < FULLER else _IN_MORE_WAYS
-        if (wide := self._in_many_ways(options)) and self.plainer(share):
+        if (wide := options.from_stage(self.stage)) and self.side is Side.TRAIN and self.chance(share):
             return self.one(wide)
         if options.more and self.side is Side.TRAIN and self.chance(0.5):
             return self.one(options.more)
@@ -88,11 +69,7 @@ class World:
 
     def any_of(self, options: Split[T]) -> tuple[T, ...]:
         """Everything that is this side's in this stage of training."""
-        wide = self._in_many_ways(options) if self.stage >= PLAINER and self.side is Side.TRAIN else ()
-        return options.of(self.side) + wide
-
-    def _in_many_ways(self, options: Split[T]) -> tuple[T, ...]:
-        return options.wide if self.stage < FULLER else options.wide + options.fuller
+        return options.of(self.side) + (options.from_stage(self.stage) if self.side is Side.TRAIN else ())
 
     def some(self, options: Split[T], count: int) -> list[T]:
         """So many different ones of this side's part, or all if there are fewer."""

@@ -7,7 +7,8 @@ import pytest
 from training.data.conversation import Calls, Say
 from training.data.side import Side
 from training.data.skills import errand_chain
-from training.data.world import LIKE_PEOPLE, World
+from training.data.stages import LIKE_PEOPLE
+from training.data.world import World
 
 PAIRS = (*errand_chain._ERRANDS.train, *errand_chain._ERRANDS.held_out)
 

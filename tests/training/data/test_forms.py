@@ -10,8 +10,9 @@ from training.data.scenario import told
 from training.data.side import Side
 from training.data.skills import forms
 from training.data.skills.forms import FORMS
+from training.data.stages import LIKE_PEOPLE
 from training.data.template import slots_of
-from training.data.world import LIKE_PEOPLE, World
+from training.data.world import World
 
 ALL = (*FORMS.train, *forms.WIDE_FORMS, *FORMS.held_out)
 

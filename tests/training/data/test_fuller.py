@@ -10,9 +10,10 @@ from training.data.conversation import Model, Say, User
 from training.data.mixture import FULLY, PLAINLY
 from training.data.side import LISTS, Side
 from training.data.skills import call, errors, personal
+from training.data.stages import FULLER, PLAINER
 from training.data.template import slots_of
 from training.data.tools import make_tool
-from training.data.world import FULLER, PLAINER, World
+from training.data.world import World
 
 
 def world(seed, stage=FULLER, side=Side.TRAIN):
@@ -26,27 +27,27 @@ def said(conversation):
 @pytest.mark.parametrize(("side", "stage"), [(Side.TRAIN, PLAINER), (Side.HELD_OUT, FULLER)])
 def test_before_it_and_in_examinations_nothing_is_drawn_for_it(side, stage):
     w = World("same", side, stage=stage)
-    assert not any(w.fuller(1.0) for _ in range(9))
+    assert not any(w.later(FULLER, 1.0) for _ in range(9))
     assert w.rng.random() == Random("same").random()
-    assert not {w.pick(asks.REQUESTS) for _ in range(300)} & set(asks.REQUESTS.fuller)
-    assert not set(w.any_of(asks.REQUESTS)) & set(asks.REQUESTS.fuller)
+    assert not {w.pick(asks.REQUESTS) for _ in range(300)} & set(asks.REQUESTS.later[FULLER])
+    assert not set(w.any_of(asks.REQUESTS)) & set(asks.REQUESTS.later[FULLER])
 
 
 def test_more_is_said_in_many_ways_then():
     w = world("pick")
     drawn = Counter(w.pick(asks.REQUESTS) for _ in range(900))
-    many = {*asks.REQUESTS.wide, *asks.REQUESTS.fuller}
+    many = {*asks.REQUESTS.later[PLAINER], *asks.REQUESTS.later[FULLER]}
     assert sum(drawn[each] for each in many) / 900 == pytest.approx(0.7, abs=0.05)
-    assert drawn.keys() & set(asks.REQUESTS.fuller)
-    assert drawn.keys() & set(asks.REQUESTS.wide)
+    assert drawn.keys() & set(asks.REQUESTS.later[FULLER])
+    assert drawn.keys() & set(asks.REQUESTS.later[PLAINER])
 
 
 def test_what_has_no_other_ways_has_these():
-    alone = [each for each in LISTS["templates"] if each.fuller and not each.wide]
+    alone = [each for each in LISTS["templates"] if set(each.later) == {FULLER}]
     assert alone
     for each in alone:
         w = world("alone")
-        assert {w.pick(each) for _ in range(300)} & set(each.fuller)
+        assert {w.pick(each) for _ in range(300)} & set(each.later[FULLER])
 
 
 def test_facts_are_put_together_of_words():

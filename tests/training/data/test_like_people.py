@@ -8,8 +8,9 @@ import pytest
 from training.data.scenarios import SCENARIOS
 from training.data.side import Side
 from training.data.skills import everyday, parallel
+from training.data.stages import LIKE_PEOPLE
 from training.data.tools import make_tool
-from training.data.world import LIKE_PEOPLE, World
+from training.data.world import World
 
 
 def world(seed, stage=LIKE_PEOPLE):

@@ -8,8 +8,9 @@ from training.data.mixture import conversation
 from training.data.render import pieces
 from training.data.side import Side
 from training.data.skills.call import _of_several_kinds
+from training.data.stages import LAST, LIKE_PEOPLE, WIDER
 from training.data.tools import make_tool
-from training.data.world import LAST, LIKE_PEOPLE, WIDER, World
+from training.data.world import World
 
 CONTROL = ("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>')
 

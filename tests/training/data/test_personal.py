@@ -5,7 +5,8 @@ import pytest
 from training.data.conversation import Model, Say, User
 from training.data.side import Side
 from training.data.skills import beside, personal
-from training.data.world import LIKE_PEOPLE, World
+from training.data.stages import LIKE_PEOPLE
+from training.data.world import World
 
 SKILLS = (personal.personal, beside.personal, beside.remember, beside.follow)
 

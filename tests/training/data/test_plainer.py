@@ -15,11 +15,12 @@ from training.data.mentions import MENTIONS
 from training.data.mixture import PLAINLY, WIDE, conversation
 from training.data.side import LISTS, Side
 from training.data.skills import call, personal
+from training.data.stages import LAST, PLAINER, WIDER
 from training.data.template import expand, slots_of
 from training.data.ways import _read, ways
-from training.data.world import PLAINER, WIDER, World
+from training.data.world import World
 
-SPLITS = [each for each in LISTS["templates"] if each.wide or each.fuller]
+SPLITS = [each for each in LISTS["templates"] if each.later]
 
 
 def world(seed, stage=PLAINER, side=Side.TRAIN):
@@ -29,15 +30,15 @@ def world(seed, stage=PLAINER, side=Side.TRAIN):
 @pytest.mark.parametrize(("side", "stage"), [(Side.TRAIN, WIDER), (Side.HELD_OUT, PLAINER)])
 def test_before_it_and_in_examinations_nothing_is_drawn_for_it(side, stage):
     w = World("same", side, stage=stage)
-    assert not any(w.plainer(1.0) for _ in range(9))
+    assert not any(w.later(PLAINER, 1.0) for _ in range(9))
     assert w.any_of(asks.REQUESTS) == asks.REQUESTS.of(side)
     assert w.rng.random() == Random("same").random()
-    assert not {w.pick(asks.REQUESTS) for _ in range(200)} & set(asks.REQUESTS.wide)
+    assert not {w.pick(asks.REQUESTS) for _ in range(200)} & set(asks.REQUESTS.later[PLAINER])
 
 
 def test_most_is_said_in_many_ways_then():
     w = world("pick")
-    wide = sum(w.pick(asks.REQUESTS) in asks.REQUESTS.wide for _ in range(600)) / 600
+    wide = sum(w.pick(asks.REQUESTS) in asks.REQUESTS.later[PLAINER] for _ in range(600)) / 600
     assert wide == pytest.approx(0.6, abs=0.06)
 
 
@@ -54,7 +55,7 @@ def test_and_little_in_any_words():
 def test_each_has_the_slots_that_one_of_its_list_has(split):
     known = set(chain.from_iterable(map(slots_of, (*split.train, *split.held_out))))
     needed = set.intersection(*map(slots_of, (*split.train, *split.held_out))) & {"v", "text", "first", "second"}
-    for each in (*split.wide, *split.fuller):
+    for each in split.from_stage(LAST):
         assert slots_of(each) <= known | {"a"}
         assert needed <= slots_of(each)
 
@@ -68,7 +69,7 @@ def test_they_stand_for_many_sentences_without_traces_of_how_they_are_made(headi
 
 
 def test_all_that_is_written_is_used():
-    used = {each for split in SPLITS for each in (*split.wide, *split.fuller)} | {*ways("around"), *ways("inside")}
+    used = {each for split in SPLITS for each in split.from_stage(LAST)} | {*ways("around"), *ways("inside")}
     assert used == {each for heading in _read() for each in ways(heading)}
     assert {*MENTIONS} == {*KINDS}
 

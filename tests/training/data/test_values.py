@@ -9,8 +9,9 @@ from training import check_split
 from training.data import fields, kinds, values
 from training.data.kinds import KINDS, value
 from training.data.side import Side
+from training.data.stages import FULLER, LIFELIKE
 from training.data.template import expand, slots_of
-from training.data.world import FULLER, LIFELIKE, World
+from training.data.world import World
 
 WRITTEN = [kind for kind in values._read() if kind != values._PARTS]
 

@@ -10,8 +10,9 @@ from training.data.conversation import Calls, Model, Say, User
 from training.data.scenarios import MORE
 from training.data.side import Side
 from training.data.skills import chain, errand_chain, everyday, forms, personal, small_talk
+from training.data.stages import LIKE_PEOPLE, WIDER
 from training.data.template import expand, slots_of
-from training.data.world import LIKE_PEOPLE, WIDER, World
+from training.data.world import World
 
 
 def world(seed, stage=WIDER, side=Side.TRAIN):
@@ -21,7 +22,7 @@ def world(seed, stage=WIDER, side=Side.TRAIN):
 @pytest.mark.parametrize(("side", "stage"), [(Side.TRAIN, LIKE_PEOPLE), (Side.HELD_OUT, WIDER)])
 def test_before_it_and_in_examinations_nothing_is_drawn_for_it(side, stage):
     w = World("same", side, stage=stage)
-    assert not any(w.wider(1.0) for _ in range(9))
+    assert not any(w.later(WIDER, 1.0) for _ in range(9))
     assert w.rng.random() == Random("same").random()
 
 

@@ -13,6 +13,7 @@ from training.data.requests import unfinished
 from training.data.results import result
 from training.data.side import Side, templates
 from training.data.skills.everyday import errand
+from training.data.stages import FULLER, PLAINER, WIDER
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.ways import ways
 from training.data.wild import put
@@ -59,8 +60,7 @@ _THEN = templates(
         "{first}. Once you have the {label}, {verb} {a} {noun}{rest}.",
         "Start here: {first}. Finish by {label}: {verb} {a} {noun}{rest}.",
     ],
-    wide=ways("then"),
-    fuller=ways("then, more"),
+    later={PLAINER: ways("then"), FULLER: ways("then, more")},
 )
 
 _WIDER = 0.3  # of steps from stage WIDER on are put together of these
@@ -144,7 +144,7 @@ def _linked(w: World, first: MadeTool, links: Sequence[_Link]) -> list[User | Mo
             "rest": rest,
             "a": "an" if last.noun[0] in "aeiou" else "a",
         }
-        wide = w.wider(_WIDER)
+        wide = w.later(WIDER, _WIDER)
         text = (w.fill(w.one(_THEN_WIDE), **slots) if wide else put(w, _THEN, _THEN_FORMS, **slots)).rstrip(".")
     got = result(w, last)
     calls.append(Calls((Call(last.tool.name, arguments, got.reply),)))

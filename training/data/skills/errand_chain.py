@@ -16,6 +16,7 @@ from training.data.scenario import Scenario
 from training.data.scenarios import HELD_OUT, TRAIN, UNUSUAL
 from training.data.side import Side, Split, listed, templates
 from training.data.skills.everyday import beside, drawn, errand_tool
+from training.data.stages import WIDER
 from training.data.template import slots_of
 from training.data.tools import MadeTool
 from training.data.world import World
@@ -107,7 +108,7 @@ ASKS = templates(*([ask for each in side for ask in each.asks] for side in (_ERR
 
 def two_errands(w: World) -> Conversation:
     """One after the other, among other tools."""
-    both = _joined(w) if w.wider(_JOINED) else w.pick(_ERRANDS)
+    both = _joined(w) if w.later(WIDER, _JOINED) else w.pick(_ERRANDS)
     first, second = errand_tool(w, both.first), errand_tool(w, both.second)
     taken = second.tool.name.lower()
     others = [
@@ -184,6 +185,6 @@ def _handed(w: World, first: MadeTool) -> Value:
 def _reply(w: World, label: str, handed: Value) -> dict[str, Json] | str:
     if isinstance(handed.json, str) and not w.chance(_NAMED):
         return handed.json
-    if w.wider(_BARE):
+    if w.later(WIDER, _BARE):
         return str(handed.json)
     return {w.one((label, label, "result", "value", "output", "answer")): handed.json}

@@ -9,6 +9,7 @@ from training.data.further import with_tools
 from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
+from training.data.stages import FULLER
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.ways import ways
 from training.data.wild import put
@@ -35,7 +36,7 @@ _BUSY = templates(
         "Temporarily down, call once more.",
     ],
     held_out=["Error: overloaded, please try again", "Hiccup in the line, retry"],
-    fuller=ways("busy"),
+    later={FULLER: ways("busy")},
 )
 _WRONG = templates(
     [
@@ -55,7 +56,7 @@ _WRONG = templates(
         "Error: {bad}: [meant|maybe|you mean] {good}",
     ],
     held_out=["Error: {label} {bad} is not listed, try {good}", "{bad}? Perhaps the {label} is {good}"],
-    fuller=ways("wrong"),
+    later={FULLER: ways("wrong")},
 )
 _WRONG_FORMS = (
     "Error: ~{label} ~{bad} ~{good}",
@@ -82,7 +83,7 @@ _FINAL = templates(
         "Aborted: {word} {n}",
     ],
     held_out=["Error: no access to the {noun}", "Rejected with reason {word}"],
-    fuller=ways("final"),
+    later={FULLER: ways("final")},
 )
 _GIVE_UP = templates(
     ["That did not work: {error}."],

@@ -17,6 +17,7 @@ from training.data.requests import request
 from training.data.scenario import Scenario
 from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
 from training.data.side import Side, listed, templates
+from training.data.stages import WIDER
 from training.data.tools import MadeTool, Verb, make_tool
 from training.data.world import World
 
@@ -63,12 +64,13 @@ def not_there(w: World) -> Conversation:
 
 def drawn(w: World) -> Scenario:
     """What is asked for."""
-    return w.one(MORE) if w.wider(_MORE) else w.pick(SCENARIOS)
+    return w.one(MORE) if w.later(WIDER, _MORE) else w.pick(SCENARIOS)
 
 
 def errand(w: World) -> MadeTool:
     """A tool of everyday life that takes something."""
-    return errand_tool(w, w.one([each for each in (MORE if w.wider(_MORE) else SCENARIOS.of(w.side)) if each.fields]))
+    known = MORE if w.later(WIDER, _MORE) else SCENARIOS.of(w.side)
+    return errand_tool(w, w.one([each for each in known if each.fields]))
 
 
 def _another(w: World, scenario: Scenario) -> MadeTool:

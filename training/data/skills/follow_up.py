@@ -8,6 +8,7 @@ from training.data.requests import request
 from training.data.results import result
 from training.data.side import templates
 from training.data.skills.small_talk import exchange
+from training.data.stages import FULLER
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.ways import ways
 from training.data.wild import put
@@ -42,7 +43,7 @@ _NEXT = templates(
         "Same thing, {v}.",
     ],
     held_out=["How about {v} then?", "Likewise {v}, please."],
-    fuller=ways("follow up"),
+    later={FULLER: ways("follow up")},
 )
 _NEXT_FORMS = ("~{v}", "~{v}?", "~{v}, ~", "{v} ~", "~{v} ~?")
 

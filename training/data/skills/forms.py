@@ -17,6 +17,7 @@ from training.data.schemas import of_a_class
 from training.data.side import Side, Split, templates
 from training.data.skills.everyday import errand_field
 from training.data.skills.schema import asked_for, instruction
+from training.data.stages import WIDER
 from training.data.template import slots_of
 from training.data.tools import crowd, make_tool
 from training.data.world import World
@@ -113,7 +114,7 @@ def _kinds(form: _Form) -> dict[str, str]:
 
 
 def _drawn(w: World) -> _Form:
-    written: Scenario = w.one(WIDE_FORMS) if w.wider(_WIDER) else w.pick(FORMS)
+    written: Scenario = w.one(WIDE_FORMS) if w.later(WIDER, _WIDER) else w.pick(FORMS)
     groups: dict[str, str] = {}
     parts = []
     for each in written.fields:
@@ -122,7 +123,7 @@ def _drawn(w: World) -> _Form:
             groups[group] = draw.label(tuple(group.split("_")), w)
         parts.append(_Part(errand_field(w, inside if dot else each), groups.get(group, "") if dot else ""))
     words = written.name.split("_")
-    several = draw.plural(words[-1]) if w.chance(_LISTS) or w.wider(_MORE_LISTS) else ""
+    several = draw.plural(words[-1]) if w.chance(_LISTS) or w.later(WIDER, _MORE_LISTS) else ""
     words += ["list"] if several else []
     name = "".join(map(str.capitalize, words)) if w.chance(0.85) else "_".join(words)
     return _Form(name, " ".join(words), w.fill(written.description), tuple(parts), written.asks, several)

@@ -7,6 +7,7 @@ from training.data.conversation import Conversation, Model, Say, User
 from training.data.kinds import KINDS
 from training.data.side import split, templates
 from training.data.skills.small_talk import exchange
+from training.data.stages import FULLER
 from training.data.ways import ways
 from training.data.wild import put
 from training.data.words import things
@@ -42,7 +43,7 @@ _TOLD = templates(
         "Everybody knows my {what} is {v}.",
     ],
     held_out=["Keep in mind that my {what} is {v}.", "For the record, {v} is my {what}."],
-    fuller=ways("told"),
+    later={FULLER: ways("told")},
 )
 _TOLD_FORMS = ("~my {what} ~{v}.", "~{v} ~my {what} ~")
 _ASKED_FORMS = ("~my {what} ~?", "~my {what} ~")
@@ -74,7 +75,7 @@ _ASKED = templates(
         "What {what} do I have?",
     ],
     held_out=["Can you recall my {what}?", "So what was my {what} again?"],
-    fuller=ways("asked for"),
+    later={FULLER: ways("asked for")},
 )
 _RECALLED = templates(["Your {what} is {v}."], held_out=["Your {what}: {v}."])
 _UNKNOWN = "You have not told me that."

@@ -11,6 +11,7 @@ from training.data.requests import request, unfinished
 from training.data.results import result
 from training.data.side import Side, templates
 from training.data.skills.everyday import errand
+from training.data.stages import FULLER, PLAINER
 from training.data.template import slots_of
 from training.data.tools import MadeTool, crowd, make_tool
 from training.data.ways import ways
@@ -44,8 +45,7 @@ _TWICE = templates(
         "{first}. It is the same thing with {v}.",
     ],
     held_out=["{first}. Do likewise for {v}."],
-    wide=ways("twice"),
-    fuller=ways("twice, more"),
+    later={PLAINER: ways("twice"), FULLER: ways("twice, more")},
 )
 _BOTH = templates(
     [
@@ -74,8 +74,7 @@ _BOTH = templates(
         "{first} - and moreover {second}",
     ],
     held_out=["{first}. On top of that: {second}", "Two things. {first}. {second}"],
-    wide=ways("both"),
-    fuller=ways("both, more"),
+    later={PLAINER: ways("both"), FULLER: ways("both, more")},
 )
 
 _FEW_WORDS = 3

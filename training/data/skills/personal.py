@@ -8,6 +8,7 @@ from training.data.conversation import Conversation, Model, Say, User
 from training.data.facts import Fact, put_together, value_of
 from training.data.side import Side, Split, templates
 from training.data.skills.small_talk import exchange
+from training.data.stages import FULLER, PLAINER, WIDER
 from training.data.world import World
 
 _FACTS = (
@@ -161,7 +162,7 @@ def personal(w: World) -> Conversation:
     """One or two things in a sentence, maybe more later; one is asked for, or two."""
     facts = _some(w, w.rng.randint(1, 4))
     known = [(each, value_of(w, each)) for each in facts]
-    turns: list[User | Model] = _not_told(w, set()) if w.plainer(_FIRST_OF_ALL) else []
+    turns: list[User | Model] = _not_told(w, set()) if w.later(PLAINER, _FIRST_OF_ALL) else []
     at = 0
     while at < len(known):
         together = known[at : at + w.one((1, 1, 2))]
@@ -170,7 +171,7 @@ def personal(w: World) -> Conversation:
         if w.chance(0.3):
             asked, answer = exchange(w)
             turns += [User(asked), Model((answer,), graded=False)]
-    if w.wider(_NOT_TOLD):
+    if w.later(WIDER, _NOT_TOLD):
         turns += _not_told(w, {each.kind for each in facts}, facts)
     for each, text in w.rng.sample(known, min(len(known), w.one((1, 1, 2)))):
         asked = w.one(each.asked)
@@ -183,7 +184,7 @@ def _some(w: World, count: int) -> list[Fact]:
     """So many, of which no two are asked for alike."""
     facts = w.some(FACTS, count)
     for index in range(count):
-        if w.fuller(_OPEN):
+        if w.later(FULLER, _OPEN):
             facts[index] = _another(w, facts)
     return facts
 
@@ -198,7 +199,7 @@ def _another(w: World, facts: Sequence[Fact]) -> Fact:
 
 def _not_told(w: World, kinds: set[str], facts: Sequence[Fact] = ()) -> list[User | Model]:
     """A question about something else than what was said."""
-    if w.fuller(_OPEN):
+    if w.later(FULLER, _OPEN):
         other = _another(w, facts)
         while w.chance(0.5) and other.kind not in kinds:
             other = _another(w, facts)

@@ -11,6 +11,7 @@ from training.data.kinds import Value
 from training.data.requests import context
 from training.data.schemas import of_a_class
 from training.data.side import Side, split, templates
+from training.data.stages import FULLER, PLAINER
 from training.data.tools import crowd, make_tool, subject
 from training.data.ways import ways
 from training.data.wild import put
@@ -67,8 +68,7 @@ _FACTS = templates(
         "[Use|Take|Keep] {v} as [the|its] {label}.",
     ],
     held_out=["For {label}, they wrote {v}.", "{v} was entered as {label}.", "Under {label} it says {v}."],
-    wide=ways("facts"),
-    fuller=ways("facts, more"),
+    later={PLAINER: ways("facts"), FULLER: ways("facts, more")},
 )
 _FACT_FORMS = (
     "~{label} ~{v}.",
@@ -109,8 +109,7 @@ _ASKS = templates(
         "Fill it in. {text}",
     ],
     held_out=["Turn this into a {noun} record: {text}", "{text}\nNow give me the structured {noun}."],
-    wide=ways("schema asks"),
-    fuller=ways("schema asks, more"),
+    later={PLAINER: ways("schema asks"), FULLER: ways("schema asks, more")},
 )
 _SCHEMA_NAMES = split(
     "record, data, info, form, schema, entry, details", held_out="profile card, sheet, dossier, extract"

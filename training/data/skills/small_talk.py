@@ -7,6 +7,7 @@ from pathlib import Path
 from training.data import anything, draw, suite
 from training.data.conversation import Conversation, Model, Say, User
 from training.data.side import templates
+from training.data.stages import WIDER
 from training.data.world import World
 
 _TALK: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
@@ -264,7 +265,7 @@ _HONEST = "I am only a small demo model and do not know enough for that."
 
 def exchange(w: World) -> tuple[str, Say]:
     """What somebody says, and the answer."""
-    if w.wider(_WIDER):
+    if w.later(WIDER, _WIDER):
         return _wider(w)
     if w.chance(0.3):
         asked = w.say(
