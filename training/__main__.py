@@ -18,7 +18,7 @@ from training.chat_player import ChatPlayer
 from training.configs import HF_CONFIGS
 from training.evaluate import FINAL, evaluate, report
 from training.export import export
-from training.memory import keep_what_is_freed
+from training.memory import begin_anew_with_large_pages, keep_what_is_freed
 from training.presets import RUNS, preset
 from training.train import CHECKPOINT, Settings, default_workers, kept, train
 
@@ -54,4 +54,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    begin_anew_with_large_pages()
     main()

@@ -38,7 +38,7 @@ from training.configs import HF_CONFIGS, model_config
 from training.data.stream import Plan, batches
 from training.forward import mean_loss
 from training.look import HEADS
-from training.memory import keep_what_is_freed
+from training.memory import begin_anew_with_large_pages, keep_what_is_freed
 from training.optimiser import optimiser
 from training.plot import plot
 from training.which import AFTER, OF_TOOLS
@@ -268,4 +268,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    begin_anew_with_large_pages()
     main()

@@ -65,7 +65,9 @@ def split(train: str, held_out: str, more: tuple[str, ...] = ()) -> Split[str]:
     return made
 
 
-def templates(train: list[str], held_out: list[str], later: Mapping[int, tuple[str, ...]] | None = None) -> Split[str]:
+def templates(
+    train: list[str], held_out: list[str], *, later: Mapping[int, tuple[str, ...]] | None = None
+) -> Split[str]:
     """Templates of ``template.py``; each of ``later`` stands for many sentences."""
     made = Split(tuple(train), tuple(held_out), later=later or {})
     LISTS["templates"].append(made)
