@@ -24,7 +24,6 @@ RUNS = (
     "sprout-m-plain",
     "sprout-s-plain",
     "sprout-m-fuller",
-    "sprout-m-lifelike",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -52,7 +51,6 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
     "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "halfway": True},
     "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "halfway": True},
-    "sprout-m-lifelike": _PEOPLE | _M | {"seed": "sprout-m, lifelike", "rate": 8e-4, "stage": 7, "halfway": True},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -70,7 +68,6 @@ _TOKENS_ON_CPU = {
     "sprout-m-plain": 17_000_000,
     "sprout-s-plain": 5_000_000,
     "sprout-m-fuller": 11_500_000,
-    "sprout-m-lifelike": 13_000_000,
 }
 
 
