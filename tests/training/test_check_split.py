@@ -63,3 +63,10 @@ def test_what_is_said_in_an_aside_is_compared_too():
     found = set(contents(made))
     assert ("requests", "Add it for Oslo!") in found
     assert ("values", "Oslo") in found
+
+
+def test_the_name_of_a_part_that_is_held_out_may_not_be_a_taught_arguments(monkeypatch):
+    assert not check_split.lists_in_common()["names of arguments"]
+    taught = next(iter(check_split._arguments_in(check_split.TAUGHT)))
+    monkeypatch.setattr(check_split, "PARTS", side.Split(("any:text",), (f"{taught}:text",)))
+    assert check_split.lists_in_common()["names of arguments"] == {taught}

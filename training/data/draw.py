@@ -73,8 +73,8 @@ _MESSAGES = templates(
 
 _MESSAGE_FORMS = ("~{noun} ~{place} ~", "~{name} ~{modifier} {noun}", "~{time} ~{noun} ~", "~{number} ~{noun2}, ~")
 
-_DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-_MONTHS = listed("January February March April May June July August September October November December")
+DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+MONTHS = listed("January February March April May June July August September October November December")
 _SCRIPTS = {
     "cjk": ((0x4E00, 0x9FA5), 1, 5),
     "kana": ((0x3041, 0x3093), 2, 6),
@@ -214,8 +214,8 @@ def date(w: World) -> str:
         if form < 0.6:
             return f"{year}-{month:02}-{day:02}"
         if form < 0.75:
-            return f"{_MONTHS[month - 1]} {day}, {year}"
-        return f"{day} {_MONTHS[month - 1]}" if form < 0.9 else f"{day:02}/{month:02}/{year}"
+            return f"{MONTHS[month - 1]} {day}, {year}"
+        return f"{day} {MONTHS[month - 1]}" if form < 0.9 else f"{day:02}/{month:02}/{year}"
 
     return w.mine(make)
 
@@ -262,7 +262,7 @@ def message(w: World) -> str:
         place=place(w),
         number=str(w.rng.randint(2, 99)),
         time=time(w),
-        day=w.one(_DAYS),
+        day=w.one(DAYS),
     )
 
 

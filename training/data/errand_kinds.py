@@ -27,7 +27,6 @@ _ENDINGS = listed("txt csv pdf md json png log py yaml zip html docx mp3")
 _FOLDERS = listed("tmp home data docs src logs etc reports notes backup images var")
 _CURRENCIES = listed("USD EUR GBP JPY NOK SEK CHF CAD AUD INR CNY BRL MXN PLN TRY ZAR KRW")
 _AREAS = listed("Europe Asia America Africa Australia Pacific")
-_DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _DOING = listed(
     """water buy call clean feed wash fix check book write read print paint visit thank pay send order bring fetch
     move renew return cancel clear cook bake charge cut empty fill finish fold hang iron pack plan practise repair
@@ -86,11 +85,11 @@ def _when(w: World) -> Value:
             "today",
             "tomorrow",
             "tonight",
-            f"next {w.one(_DAYS)}",
-            w.one(_DAYS),
-            f"{w.one(_DAYS)} at {draw.time(w)}",
+            f"next {w.one(draw.DAYS)}",
+            w.one(draw.DAYS),
+            f"{w.one(draw.DAYS)} at {draw.time(w)}",
             f"tomorrow at {draw.time(w)}",
-            f"{w.one(_DAYS)} {w.one(['morning', 'evening', 'afternoon'])}",
+            f"{w.one(draw.DAYS)} {w.one(['morning', 'evening', 'afternoon'])}",
             "next week",
             "this weekend",
             f"in {w.rng.randint(2, 9)} days",

@@ -27,8 +27,6 @@ _PARTS = "parts"
 _ELSEWHERE = {"thing": "noun", "things": "noun", "n": "number", "count": "number", "city": "place", "family": "name"}
 _JOINED = re.compile(r",|&|/|\b(?:and|or)\b")  # what a row of values has between them
 
-_DAYS = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-_MONTHS = listed("January February March April May June July August September October November December")
 _COUNTS = listed("zero one two three four five six seven eight nine ten eleven twelve")
 
 
@@ -111,7 +109,7 @@ _DRAWN: dict[str, Callable[[World], str]] = {
     "city": lambda w: w.pick(names.CITIES),
     "code": draw.code,
     "count": lambda w: w.one(_COUNTS[1:]),
-    "day": lambda w: w.one(_DAYS),
+    "day": lambda w: w.one(draw.DAYS),
     "email": draw.email,
     "family": lambda w: w.pick(names.FAMILY),
     "four": _digits(4),
@@ -123,8 +121,8 @@ _DRAWN: dict[str, Callable[[World], str]] = {
     "m": _number(1, 12),
     "minute": _number(0, 59, "02"),
     "modifier": lambda w: w.pick(things.MODIFIERS),
-    "mon": lambda w: w.one(_MONTHS)[:3],
-    "month": lambda w: w.one(_MONTHS),
+    "mon": lambda w: w.one(draw.MONTHS)[:3],
+    "month": lambda w: w.one(draw.MONTHS),
     "n": _number(1, 30),
     "name": lambda w: w.pick(names.GIVEN),
     "noun": draw.noun,
