@@ -23,7 +23,7 @@ from training.data.kinds import KINDS
 from training.data.mixture import conversation
 from training.data.render import aside_pieces, pieces
 from training.data.scenario import Scenario
-from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
+from training.data.scenarios import AGENTS, MORE, SCENARIOS, UNUSUAL
 from training.data.side import LISTS, Side
 from training.data.skills import forms
 from training.data.skills.everyday import unusual
@@ -34,7 +34,7 @@ from training.data.values import whole_templates
 from training.data.words import common
 from training.data.world import World
 
-TAUGHT = (*SCENARIOS.train, *MORE, *forms.FORMS.train, *forms.WIDE_FORMS)
+TAUGHT = (*SCENARIOS.train, *MORE, *AGENTS, *forms.FORMS.train, *forms.WIDE_FORMS)
 """What is written out of tools and of forms that are trained on."""
 
 _SHARED_NUMBERS = 1_000

@@ -24,6 +24,7 @@ RUNS = (
     "sprout-m-plain",
     "sprout-s-plain",
     "sprout-m-fuller",
+    "sprout-m-lifelike",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -45,12 +46,13 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m": _AGAIN | {"model": "sprout-m", "seed": "sprout-m", "rate": 8e-4, "grown_from": "sprout-s"},
     "sprout-m-on": _AGAIN | _M | {"seed": "sprout-m, on", "rate": 6e-4, "rows": 4, "stage": 2},
     "sprout-m-people": _PEOPLE | _M | {"seed": "sprout-m, like people", "rate": 6e-4},
-    "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "halfway": True},
+    "sprout-s-people": _PEOPLE | _S | {"seed": "sprout-s, like people", "rate": 8e-4, "kept_share": 0.5},
     "sprout-m-wide": _PEOPLE | _M | {"seed": "sprout-m, wider", "rate": 6e-4, "stage": 4},
-    "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "halfway": True},
-    "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "halfway": True},
-    "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "halfway": True},
-    "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "halfway": True},
+    "sprout-s-wide": _PEOPLE | _S | {"seed": "sprout-s, wider", "rate": 6e-4, "stage": 4, "kept_share": 0.5},
+    "sprout-m-plain": _PEOPLE | _M | {"seed": "sprout-m, plainer", "rate": 8e-4, "stage": 5, "kept_share": 0.5},
+    "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "kept_share": 0.5},
+    "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "kept_share": 0.5},
+    "sprout-m-lifelike": _PEOPLE | _M | {"seed": "sprout-m, lifelike", "rate": 8e-4, "stage": 7, "kept_share": 0.35},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -68,6 +70,7 @@ _TOKENS_ON_CPU = {
     "sprout-m-plain": 17_000_000,
     "sprout-s-plain": 5_000_000,
     "sprout-m-fuller": 11_500_000,
+    "sprout-m-lifelike": 13_000_000,
 }
 
 

@@ -67,7 +67,7 @@ class Settings:
     seed: str = "sprout"
     dtype: str = "bfloat16"
     grown_from: str = ""  # the folder of the exported model that it begins as, grown if that is smaller
-    halfway: bool = False  # what is exported is the mean of that and of what it ends as
+    kept_share: float = 1.0  # of what is exported is what it ends as, and the rest what it began as
 
     @property
     def step_tokens(self) -> int:
@@ -107,12 +107,12 @@ def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
 
 
 def kept(run: Path) -> tuple[Params, Settings]:
-    """What a run leaves: what it ended as, or the mean of that and of what it began as, which has most of both."""
+    """What a run leaves: what it ended as, or a mean of that and of what it began as, which has most of both."""
     params, chosen = load_params(run)
     settings = Settings(**chosen)
-    if settings.halfway:
+    if (share := settings.kept_share) < 1:
         began = begin.where_it_ended(Path(settings.grown_from), model_config(settings.model), "")
-        params = cast("Params", jax.tree.map(lambda one, other: (one + other) / 2, params, began))
+        params = cast("Params", jax.tree.map(lambda end, start: share * end + (1 - share) * start, params, began))
     return params, settings
 
 
@@ -238,11 +238,8 @@ def main() -> None:
     parser.add_argument("model", choices=sorted(HF_CONFIGS))
     parser.add_argument("run", type=Path, help="the run's folder")
     for name, kind in get_type_hints(Settings).items():
-        option = "--" + name.replace("_", "-")
-        if kind is bool:
-            parser.add_argument(option, action=argparse.BooleanOptionalAction)
-        elif name != "model":
-            parser.add_argument(option, type=kind)
+        if name != "model":
+            parser.add_argument("--" + name.replace("_", "-"), type=kind)
     parser.add_argument("--workers", type=int, default=default_workers(), help="processes that make conversations")
     parser.add_argument("--seconds", type=float, default=None, help="stop and save after so long")
     parser.add_argument("--save-seconds", type=float, default=300, help="between checkpoints")

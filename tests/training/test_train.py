@@ -85,12 +85,12 @@ def test_what_is_exported_is_what_was_trained(run, settings, tiny, tmp_path):
     model.close()
 
 
-def test_what_is_kept_can_be_halfway_to_what_the_run_began_as(ended, tmp_path, settings, monkeypatch):
+def test_what_is_kept_can_have_a_share_of_what_the_run_began_as(ended, tmp_path, settings, monkeypatch):
     before = load(ended, recipe=Recipe("float32"), progress=False).params["embed"]
     again = tmp_path / "again"
-    going_on = dataclasses.replace(settings, model="one", grown_from=str(ended), seed="again", halfway=True)
+    going_on = dataclasses.replace(settings, model="one", grown_from=str(ended), seed="again", kept_share=0.375)
     train(going_on, again)
-    wanted = (load_params(again)[0]["embed"] + before) / 2
+    wanted = 0.375 * load_params(again)[0]["embed"] + 0.625 * before
     monkeypatch.setattr(sys, "argv", ["export", str(again), str(tmp_path / "mean"), "--dtype", "float32"])
     export.main()
     exported = load(tmp_path / "mean", recipe=Recipe("float32"), progress=False).params["embed"]

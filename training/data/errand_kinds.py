@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from training.data import draw
 from training.data.conversation import Json
 from training.data.kinds import KINDS, Value, value
 from training.data.side import listed
+from training.data.values import of_kind
 from training.data.words import common, names, things
 from training.data.words.countries import COUNTRIES
 from training.data.world import World
@@ -137,7 +139,29 @@ def _letters(w: World, low: int, high: int) -> str:
 _STRING: dict[str, Json] = {"type": "string"}
 _INTEGER: dict[str, Json] = {"type": "integer"}
 
+_OF_TEMPLATES = {
+    "command": "command line",
+    "sql": "statement of SQL",
+    "table": "name of a table",
+    "python": "code",
+    "formula": "what is to be computed",
+    "question": "what is to be found out",
+    "path": "path",
+    "folder": "path of the folder",
+    "symbol": "name in the code",
+    "repo": "owner and name",
+    "moment": "when, as it was said",
+    "room": "room",
+    "dish": "dish",
+    "food": "ingredient",
+    "cuisine": "kind of food",
+    "role_name": "who does it",
+    "task_text": "what is to be done",
+}
+"""What values of these kinds are: they are put together of ``values.txt``."""
+
 ERRAND_KINDS = {
+    **{kind: ErrandKind(_STRING, hint, _of(partial(of_kind, kind=kind))) for kind, hint in _OF_TEMPLATES.items()},
     "task": ErrandKind(_STRING, "what is to be done", _task),
     "query": ErrandKind(_STRING, "search words", _query),
     "file": ErrandKind(_STRING, "path of the file", _of(lambda w: w.mine(lambda: _file(w)))),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from training.data import draw
 from training.data.conversation import Json
 from training.data.side import Split, split
-from training.data.values import as_written, counted
+from training.data.stages import HANDS_ON
+from training.data.values import as_written, counted, of_kind
 from training.data.words import names, things
 from training.data.world import World
 
@@ -291,6 +292,8 @@ ANY_WORDS = frozenset({"person", "place", "company", "topic", "title", "phrase",
 
 _QUOTES, _SURE = ('"{}"', "'{}'"), ('"{}"',)  # what has a mark of its own inside is not put between such
 _NAMES = {"person", "company", "word"}
+_QUOTED = 0.1  # of other names, too, from stage HANDS_ON on
+_GLOSSED = 0.6  # of glosses then say of what sort a thing is
 STRINGS = tuple(kind.name for kind in KINDS.values() if kind.type == "string")
 NUMBERS = tuple(kind.name for kind in KINDS.values() if kind.type != "string")
 
@@ -299,11 +302,18 @@ def value(kind: Kind, w: World, *, apart: bool = False) -> Value:
     """A value of this kind, ``apart`` from others in a row of them."""
     written = as_written(w, kind.name, apart=apart)
     text = kind.draw(w) if written is None else written
-    if kind.name in _NAMES and w.chance(0.15):  # quoted, and maybe with what it means
-        gloss = f" ({draw.title(w)})" if w.chance(0.4) else ""
-        quotes = _SURE if written else _QUOTES
-        return Value(text, w.one(quotes).format(text) + gloss)
+    if kind.name in _NAMES and (w.chance(0.15) or w.later(HANDS_ON, _QUOTED)):
+        return quoted(w, text, _SURE if written else _QUOTES)
     if kind.type == "string":
         return Value(text, text)
     said = counted(w, text) if kind.name == "count" and not apart else text
     return Value(float(text) if "." in text else int(text), said)
+
+
+def quoted(w: World, text: str, quotes: tuple[str, ...] = _SURE) -> Value:
+    """A name in quotes, maybe with what it means behind it, or of what sort the thing is: that is no part of it."""
+    gloss = ""
+    if w.chance(0.4):
+        gloss = of_kind(w, "gloss") if w.later(HANDS_ON, _GLOSSED) else f"({draw.title(w)})"
+        gloss = gloss if gloss.startswith(",") else f" {gloss}"
+    return Value(text, w.one(quotes).format(text) + gloss)

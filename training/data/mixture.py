@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.stages import FULLER, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER
+from training.data.stages import FULLER, HANDS_ON, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER
 from training.data.world import World
 
 Skill = Callable[[World], Conversation]
@@ -154,7 +154,11 @@ _LIFELIKE: dict[Skill, float] = {
     schema.as_json: 50,
 }
 LIFELIKES: tuple[tuple[Skill, float], ...] = tuple((dict(FULLY) | _LIFELIKE).items())
-"""And at last more of what values are in."""
+"""And then more of what values are in."""
+
+_HANDS_ON: dict[Skill, float] = {call.copy_foreign: 40, everyday.everyday: 116, errand_chain.two_errands: 44}
+HANDS_ON_COMPUTERS: tuple[tuple[Skill, float], ...] = tuple((dict(LIFELIKES) | _HANDS_ON).items())
+"""And at last more of what agents do."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -215,6 +219,7 @@ _BY_STAGE = {
     PLAINER: _Choice(PLAINLY),
     FULLER: _Choice(FULLY),
     LIFELIKE: _Choice(LIFELIKES),
+    HANDS_ON: _Choice(HANDS_ON_COMPUTERS),
 }
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -29,4 +29,9 @@ UNUSUAL = _read(_DATA / "errands_held_out.txt")
 MORE = _read(_DATA / "errands_wider.txt")
 """More to learn from, from stage ``WIDER`` of training on: what people ask an agent first."""
 
-ASKS = templates(*([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN + MORE, HELD_OUT + UNUSUAL)))
+AGENTS = _read(_DATA / "errands_agents.txt")
+"""And from stage ``HANDS_ON`` on: what takes commands, queries, code, paths, and what somebody says to somebody."""
+
+ASKS = templates(
+    *([told(ask)[0] for each in side for ask in each.asks] for side in (TRAIN + MORE + AGENTS, HELD_OUT + UNUSUAL))
+)

@@ -8,4 +8,5 @@ WIDER = 4  # more of that
 PLAINER = 5  # plain sentences, in very many ways, and fewer words at random
 FULLER = 6  # more of both, and what is told is not in a list
 LIFELIKE = 7  # values have the shapes that people write
-LAST = LIFELIKE
+HANDS_ON = 8  # what agents hand to computers: commands, queries, code, paths; and numbers in words
+LAST = HANDS_ON

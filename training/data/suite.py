@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 WORDS = re.compile(
-    r"""magic.?function|my.?adder|greeting.?generator|(?-i:[Pp]irate)|unicode.?customer|customer[_ -]?name|weather
+    r"""magic.?function|my.?adder|greeting.?generator|(?-i:[Pp]irate)|unicode.?customer|customer[_ -]?name(?!ly)|weather
     |color.?picker|fav.?color|random.?image|random.?diagram|san.francisco|你好|こんにちは|株式会社.*hello
     |haiku|\bjoke|punchline|about.cats|example_user""",
     re.IGNORECASE | re.VERBOSE,

@@ -15,19 +15,21 @@ from pathlib import Path
 
 from training.data import draw
 from training.data.side import listed
-from training.data.stages import LIFELIKE
+from training.data.stages import HANDS_ON, LIFELIKE
 from training.data.template import expand
 from training.data.words import common, names, things
 from training.data.world import World
 
 _FILE = Path(__file__).with_name("values.txt")
 _SHARE = 0.4  # of the values of a kind that has templates, in the stage that has them
-_COUNTED = 0.2  # of small numbers are words
+_COUNTED = 0.2  # of small numbers are words, and of more in the stage after that
 _PARTS = "parts"
 _ELSEWHERE = {"thing": "noun", "things": "noun", "n": "number", "count": "number", "city": "place", "family": "name"}
 _JOINED = re.compile(r",|&|/|\b(?:and|or)\b")  # what a row of values has between them
 
 _COUNTS = listed("zero one two three four five six seven eight nine ten eleven twelve")
+_TEENS = listed("thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
+_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
 
 
 def as_written(w: World, kind: str, *, apart: bool = False) -> str | None:
@@ -43,9 +45,22 @@ def as_written(w: World, kind: str, *, apart: bool = False) -> str | None:
             return made
 
 
+def of_kind(w: World, kind: str) -> str:
+    """A value of a kind that has templates, whatever the stage."""
+    text = w.mine(lambda: _made(w, w.one(_read()[kind])))
+    return re.sub(" +", " ", re.sub(r"\b([Aa]) (?=[AEIOU])", r"\1n ", text))
+
+
 def counted(w: World, number: str) -> str:
-    """A number as it is said, at times: "two" for 2."""
-    return _COUNTS[int(number)] if number in _SMALL and w.later(LIFELIKE, _COUNTED) else number
+    """A number as it is said, at times: "two" for 2, and later "forty-one" for 41."""
+    words = _SMALL if w.stage < HANDS_ON else _ALL
+    return words[number] if number in words and w.later(LIFELIKE, _COUNTED) else number
+
+
+def any_counted(w: World) -> tuple[int, str]:
+    """A number of those that are said in a word or two, small ones more often."""
+    number = w.one(list(_SMALL if w.chance(0.5) else _ALL))
+    return int(number), _ALL[number]
 
 
 def whole_templates() -> Iterator[str]:
@@ -103,7 +118,19 @@ def _ascii(w: World) -> str:
     return w.pick(names.GIVEN).lower().encode("ascii", "ignore").decode() or "me"
 
 
-_SMALL = frozenset(map(str, range(len(_COUNTS))))
+_SMALL = {str(number): word for number, word in enumerate(_COUNTS)}
+_ALL = (
+    _SMALL
+    | {str(number): word for number, word in enumerate(_TEENS, len(_COUNTS))}
+    | {str(10 * ten): word for ten, word in enumerate(_TENS, 2)}
+    | {str(10 * ten + one): f"{_TENS[ten - 2]}-{_COUNTS[one]}" for ten in range(2, 10) for one in range(1, 10)}
+    | {
+        f"{number}{zeros}": f"{word} {of}"
+        for zeros, of in (("00", "hundred"), ("000", "thousand"))
+        for number, word in enumerate(("a", *_COUNTS[2:10]), 1)
+    }
+    | {"150": "a hundred and fifty", "1500": "fifteen hundred"}
+)
 _DRAWN: dict[str, Callable[[World], str]] = {
     "ascii": _ascii,
     "city": lambda w: w.pick(names.CITIES),

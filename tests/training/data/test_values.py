@@ -13,7 +13,7 @@ from training.data.stages import FULLER, LIFELIKE
 from training.data.template import expand, slots_of
 from training.data.world import World
 
-WRITTEN = [kind for kind in values._read() if kind != values._PARTS]
+WRITTEN = [kind for kind in values._read() if kind in KINDS]
 
 
 def world(seed, stage=LIFELIKE, side=Side.TRAIN):

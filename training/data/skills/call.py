@@ -6,15 +6,17 @@ from training.data import draw
 from training.data.conversation import Call, Calls, Conversation, Model, Say, User
 from training.data.fields import field
 from training.data.further import with_tools
-from training.data.kinds import KINDS, STRINGS, Value
+from training.data.kinds import KINDS, STRINGS, Value, quoted
 from training.data.requests import Request, request
 from training.data.results import result
 from training.data.side import Side
+from training.data.stages import HANDS_ON
 from training.data.tools import MadeTool, crowd, make_tool, subject
 from training.data.world import World
 
 _FOREIGN = ("cjk", "kana", "katakana", "hangul", "cyrillic", "arabic", "greek", "hebrew", "devanagari", "thai")
 _MOST_LETTERS = ("cjk", "cjk", "arabic")  # the more letters there are, the more is to be learned
+_QUOTED = 0.4  # of these, from stage HANDS_ON on
 _TOLD_APART = tuple(kind for kind in STRINGS if kind != "message")  # it is quoted, so it shows
 
 _ALIKE = tuple(kind for kind in KINDS if kind not in {"message", "phrase"})
@@ -92,7 +94,7 @@ def copy_foreign(w: World) -> Conversation:
     def turns() -> tuple[User | Model, ...]:
         values = {each.name: each.draw(w) for each in made.fields}
         name = draw.foreign(w, script)
-        values[made.fields[0].name] = Value(name, name)
+        values[made.fields[0].name] = quoted(w, name) if w.later(HANDS_ON, _QUOTED) else Value(name, name)
         return _turns(w, made, request(w, made, values))
 
     return with_tools(w, "foreign names", turns(), crowd(w, [made], most=3), ("script " + script,), again=turns)

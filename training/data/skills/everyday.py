@@ -15,10 +15,11 @@ from training.data.further import DECLINE, served, with_tools
 from training.data.kinds import Value
 from training.data.requests import request
 from training.data.scenario import Scenario
-from training.data.scenarios import MORE, SCENARIOS, UNUSUAL
+from training.data.scenarios import AGENTS, MORE, SCENARIOS, UNUSUAL
 from training.data.side import Side, listed, templates
-from training.data.stages import WIDER
+from training.data.stages import HANDS_ON, WIDER
 from training.data.tools import MadeTool, Verb, make_tool
+from training.data.values import any_counted
 from training.data.world import World
 
 _DESCRIPTIONS = templates(
@@ -28,9 +29,11 @@ _DESCRIPTIONS = templates(
 
 _ANY = frozenset(listed("get find set create add search make new show start open check by of in to a is for on"))
 _COUNTED, _WRITTEN_OUT = {"count", "age", "stars"}, 0.12
+_MORE_WRITTEN_OUT = 0.1  # from stage HANDS_ON on, of larger numbers too
 _NUMBERS = listed("one two three four five six seven eight nine ten eleven twelve")
 _ALONE = 0.4  # of those that are not what was asked for are the only tool
 _MORE = 0.3  # of requests from stage WIDER on are of what only that has
+_OF_AGENTS = 0.35  # of requests from stage HANDS_ON on are of what only that has
 _AKIN = 0.5  # of requests come with tools that are about the same
 _NEAR = 6  # places in the lists
 _ALIKE = 2  # words in common: two tools may well do the same, and no one can tell which is meant
@@ -64,6 +67,8 @@ def not_there(w: World) -> Conversation:
 
 def drawn(w: World) -> Scenario:
     """What is asked for."""
+    if w.later(HANDS_ON, _OF_AGENTS):
+        return w.one(AGENTS)
     return w.one(MORE) if w.later(WIDER, _MORE) else w.pick(SCENARIOS)
 
 
@@ -75,14 +80,14 @@ def errand(w: World) -> MadeTool:
 
 def _another(w: World, scenario: Scenario) -> MadeTool:
     """A tool that is not for that."""
-    if scenario in MORE:
+    if scenario in MORE + AGENTS:
         return errand_tool(w, w.one(_beside_more(w, scenario)))
     return errand_tool(w, w.one([each for each in SCENARIOS.of(w.side) if each.fields != scenario.fields]))
 
 
 def beside(w: World, scenario: Scenario, wanted: MadeTool) -> list[MadeTool]:
     """The tool among others of both kinds."""
-    others = _beside_more(w, scenario) if scenario in MORE else _others(w, scenario)
+    others = _beside_more(w, scenario) if scenario in MORE + AGENTS else _others(w, scenario)
     count = w.rng.randint(0, round(1 + 6 * w.ease))
     if w.like_people(_AKIN):
         others = _akin(scenario, others) or others
@@ -104,9 +109,9 @@ def _others(w: World, scenario: Scenario) -> list[Scenario]:
 
 
 def _beside_more(w: World, scenario: Scenario) -> list[Scenario]:
-    """Of ``MORE`` all others, no two of which serve for one thing; or what shares no word of a name with it."""
+    """All others of its list, no two of which serve for one thing; or what shares no word of a name with it."""
     if w.chance(0.5):
-        return [each for each in MORE if each is not scenario]
+        return [each for each in (AGENTS if scenario in AGENTS else MORE) if each is not scenario]
     return [each for each in SCENARIOS.of(w.side) if not _called(each) & _called(scenario)]
 
 
@@ -164,6 +169,8 @@ def _in_words(draw_one: Callable[[World], Value]) -> Callable[[World], Value]:
     """Small numbers as people write them at times."""
 
     def drawn(w: World) -> Value:
+        if w.later(HANDS_ON, _MORE_WRITTEN_OUT):
+            return Value(*any_counted(w))
         if not w.like_people(_WRITTEN_OUT):
             return draw_one(w)
         number = w.rng.randrange(len(_NUMBERS))
