@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _ANY_WORDS = (
     "person place city country company topic title phrase word message task query venue handle things people "
-    "occupation letter"
+    "occupation letter question task_text role_name dish food cuisine room table symbol repo"
 )
 _KINDS = (
     _ANY_WORDS,
@@ -18,10 +18,11 @@ _KINDS = (
     "language",
     "unit",
     "count integer decimal percent year id numbers age stars",
-    "file",
-    "when",
+    "file path folder",
+    "when moment",
     "currency ticker",
-    "expression",
+    "expression formula python",
+    "command sql",
 )
 
 SHAPES = {kind: number for number, kinds in enumerate(_KINDS) for kind in kinds.split()}
