@@ -21,8 +21,7 @@ _KINDS = (
     "file path folder",
     "when moment",
     "currency ticker",
-    "expression formula python",
-    "command sql",
+    "expression formula python command sql",
 )
 
 SHAPES = {kind: number for number, kinds in enumerate(_KINDS) for kind in kinds.split()}
