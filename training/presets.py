@@ -25,6 +25,7 @@ RUNS = (
     "sprout-s-plain",
     "sprout-m-fuller",
     "sprout-m-lifelike",
+    "sprout-m-hands-on",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -53,6 +54,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-s-plain": _PEOPLE | _S | {"seed": "sprout-s, plainer", "rate": 6e-4, "stage": 5, "kept_share": 0.5},
     "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "kept_share": 0.5},
     "sprout-m-lifelike": _PEOPLE | _M | {"seed": "sprout-m, lifelike", "rate": 8e-4, "stage": 7, "kept_share": 0.35},
+    "sprout-m-hands-on": _PEOPLE | _M | {"seed": "sprout-m, hands on", "rate": 8e-4, "stage": 8, "kept_share": 0.5},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -71,6 +73,7 @@ _TOKENS_ON_CPU = {
     "sprout-s-plain": 5_000_000,
     "sprout-m-fuller": 11_500_000,
     "sprout-m-lifelike": 13_000_000,
+    "sprout-m-hands-on": 10_000_000,
 }
 
 
