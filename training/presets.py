@@ -26,6 +26,7 @@ RUNS = (
     "sprout-m-fuller",
     "sprout-m-lifelike",
     "sprout-m-hands-on",
+    "sprout-s-calling",
 )
 """In their order: each begins as what one before it ended as. The first run of a model has the model's name."""
 
@@ -55,6 +56,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "kept_share": 0.5},
     "sprout-m-lifelike": _PEOPLE | _M | {"seed": "sprout-m, lifelike", "rate": 8e-4, "stage": 7, "kept_share": 0.35},
     "sprout-m-hands-on": _PEOPLE | _M | {"seed": "sprout-m, hands on", "rate": 8e-4, "stage": 8, "kept_share": 0.5},
+    "sprout-s-calling": _PEOPLE | _S | {"seed": "sprout-s, calling", "rate": 1.2e-3, "stage": 9},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
@@ -74,6 +76,7 @@ _TOKENS_ON_CPU = {
     "sprout-m-fuller": 11_500_000,
     "sprout-m-lifelike": 13_000_000,
     "sprout-m-hands-on": 10_000_000,
+    "sprout-s-calling": 26_000_000,
 }
 
 

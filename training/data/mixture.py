@@ -28,7 +28,7 @@ from training.data.skills import (
     small_talk,
     system,
 )
-from training.data.stages import FULLER, HANDS_ON, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER
+from training.data.stages import CALLING, FULLER, HANDS_ON, LIFELIKE, LIKE_PEOPLE, PLAINER, WIDER
 from training.data.world import World
 
 Skill = Callable[[World], Conversation]
@@ -158,7 +158,22 @@ LIFELIKES: tuple[tuple[Skill, float], ...] = tuple((dict(FULLY) | _LIFELIKE).ite
 
 _HANDS_ON: dict[Skill, float] = {call.copy_foreign: 40, everyday.everyday: 116, errand_chain.two_errands: 44}
 HANDS_ON_COMPUTERS: tuple[tuple[Skill, float], ...] = tuple((dict(LIFELIKES) | _HANDS_ON).items())
-"""And at last more of what agents do."""
+"""And more of what agents do."""
+
+_CALLING: dict[Skill, float] = {
+    call.one_call: 100,
+    call.right_tool: 100,
+    call.tell_apart: 60,
+    call.told_by_label: 40,
+    call.copy_foreign: 56,
+    chain.two_calls: 76,
+    everyday.everyday: 100,
+    parallel.two_tools: 34,
+    schema.as_call: 64,
+    schema.as_json: 76,
+}
+CALLS: tuple[tuple[Skill, float], ...] = tuple((dict(HANDS_ON_COMPUTERS) | _CALLING).items())
+"""And at last the calls themselves once more: which tool, and what goes into it."""
 
 EARLY: tuple[tuple[Skill, float], ...] = (
     (echo.echo, 45),
@@ -220,6 +235,7 @@ _BY_STAGE = {
     FULLER: _Choice(FULLY),
     LIFELIKE: _Choice(LIFELIKES),
     HANDS_ON: _Choice(HANDS_ON_COMPUTERS),
+    CALLING: _Choice(CALLS),
 }
 _PLAIN = _Choice(PLAIN)
 _EARLY = _Choice(EARLY)

@@ -9,4 +9,5 @@ PLAINER = 5  # plain sentences, in very many ways, and fewer words at random
 FULLER = 6  # more of both, and what is told is not in a list
 LIFELIKE = 7  # values have the shapes that people write
 HANDS_ON = 8  # what agents hand to computers: commands, queries, code, paths; and numbers in words
-LAST = HANDS_ON
+CALLING = 9  # the same, and more of the calls themselves
+LAST = CALLING

@@ -24,6 +24,9 @@ _ENDINGS = listed(
 )
 
 _IN_MANY_WAYS, _IN_MORE_WAYS = 0.6, 0.7  # of what is said in these two, where it can be
+_IN_WORDS = frozenset({"1500", *(f"{number}000" for number in range(1, 10))})
+"""Numbers that training says in words, "four thousand", on whatever side they would be: none of them is held out."""
+
 _COMMON = 0.35  # of what is made up in training are real words after all: tokens as words have them
 _LIKE_REAL = 0.3  # of the others are put together as real words are
 
@@ -96,6 +99,8 @@ class World:
 
     def may_say(self, made: str) -> bool:
         """Whether what was made up is this side's, and nothing that must not be said."""
+        if self.side is Side.HELD_OUT and made in _IN_WORDS:
+            return False
         return side_of(made) is self.side and not suite.WORDS.search(made) and made.casefold() not in written()
 
     def made_up(self, most: int = 3) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from training import check_split
 from training.data import kinds, values
+from training.data import world as worlds
 from training.data.conversation import User
 from training.data.errand_kinds import _OF_TEMPLATES, errand_kind
 from training.data.requests import request
@@ -94,6 +95,13 @@ def test_numbers_are_said_in_words():
     for _ in range(50):
         number, word = values.any_counted(w)
         assert said[str(number)] == word
+
+
+def test_no_large_number_that_is_said_in_words_is_held_out():
+    assert {each for each in values._ALL if int(each) >= check_split._SHARED_NUMBERS} == worlds._IN_WORDS
+    held_out = world("numbers", side=Side.HELD_OUT)
+    assert not any(map(held_out.may_say, worlds._IN_WORDS))
+    assert world("numbers").may_say("3000")
 
 
 def test_larger_numbers_are_words_in_this_stage_alone():
