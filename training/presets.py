@@ -56,7 +56,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-fuller": _PEOPLE | _M | {"seed": "sprout-m, fuller", "rate": 1e-3, "stage": 6, "kept_share": 0.5},
     "sprout-m-lifelike": _PEOPLE | _M | {"seed": "sprout-m, lifelike", "rate": 8e-4, "stage": 7, "kept_share": 0.35},
     "sprout-m-hands-on": _PEOPLE | _M | {"seed": "sprout-m, hands on", "rate": 8e-4, "stage": 8, "kept_share": 0.5},
-    "sprout-s-calling": _PEOPLE | _S | {"seed": "sprout-s, calling", "rate": 1.2e-3, "stage": 9},
+    "sprout-s-calling": _PEOPLE | _S | {"seed": "sprout-s, calling", "rate": 1.2e-3, "stage": 9, "kept_share": 0.5},
 }
 _DEVICES: dict[str, dict[str, Any]] = {
     # Small batches learn most from a token, large ones keep a GPU busy.
