@@ -1,6 +1,8 @@
 """The runs that make the embedded models."""
 
 import sys
+from collections import Counter
+from pathlib import Path
 
 import jax
 import pytest
@@ -11,6 +13,8 @@ from training.configs import CONTEXT, HF_CONFIGS
 from training.data.stream import LONGER
 from training.presets import RUNS, preset
 from training.train import Settings
+
+TRAINING = Path(__file__).parents[2] / "docs" / "training.md"
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
@@ -28,6 +32,14 @@ def test_what_a_model_begins_as_is_beside_it_or_comes_with_the_package(tmp_path)
     assert preset("sprout-m-on", tmp_path)["grown_from"] == str(tmp_path / "sprout-m")
     assert preset("sprout-m")["grown_from"] == str(embedded_folder("sprout-s"))
     assert "grown_from" not in preset("sprout-s", tmp_path)
+
+
+def test_how_many_runs_there_are_is_what_is_said():
+    words = {5: "five", 8: "eight", 13: "thirteen"}
+    of = Counter(preset(run)["model"] for run in RUNS)
+    card, page = (embedded_folder("sprout-s").parent / "README.md").read_text(), TRAINING.read_text()
+    assert f"sprout-s is made in {words[of['sprout-s']]} runs and sprout-m in {words[of['sprout-m']]}." in card
+    assert f"both: {words[len(RUNS)]} runs" in page
 
 
 def test_no_two_runs_read_the_same():
