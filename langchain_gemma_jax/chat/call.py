@@ -27,13 +27,13 @@ from langchain_gemma_jax.dialects import (
     Tool,
     dialect_for,
 )
-from langchain_gemma_jax.engine.generation import Generation
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.engine.served import Served
+    from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 
@@ -59,7 +59,7 @@ class Ready:
 
 def ready(options: Options) -> Ready:
     """The model of these options, loaded if it is not yet."""
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     served = engine().load(options.model, dtype=options.dtype, revision=options.revision)
     if options.keep_alive is not None:
@@ -76,7 +76,7 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
         InputError: the conversation or the options are not possible; other errors as ``engine().load`` and
             ``engine().submit`` have them.
     """
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     begun = time.monotonic()
     spoken = conversation(messages)

@@ -15,17 +15,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.engine.engine import Engine
+    from langchain_gemma_jax.engine.api.engine import Engine
 
 
 class _Room(ModuleType):
     """This module can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
 
     def __call__(self) -> Engine:
-        from langchain_gemma_jax.engine.collecting import collected_later
+        from langchain_gemma_jax.engine.base.gc_pause import collected_later
 
         with collected_later():
-            from langchain_gemma_jax.engine.process import engine
+            from langchain_gemma_jax.engine.api.process import engine
         return engine()
 
 

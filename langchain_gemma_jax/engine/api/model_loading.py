@@ -1,0 +1,332 @@
+"""How models come into memory: room is waited for, weights are read, programs fetched meanwhile, a runner made."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from functools import partial
+from typing import Protocol, TypeAlias
+
+import jax
+
+from langchain_gemma_jax.engine.api.runner_factory import Surroundings
+from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.base.gc_pause import collected_later
+from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.device.transfers import out_of_memory
+from langchain_gemma_jax.engine.executables.background import cores
+from langchain_gemma_jax.engine.executables.libraries import Libraries
+from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.requests.error_copies import again
+from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.memory_estimate import first_workspace, smallest_conversation, weights_bytes
+from langchain_gemma_jax.engine.residency.model_record import Known, Source
+from langchain_gemma_jax.engine.residency.model_status import who_holds_what
+from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, loop_steps, stop_ids
+from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
+from langchain_gemma_jax.models.checkpoint.place import READERS
+from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.load import Plan
+from langchain_gemma_jax.models.load import load as load_model
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe
+
+LoadKey: TypeAlias = tuple[str, str | None, str | None]
+"""Where a model is, its dtype, its revision."""
+
+
+class Loader(Protocol):
+    """How a model is loaded: ``load_model``, unless a test says otherwise. ``like`` is given the second time."""
+
+    def __call__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        planned: Callable[[Plan], None] | None = None,
+        like: Model | None = None,
+    ) -> Model: ...
+
+
+class Arrivals:
+    """The part of an engine that brings models into memory."""
+
+    def __init__(self, settings: Settings, loader: Loader = load_model) -> None:
+        self.settings = settings
+        self._loader = loader
+        self._process = os.getpid()
+        self._metrics = Metrics()
+        self._lock = threading.Lock()
+        self._models: dict[Served, Runner] = {}  # in memory
+        self._known: dict[Served, Known] = {}
+        self._loads: dict[LoadKey, Future[Served]] = {}
+        self._numbers = 0
+        rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
+        self._owner = Owner(rows[-1], self._metrics)
+        self._libraries = Libraries(self._owner.background)
+        self._owner.programs = self._libraries.all
+        self._surroundings = Surroundings(self._owner, self._metrics, lambda: self.settings)
+        keeper = self._owner.keeper
+        keeper.forgotten = self._forget_runner
+        keeper.fetch = self._load_again_soon
+
+    # The first time.
+
+    def _load_first(self, source: str | os.PathLike[str], key: LoadKey, until: float | None) -> Served:
+        """Load a model that was not known so far."""
+        _, dtype, revision = key
+        began, planned = time.monotonic(), _Planned()
+
+        def plan(found: Plan) -> None:
+            if planned.entry is None:
+                self._reserve(planned, found, until)
+                planned.library = library = self._library(found)
+                library.soon(library.opening())
+
+        try:
+            model = self._read(partial(self._loader, source, dtype=dtype, revision=revision, planned=plan), planned)
+            seconds = time.monotonic() - began - planned.waited
+            try:
+                return self._owner.call(lambda: self._serve(model, planned, seconds))
+            except BaseException:
+                model.close()  # nobody else has it
+                raise
+        except BaseException:
+            with suppress(ClosedError):
+                self._owner.call(planned.abandon(self._owner.keeper.abandon))
+            raise
+
+    def _reserve(self, planned: _Planned, plan: Plan, until: float | None) -> None:
+        """Wait until there is room for what will be read."""
+        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
+        entry = planned.entry = self._entry(plan.name, plan.device, shape, weights_bytes(shape), returns=True)
+        planned.source = Source.of(plan.folder)
+        began = time.monotonic()
+        granted = self._owner.call(lambda: self._owner.keeper.line_up(entry))
+        try:
+            granted.result(left(until))
+        except TimeoutError:
+            raise self._too_late(f"the model {plan.name!r}", began) from None
+        planned.waited = time.monotonic() - began
+
+    def _serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
+        """On the owner thread, where there is no race for the same model."""
+        if (served := self._served(model)) is not None:
+            return served
+        if model.closed:
+            raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
+        settings, keeper, where = self.settings, self._owner.keeper, model.device
+        shape = self._shape(model.config, model.recipe, model.tokenizer.vocab_size, where)
+        entry = None if planned is None else planned.entry
+        if entry is None:
+            entry = self._entry(model.name, where, shape, model.nbytes, returns=False)
+            keeper.squeeze_in(entry)
+        self._numbers += 1
+        served = Served(model, self._numbers, shape.max_context, stop_ids(model))
+        known = Known(
+            served,
+            shape,
+            ladders_for(settings, shape.max_context, where.platform),
+            Constraints(model.tokenizer, model.config.vocab_size),
+            drafts_pay(settings, model.recipe),
+            entry,
+            self._surroundings.shelf(served, where),
+            source=None if planned is None else planned.source,
+        )
+        keeper.known[served] = known
+        with self._lock:
+            self._known[served] = known
+        self._arrived(known, seconds)
+        return served
+
+    # Each time.
+
+    def _load_again_soon(self, known: Known) -> None:
+        self._owner.background.submit(partial(self._load_again, known))
+
+    def _load_again(self, known: Known) -> None:
+        """In the background: there is room, and somebody waits."""
+        model, keeper, began = known.served.model, self._owner.keeper, time.monotonic()
+        planned = _Planned(entry=known.entry)
+
+        def plan(found: Plan) -> None:
+            planned.library = library = self._library(found)
+            known.programs = known.programs or tuple(library.opening())
+            if _cores_to_spare():
+                library.soon(known.programs)
+            if (source := Source.of(found.folder)) != known.source:
+                self._owner.call(known.shelf.clear)  # its conversations were read by other weights than these
+                known.source = source
+
+        folder = model.name if known.source is None else known.source.folder
+        try:
+            with collected_later():
+                fresh = self._read(partial(self._loader, folder, planned=plan, like=model), planned)
+            try:
+                self._owner.call(lambda: self._reopen(known, fresh, time.monotonic() - began))
+            except BaseException:
+                fresh.close()
+                raise
+        except Exception as problem:  # noqa: BLE001  whatever it is, those who wait have to hear it
+            with suppress(ClosedError):
+                self._owner.call(partial(keeper.failed, known, problem))
+
+    def _reopen(self, known: Known, fresh: Model, seconds: float) -> None:
+        known.served.model.reopen(fresh)
+        self._arrived(known, seconds)
+
+    def _read(self, read: Callable[[], Model], planned: _Planned) -> Model:
+        """Read weights. Should the memory be full against all reckoning, what is idle goes, and it is tried again."""
+        try:
+            return read()
+        except Exception as error:
+            if not _memory_is_full(error):
+                raise
+        self._owner.call(lambda: self._owner.keeper.evict_idle("the device's memory was full", but=planned.entry))
+        try:
+            return read()
+        except Exception as error:
+            if not _memory_is_full(error):
+                raise
+            statuses = self._owner.keeper.statuses()
+            raise DeviceMemoryError(
+                "The device's memory was full twice while a model was loaded, also after everything idle was evicted. "
+                f"In memory: {who_holds_what(statuses)}. Others may use the device too: leave them room with "
+                "configure(memory_budget=...), or take a smaller model.",
+                tuple(str(status) for status in statuses if status.nbytes),
+            ) from error
+
+    def _bring(self, served: Served, until: float | None) -> None:
+        """Have a model in memory, from which it may be evicted again."""
+        known, began = self._known_of(served), time.monotonic()
+        while known.entry.state is not State.RESIDENT:
+            waits = [True]
+            coming = self._owner.call(lambda waits=waits: self._owner.keeper.want(known, lambda: bool(waits)))  # type: ignore[misc]
+            try:
+                coming.result(left(until))
+            except TimeoutError:
+                raise self._too_late(repr(served), began) from None
+            except CancelledError:
+                self._check_usable()  # the one who had asked for it gave up: ask again
+            except Exception as error:  # noqa: BLE001
+                raise again(error) from None
+            finally:
+                waits.clear()
+
+    def _arrived(self, known: Known, seconds: float) -> None:
+        """On the owner thread: its weights are there."""
+        served, where = known.served, known.served.model.device
+        library = self._libraries.of(known.shape, where, served.name)
+        library.soon(known.programs)
+        runner = self._surroundings.runner(known, library)
+        with self._lock:
+            self._models[served] = runner
+        self._owner.keeper.arrived(known, runner, seconds)
+
+    def _library(self, plan: Plan) -> Library:
+        """A model will be served: where its programs will be, which can be fetched while its weights are read."""
+        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
+        return self._libraries.of(shape, plan.device, plan.name)
+
+    def _entry(self, name: str, home: jax.Device, shape: Shape, weights: int, *, returns: bool) -> Entry:
+        """A model's place in the books: what it will take."""
+        ladders = ladders_for(self.settings, shape.max_context, home.platform)
+        return Entry(
+            name,
+            home,
+            weights=weights,
+            floor=smallest_conversation(shape, ladders),
+            workspace=first_workspace(shape, ladders),
+            returns=returns,
+            keep_alive=self.settings.keep_alive if returns else None,
+        )
+
+    def _shape(self, config: ModelConfig, recipe: Recipe, vocabulary: int, device: jax.Device) -> Shape:
+        """What the programs of a model are traced with."""
+        context = min(self.settings.max_context or config.max_context, config.max_context)
+        steps = loop_steps(self.settings, device.platform)
+        return Shape(config, recipe, min(vocabulary, config.vocab_size), context, steps)
+
+    def _served(self, model: Model) -> Served | None:
+        with self._lock:
+            return next((served for served in self._known if served.model is model), None)
+
+    def _forget_runner(self, known: Known) -> None:
+        with self._lock:
+            self._models.pop(known.served, None)
+
+    def _known_of(self, served: Served) -> Known:
+        self._check_usable()
+        found: object = served
+        with self._lock:
+            if not isinstance(found, Served) or (known := self._known.get(found)) is None:
+                raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
+        return known
+
+    def _too_late(self, what: str, began: float) -> DeadlineError:
+        statuses = self._owner.keeper.statuses()
+        return DeadlineError(
+            f"There was no room for {what} within {time.monotonic() - began:.1f} s. In memory: "
+            f"{who_holds_what(statuses)}. Allow more time, or more memory: configure(memory_budget=...)."
+        )
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedError(
+                "This process was forked from one whose engine was running, and JAX does not survive that. Start "
+                'processes by spawning: multiprocessing.get_context("spawn").'
+            )
+        if not self.alive:
+            raise ClosedError("This engine was closed. engine() starts a new one.")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take requests."""
+        return os.getpid() == self._process and self._owner.thread.is_alive() and not self._owner.closing
+
+
+class _Planned:
+    """What is known of a model while it is loaded."""
+
+    def __init__(self, entry: Entry | None = None) -> None:
+        self.entry = entry
+        self.source: Source | None = None
+        self.library: Library | None = None  # kept until it is served
+        self.waited = 0.0  # seconds, for room
+
+    def abandon(self, abandon: Callable[[Entry], None]) -> Callable[[], None]:
+        """It will not come."""
+        entry = self.entry
+        return (lambda: None) if entry is None else partial(abandon, entry)
+
+
+def until_when(timeout: float | None) -> float | None:
+    """When so many seconds will have passed. None: never."""
+    return None if timeout is None else time.monotonic() + checked_timeout(timeout)
+
+
+def left(until: float | None) -> float | None:
+    """Seconds until then, 0 at least."""
+    return None if until is None else max(0.0, until - time.monotonic())
+
+
+def _cores_to_spare() -> bool:
+    """Whether programs can be fetched while weights are read again: from the page cache, which keeps its readers busy.
+
+    Weights that are read for the first time come from the disk, and the readers wait for it.
+    """
+    return cores() > READERS
+
+
+def _memory_is_full(error: Exception) -> bool:
+    return out_of_memory(error) or isinstance(error, MemoryError)

@@ -1,0 +1,81 @@
+"""What a model will take on its device, before a byte of it is read; and what a device has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.models.abstract import abstract, total_bytes
+
+SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
+HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too
+ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
+USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
+HOST_KV_PARTS = 16  # of the machine's memory, one part in so many is for conversations that had to leave a device
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # a container's
+
+
+def weights_bytes(shape: Shape) -> int:
+    """Exactly what its weights will take."""
+    return total_bytes(abstract(shape.config, shape.recipe.dtype, shape.recipe.layout))
+
+
+def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
+    """What the smallest conversation takes."""
+    return sequence_kv.sequence_bytes(shape.config, ladders.capacities[0], shape.max_context, shape.recipe.dtype)
+
+
+def first_workspace(shape: Shape, ladders: Ladders) -> int:
+    """About what its programs need while they run. What they do need is known when they have been compiled."""
+    config = shape.config
+    widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
+    seen = min(ladders.capacities[-1], USUAL_CONTEXT)
+    chunk = ladders.chunks[-1] * (widest + 2 * config.width + config.heads * seen)
+    scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * config.vocab_size
+    return ANY_WORKSPACE + 4 * max(chunk, scores)
+
+
+def memory_budget(settings: Settings, device: jax.Device) -> int:
+    """Bytes of a device that models and their conversations may take together."""
+    if settings.memory_budget is not None:
+        return parse_bytes("memory_budget", settings.memory_budget)
+    statistics = device.memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return int(SHARE * int(statistics["bytes_limit"]))
+    return int(HOST_SHARE * host_memory())
+
+
+def host_kv_budget(settings: Settings) -> int:
+    """Bytes of host memory for conversations that had to leave their device."""
+    if settings.host_kv_bytes is not None:
+        return settings.host_kv_bytes
+    return host_memory() // HOST_KV_PARTS
+
+
+def host_memory(limits: Sequence[Path] = LIMITS) -> int:
+    """The machine's memory, or what a container may have of it."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in limits:
+        try:
+            found.append(int(path.read_text()))
+        except (OSError, ValueError):  # there is no such file; or "max"
+            continue
+    return min(found)
+
+
+def bytes_in_use(device: jax.Device) -> int:
+    """What is on a device, by whoever: by its own statistics, or by JAX's list of arrays where it keeps none."""
+    statistics = device.memory_stats()
+    if statistics and "bytes_in_use" in statistics:
+        return int(statistics["bytes_in_use"])
+    default = device.default_memory().kind
+    here = (array for array in jax.live_arrays() if array.sharding.memory_kind == default)
+    return sum(array.nbytes for array in here if array.devices() == {device})

@@ -1,0 +1,144 @@
+"""A model's side of grammars: its vocabulary, what was compiled, and whether it keeps to grammars by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from langchain_gemma_jax.dialects import json_grammar
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests import model_grammars as module
+from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.request_constraint import Trust
+from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
+from tests.dialects.vocabulary import tokenizer
+
+NUMBER = json_grammar({"type": "integer", "minimum": 100})
+NO_STOPS: frozenset[int] = frozenset()
+
+
+@pytest.fixture
+def constraints():
+    return Constraints(tokenizer(), tokenizer().vocab_size + 50)
+
+
+def test_a_model_is_trusted_until_it_is_wrong_and_less_each_time():
+    trust = Trust()
+    found = []
+    for _ in range(5):
+        assert not trust.wary
+        trust.wrong()
+        masked = 0
+        while trust.wary:
+            trust.right(1)
+            masked += 1
+        found.append(masked)
+    assert found == [8, 32, 128, 512, 512]
+    trust.right(Trust.REGAINED)
+    trust.wrong()
+    trust.right(7)
+    assert trust.wary
+    trust.right(1)
+    assert not trust.wary
+
+
+def test_pieces_of_an_ending_become_tokens(constraints):
+    lexicon = constraints.lexicon
+    tokens = lexicon.tokens((b"\x82\xac\xc3\xa9 a", "<|tool_call>", b"}"))
+    assert [lexicon.tokenizer.token_bytes(token) for token in tokens[:2]] == [b"\x82", b"\xac"]
+    assert b"".join(map(lexicon.tokenizer.token_bytes, tokens)) == b"\x82\xac\xc3\xa9 a}"
+    assert lexicon.tokenizer.control_id("<|tool_call>") in tokens
+    with pytest.raises(UnsupportedModelError, match="'<nowhere>'"):
+        lexicon.tokens(("<nowhere>",))
+
+
+def test_a_mask_covers_the_embedding_and_allows_tokens_only(constraints):
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    rule.illegal = True
+    rule.prepare()
+    assert len(rule.allowed) == -(-(tokenizer().vocab_size + 50) // 32)
+    digits = {token for word in range(len(rule.allowed)) for bit in range(32)
+              if rule.allowed[word] >> bit & 1 for token in [32 * word + bit]}  # fmt: skip
+    assert {tokenizer().token_bytes(token) for token in digits} == {bytes([code]) for code in b"123456789"}
+
+
+def test_of_a_draft_what_is_legal_is_checked(constraints):
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    draft = tuple(tokenizer().encode_text("12x3"))
+    assert rule.legal(draft) == draft[:2]
+    rule.illegal = True
+    rule.prepare()
+    assert rule.legal(draft) == ()  # it is to be drawn with a mask
+
+
+def test_what_the_outline_refuses_is_illegal_whatever_llguidance_says(constraints, monkeypatch):
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    real = type(rule._compiled.outline).text
+    seven, one = (tokenizer().encode_text(digit)[0] for digit in "71")
+    nowhere = real(rule._compiled.outline, rule._place, b"x")
+    monkeypatch.setattr(
+        type(rule._compiled.outline),
+        "text",
+        lambda self, place, data: nowhere if data == b"7" else real(self, place, data),
+    )
+    assert rule.take(one, 99)
+    assert not rule.take(seven, 99)
+    assert (rule.illegal, rule.cut_off) == (True, False)
+    assert rule.take(one, 99)  # the matcher is where the outline is
+    assert rule.take(one, 99)
+    assert rule._matcher.is_accepting()
+    assert not rule.take(seven, 99)
+    assert not rule.take(seven, 99)  # again, behind a mask: rather end than go round in circles
+    assert rule.cut_off
+
+
+def test_requests_do_not_share_a_place(constraints):
+    first, second = (constraints.of(NUMBER, NO_STOPS, forces=False) for _ in range(2))
+    one, minus = tokenizer().encode_text("1")[0], tokenizer().encode_text("-")[0]
+    assert first.take(one, 99)
+    assert not second.take(minus, 99)
+    assert first.take(one, 99)
+    assert second.take(one, 99)
+    assert (len(first.ending()), len(second.ending())) == (1, 2)
+
+
+def test_what_was_compiled_is_kept_up_to_a_limit(constraints, monkeypatch):
+    monkeypatch.setattr(module, "KEPT", 2)
+    grammars = [json_grammar({"const": number}) for number in range(3)]
+    for grammar in grammars:
+        constraints.of(grammar, NO_STOPS, forces=True)
+    assert list(constraints._compiled) == grammars[1:]
+    compiled = constraints._compiled[grammars[1]]
+    constraints.of(json_grammar({"const": 1}), NO_STOPS, forces=True)
+    assert constraints._compiled[grammars[1]] is compiled
+    constraints.of(grammars[0], NO_STOPS, forces=True)
+    assert list(constraints._compiled) == [grammars[1], grammars[0]]
+
+
+def test_what_there_is_no_room_for_is_refused(constraints):
+    assert constraints.begin(Sampling(), NO_STOPS, 10, 10) == (None, ())
+    assert constraints.begin(Sampling(grammar=NUMBER), NO_STOPS, 10, 13)[0].shortest == 3
+    with pytest.raises(ContextLengthError) as caught:
+        constraints.begin(Sampling(grammar=NUMBER), NO_STOPS, 10, 12)
+    assert caught.value.excess == 1
+    from langchain_gemma_jax.dialects import Tool, grammar_for
+    from langchain_gemma_jax.dialects.gemma4 import Gemma4
+
+    none = grammar_for([Tool("x")], "none", True, Gemma4())
+    opener = tokenizer().control_id("<|tool_call>")
+    assert constraints.begin(Sampling(grammar=none), NO_STOPS, 1, 1) == (None, (opener,))
+    full = {token + opener + 1: 1.0 for token in range(512)}
+    with pytest.raises(InputError, match="found 513"):
+        constraints.begin(Sampling(grammar=none, logit_bias=full), NO_STOPS, 1, 1)
+
+
+def test_what_llguidance_does_not_take_is_a_schema_error(constraints, monkeypatch):
+    monkeypatch.setattr(module, "lark", lambda *_: "start: nowhere\n")
+    with pytest.raises(SchemaError, match="llguidance does not take it"):
+        constraints.of(NUMBER, NO_STOPS, forces=True)
+
+
+def test_what_takes_long_can_be_made_before(constraints):
+    constraints.prepare()
+    assert "matching" in vars(constraints.lexicon)
+    constraints.prepare(NUMBER)
+    assert NUMBER in constraints._compiled
