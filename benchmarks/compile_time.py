@@ -13,7 +13,7 @@ import jax
 
 from benchmarks.serve import Answer, Job, serve
 from benchmarks.workload import CAPACITY, PROMPT
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.models.catalog import published

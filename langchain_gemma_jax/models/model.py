@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.abstract import Path
 from langchain_gemma_jax.models.config import ModelConfig
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.models.recipes import Recipe
+    from langchain_gemma_jax.models.recipes.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 Params: TypeAlias = dict[str, "jax.Array | list[dict[str, jax.Array]]"]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 
 def random_params(config: ModelConfig, recipe: Recipe, seed: int = 0) -> Params:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.api.engine import Engine
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import libraries

@@ -38,7 +38,7 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 LoadKey: TypeAlias = tuple[str, str | None, str | None]
 """Where a model is, its dtype, its revision."""

@@ -10,16 +10,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
 
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 STEP_SLACK = 16  # physical slots beyond a capacity; as in models/kv_cache.py, which needs JAX
 LARGEST_RUNG = 2**30  # so that a position, slack and chunk included, is an int32
-
-ProgramKey: TypeAlias = tuple[str | int, ...]
-"""What kind of program, and the sizes that it is compiled for: ("step", rows, capacity)."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from typing import Protocol, cast
 
 import jax
 
-from langchain_gemma_jax.engine.base.ladders import Ladders, ProgramKey
+from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.host_store import Shelf, bytes_of
 from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, Policy

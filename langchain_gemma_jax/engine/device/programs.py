@@ -25,14 +25,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.forward import Params, forward_apart, logits
-from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 Jitted: TypeAlias = jax.stages.Wrapped
 

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.engine.base.guards import Guard
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 
 Result = TypeVar("Result")
 P = ParamSpec("P")

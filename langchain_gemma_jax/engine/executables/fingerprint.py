@@ -2,7 +2,7 @@
 
 A program is found without being traced, so its name has to hold everything that tracing and compiling
 depend on: the model's configuration, how its matrices are multiplied, the sizes, the device, JAX's
-settings, the compiler's flags, and this package's own source.
+settings, the compiler's flags, and the source that is traced.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import os
 import platform
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import jax
 import jaxlib.version
 
 from langchain_gemma_jax.config import compiler_flags
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.executables.traced_source import source_digest
 
-PACKAGE = Path(__file__).parents[2]
 WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
     "jax_array_garbage",
     "jax_compilation_cache",
@@ -75,17 +73,6 @@ def settings() -> Iterable[str]:
     for setting, value in sorted(jax.config.values.items()):
         if not setting.startswith(WITHOUT_EFFECT):
             yield f"{setting}={value!r}"
-
-
-@cache
-def source_digest() -> str:
-    """Of the code that is traced: the rooms ``engine`` and ``models``, and their tree in memory."""
-    found = hashlib.sha256()
-    for room in ("engine", "models"):
-        for path in sorted((PACKAGE / room).rglob("*.py")):
-            content = path.read_bytes()
-            found.update(f"{path.relative_to(PACKAGE).as_posix()}\0{len(content)}\0".encode() + content)
-    return found.hexdigest()
 
 
 def _processors() -> int:

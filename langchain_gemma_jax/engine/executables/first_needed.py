@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 
 LONGEST = 8  # programs; a first answer takes four or five
 

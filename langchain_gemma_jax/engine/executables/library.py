@@ -23,7 +23,7 @@ from typing import Any
 import jax
 
 from langchain_gemma_jax.compile_cache.store import Entry, Store
-from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.base.ladders import Ladders, ProgramKey
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.host_store import Shelf
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders, ProgramKey
+from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.kv_store import Memory
 from langchain_gemma_jax.engine.conversations.prefix_index import Resident
 from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
