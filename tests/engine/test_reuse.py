@@ -12,6 +12,7 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
 from langchain_gemma_jax.engine.conversations.kv_store import WORTH_A_COPY
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.steps.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
 from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, memory_of, settle, text
@@ -149,7 +150,7 @@ class Rule:
         settle(engine)
         self.held = [
             Held(
-                list(r.ids),
+                list(r.keys),
                 r.capacity,
                 r.scope,
                 r.written,
@@ -287,3 +288,23 @@ def test_rings_that_rejected_drafts_were_written_to_are_not_gone_back_in_too_far
         back = [*held[: len(held) - SLACK], *text(rng, 3)]
         cold.expect(back, engine.submit(served, back, greedy(3, logprobs=True)).result(), f"seed {seed}")
     assert rejected > 12
+
+
+def test_the_digest_of_what_stands_in_a_prompt_decides_what_is_reused(engine_of, tiny_model):
+    """Two images are read as the same placeholders, and what was read of one is nothing to the other."""
+    engine = engine_of(ladders=ONE_SIZE)
+    served = engine.serve(tiny_model)
+    before, image, behind = (2, 10, 11, 12), (7,) * 5, (20, 21, 22)
+
+    def ask(middle, scope):
+        prompt = Prompt((TokenSpan(before), middle, TokenSpan(behind)))
+        return engine.submit(served, prompt, greedy(2), scope=scope).result()
+
+    whole = len(before) + len(image) + len(behind) - 1  # the last token is always read
+    cat, dog, words = MediaSpan(image, b"a cat"), MediaSpan(image, b"a dog"), TokenSpan(image)
+    for number, (first, second, reused) in enumerate(
+        [(cat, cat, whole), (cat, dog, len(before)), (cat, words, len(before)), (words, cat, len(before))]
+    ):
+        cold, warm = ask(first, str(number)), ask(second, str(number))
+        assert (cold.reused_tokens, warm.reused_tokens) == (0, reused), number
+        assert warm.ids == cold.ids, "this model sees the placeholders alone"

@@ -18,6 +18,7 @@ from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, ClosedError, InputError
@@ -38,7 +39,7 @@ class Engine(Residents):
     def submit(
         self,
         served: Served,
-        prompt: Sequence[int],
+        prompt: Sequence[int] | Prompt,
         sampling: Sampling | None = None,
         *,
         scope: str = "",
@@ -49,7 +50,7 @@ class Engine(Residents):
 
         Args:
             served: the model, from ``load`` or ``serve``. If it was evicted, the request waits until it is back.
-            prompt: token ids, the begin of text included.
+            prompt: token ids, the begin of text included; or a ``Prompt`` of spans.
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
@@ -64,13 +65,14 @@ class Engine(Residents):
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
         vocabulary = served.model.config.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
-        ids = checked_prompt(prompt, vocabulary, served.max_context)
+        asked = prompt if isinstance(prompt, Prompt) else None
+        ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         constraint, banned = known.constraints.begin(sampling, stops, len(ids), served.max_context)
         request = Request(
             model=served,
-            prompt=ids,
+            prompt=Prompt.of_tokens(ids) if asked is None else asked,
             sampling=sampling,
             seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
             decoder=StreamDecoder(served.model.tokenizer),

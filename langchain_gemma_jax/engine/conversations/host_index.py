@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Resident, Rings, common_prefix
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings, common_prefix
+from langchain_gemma_jax.engine.requests.resident import Resident
 
 
 class Parked:
@@ -25,11 +26,11 @@ class Parked:
     def add(self, model: Hashable, resident: Resident) -> None:
         """One more. Those that it goes on from are of no use any more, and the oldest make room."""
         index = self._indexes[model]
-        ids = resident.ids.tobytes()
+        keys = resident.keys.tobytes()
         for old in index.residents:
-            length = len(old.ids)
-            shorter = old.scope == resident.scope and length <= len(resident.ids)
-            if shorter and common_prefix(ids, old.ids, length) == length:
+            length = len(old.keys)
+            shorter = old.scope == resident.scope and length <= len(resident.keys)
+            if shorter and common_prefix(keys, old.keys, length) == length:
                 self.take(old)
         index.add(resident)
         self._order[resident] = model

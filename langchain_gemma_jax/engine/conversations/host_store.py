@@ -13,8 +13,9 @@ from dataclasses import replace
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.conversations.host_index import Parked
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Resident, Rings, token_ids
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import Costs, Rate
+from langchain_gemma_jax.engine.requests.resident import Resident
 
 _log = logging.getLogger(__name__)
 
@@ -33,26 +34,26 @@ class Shelf:
     def keep(self, resident: Resident, rings: Rings) -> bool:
         """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
         size = bytes_of(resident)
-        if size > self._parked.budget or not self._costs.worth_keeping(size, len(resident.ids), self.read):
+        if size > self._parked.budget or not self._costs.worth_keeping(size, len(resident.keys), self.read):
             return False
         began = time.perf_counter()
         try:
             handle, *copies = self._host.put([resident.handle, *(kept.handle for kept in resident.snapshots)])
         except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
-            _log.warning("a conversation of %d tokens could not be kept on the host: %s", len(resident.ids), error)
+            _log.warning("a conversation of %d tokens could not be kept on the host: %s", len(resident.keys), error)
             return False
         self._costs.to_host.add(time.perf_counter() - began, size)
         snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]
         self._index(rings)
-        ids = token_ids(list(resident.ids))
-        self._parked.add(self._model, replace(resident, handle=handle, ids=ids, snapshots=snapshots, leased=False))
+        keys = resident.keys[:]
+        self._parked.add(self._model, replace(resident, handle=handle, keys=keys, snapshots=snapshots, leased=False))
         self._metrics.parked += 1
         return True
 
-    def find(self, ids: Sequence[int], scope: str, have: int, rings: Rings) -> Resident | None:
+    def find(self, keys: Sequence[int], scope: str, have: int, rings: Rings) -> Resident | None:
         """A conversation that is worth fetching for a prompt of which ``have`` tokens are on the device anyway."""
         index = self._index(rings)
-        plan = index.plan(ids, scope)
+        plan = index.plan(keys, scope)
         if plan.source is None:
             return None
         size = bytes_of(plan.source)
@@ -67,7 +68,7 @@ class Shelf:
         found = replace(parked, handle=handle, snapshots=snapshots)
         self._parked.take(parked)
         self._metrics.restored += 1
-        self._metrics.restored_tokens += len(found.ids)
+        self._metrics.restored_tokens += len(found.keys)
         return found
 
     def holds(self, parked: Resident) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Resident, Snapshot
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 from langchain_gemma_jax.errors import InputError
 
 
@@ -172,7 +173,7 @@ class _Books:
 
     def _system(self, resident: Resident) -> tuple[bool, Snapshot | None]:
         """Whether it has a system prompt that can be continued from, and the snapshot to restore for that."""
-        end, system = len(resident.ids), resident.system
+        end, system = len(resident.keys), resident.system
         length, snapshot = self.rings.reach(end, resident.written, self.kept[resident], system)
         return 0 < length == system, snapshot
 
@@ -185,17 +186,17 @@ class _Books:
     def _held_by_another(self, resident: Resident) -> bool:
         # The other has to know it for its system prompt, or it would not keep it when its own turn comes.
         system = resident.system
-        ids = resident.ids[:system]
+        keys = resident.keys[:system]
         return any(
             other is not resident
             and (other.scope, other.system) == (resident.scope, system)
             and (other in self.stems or self._system(other)[0])
-            and other.ids[:system] == ids
+            and other.keys[:system] == keys
             for other in self.kept
         )
 
     def _is_no_more_than_its_system_prompt(self, resident: Resident) -> bool:
-        bare = len(resident.ids) <= resident.system
+        bare = len(resident.keys) <= resident.system
         return bare or self.capacity_bytes(resident.system) >= resident.nbytes  # cutting it saves nothing
 
     def _protected(self) -> set[Resident]:

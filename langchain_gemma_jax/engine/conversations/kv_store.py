@@ -21,20 +21,15 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.host_store import Shelf, bytes_of
 from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, Policy
-from langchain_gemma_jax.engine.conversations.prefix_index import (
-    PrefixIndex,
-    Resident,
-    Reuse,
-    Rings,
-    Snapshot,
-    token_ids,
-)
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +78,7 @@ class Memory:
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
         self._bring_back(request)
-        reuse = self.index.plan(request.context, request.scope)
+        reuse = self.index.plan(request.keys(), request.scope)
         wanted = self.ladders.capacity(min(len(request.context) + min(request.room, HEADROOM), request.max_context))
         resident = self._take_over(reuse, wanted, request.scope) or self._start(reuse, wanted, request.scope)
         if resident is None:
@@ -94,7 +89,7 @@ class Memory:
         resident.system = max(resident.system, min(request.system, len(request.context)))
         request.resident = resident
         if request.started_at is None:  # later it has tokens of its own here
-            request.reused = len(resident.ids)
+            request.reused = len(resident.keys)
         if resident.written > (self.index.rings.size or 0):
             self.keep(resident)  # the turn before ended here
         return True
@@ -117,7 +112,7 @@ class Memory:
     def keep(self, resident: Resident) -> None:
         """Keep the rings as they are now, so that this point can be continued later too."""
         rings = self.index.rings
-        end = len(resident.ids)
+        end = len(resident.keys)
         if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
             return
         size = sequence_kv.snapshot_bytes(self.shape.config, resident.capacity, self.shape.recipe.dtype)
@@ -135,8 +130,8 @@ class Memory:
         rings = self.index.rings
         if rings.size is None or resident.written > rings.size:
             return False
-        return len(resident.ids) + tokens > rings.size and not any(
-            kept.end == len(resident.ids) for kept in resident.snapshots
+        return len(resident.keys) + tokens > rings.size and not any(
+            kept.end == len(resident.keys) for kept in resident.snapshots
         )
 
     def release(self, request: Request) -> None:
@@ -274,8 +269,8 @@ class Memory:
         """A conversation that was moved to the host, if that is faster than to read it again."""
         if not self.shelf.nbytes:
             return
-        have = self.index.plan(request.context, request.scope).length
-        found = self.shelf.find(request.context, request.scope, have, self.index.rings)
+        have = self.index.plan(request.keys(), request.scope).length
+        found = self.shelf.find(request.keys(), request.scope, have, self.index.rings)
         # Making room may move others to the host, and this one out of it.
         if found is not None and self._make_room(bytes_of(found), request.scope) and self.shelf.holds(found):
             self.index.add(self.shelf.fetch(found))
@@ -314,10 +309,10 @@ class Memory:
         if not self._make_room(self._bytes(capacity), scope):
             return None
         handle = self.run(("empty", capacity))
-        return self._add(scope, capacity, handle, token_ids(()))
+        return self._add(scope, capacity, handle, token_keys(()))
 
-    def _add(self, scope: str, capacity: int, handle: SequenceKV, ids: array[int]) -> Resident:
-        resident = Resident(scope, capacity, self._bytes(capacity), handle, ids)
+    def _add(self, scope: str, capacity: int, handle: SequenceKV, keys: array[int]) -> Resident:
+        resident = Resident(scope, capacity, self._bytes(capacity), handle, keys)
         self.index.add(resident)
         return resident
 
@@ -334,7 +329,7 @@ class Memory:
     def _fork(self, source: Resident, reuse: Reuse, capacity: int) -> Resident:
         """A copy of a conversation's first tokens. The conversation stays as it is."""
         handle = self._with_rings(self._copy(source, capacity), capacity, reuse.snapshot)
-        resident = self._add(source.scope, capacity, handle, source.ids[: reuse.length])
+        resident = self._add(source.scope, capacity, handle, source.keys[: reuse.length])
         self.index.touch(source)
         resident.written = (source if reuse.snapshot is None else reuse.snapshot).written
         resident.system = min(source.system, reuse.length)

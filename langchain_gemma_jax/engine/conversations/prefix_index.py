@@ -1,9 +1,10 @@
 """Which tokens' keys and values are resident, and what of them a new prompt can take over.
 
-A *resident* is one sequence on the device and the ids whose KV it holds. A prompt takes over the
-longest prefix that it shares with a resident of its own scope: in place where that loses nothing,
-as a copy otherwise. Global layers can be cut anywhere. Local layers keep rings, which forget: going
-back further than their slack needs a *snapshot* of the rings, taken at an earlier length.
+A *resident* is one sequence on the device, with the keys of what it has read: a token's key is its id, and the key
+of a place in an image follows from its digest (``requests/prompt.py``). A prompt takes over the longest prefix
+that it shares with a resident of its own scope: in place where that loses nothing, as a copy otherwise. Global
+layers can be cut anywhere. Local layers keep rings, which forget: going back further than their slack needs a
+*snapshot* of the rings, taken at an earlier length.
 
 Nothing here touches an array. One thread owns an index; nothing is locked.
 """
@@ -18,41 +19,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """The local layers' rings as they were at an earlier length. Residents of one prefix may share it.
-
-    What is shared is the handle: snapshots with the same handle object are one allocation.
-    """
-
-    end: int  # valid tokens
-    written: int  # the highest position ever written, plus one; beyond `end` after rejected drafts
-    nbytes: int
-    handle: object = field(repr=False)  # the arrays, never written again
-
-
-@dataclass(eq=False)
-class Resident:
-    """One sequence on the device."""
-
-    scope: str
-    capacity: int  # tokens that it has room for
-    nbytes: int  # without its snapshots
-    handle: object = field(repr=False)  # the arrays
-    ids: array[int] = field(repr=False)  # the tokens whose KV is valid, in order; see `token_ids`
-    written: int = 0  # the highest position ever written, plus one
-    system: int = 0  # how many leading tokens are a system prompt; 0: none, or not known
-    snapshots: list[Snapshot] = field(default_factory=list)  # by `end`, which differ
-    leased: bool = False  # a running request owns it: its prefix may be copied, and nothing else
-    last_used: int = 0  # the index's clock
-
-    def __post_init__(self) -> None:
-        if getattr(self.ids, "typecode", None) != "i":
-            raise TypeError(f"expected ids as array('i'), found {type(self.ids).__name__}: pass token_ids(ids)")
-        self.written = max(self.written, len(self.ids))
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 
 @dataclass(frozen=True)
@@ -111,18 +81,13 @@ class Reuse:
     lost: str = ""  # why `length` is less than `common`
 
 
-def token_ids(ids: Iterable[int]) -> array[int]:
-    """The ids as residents hold them. An id that is no 32-bit integer is an error (OverflowError, TypeError)."""
-    return ids if isinstance(ids, array) and ids.typecode == "i" else array("i", ids)
-
-
-def common_prefix(prompt: bytes, ids: array[int], limit: int) -> int:
+def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
     """How many leading tokens are the same, up to ``limit``, which neither is shorter than."""
-    width = ids.itemsize
-    with memoryview(ids) as held:
+    width = keys.itemsize
+    with memoryview(keys) as held:
         if prompt.startswith(held[:limit]):
             return limit
-        same, differ = 0, limit  # ids[:same] are the same, and the first that differs lies in ids[same:differ]
+        same, differ = 0, limit  # keys[:same] are the same; the first other is in keys[same:differ]
         while differ - same > 1:
             middle = (same + differ) // 2
             if prompt.startswith(held[same:middle], width * same):
@@ -166,14 +131,14 @@ class PrefixIndex:
         self._clock += 1
         resident.last_used = self._clock
 
-    def extend(self, resident: Resident, new_ids: Iterable[int], written: int = 0) -> None:
+    def extend(self, resident: Resident, keys: Iterable[int], written: int = 0) -> None:
         """More tokens' KV is valid. ``written``: how far the step wrote, if further (padding, rejected drafts)."""
-        new = token_ids(new_ids)
-        total = len(resident.ids) + len(new)
+        new = token_keys(keys)
+        total = len(resident.keys) + len(new)
         if total > resident.capacity:
             raise ValueError(f"{total} tokens do not fit a resident of capacity {resident.capacity}: grow it first")
         self.touch(resident)
-        resident.ids.extend(new)
+        resident.keys.extend(new)
         resident.written = max(resident.written, total, written)
 
     def truncate(self, resident: Resident, length: int, snapshot: Snapshot | None = None) -> None:
@@ -182,13 +147,13 @@ class PrefixIndex:
         Cutting is not using: ``last_used`` stays.
         """
         self._known(resident)
-        end, written = (len(resident.ids), resident.written) if snapshot is None else (snapshot.end, snapshot.written)
-        if length > len(resident.ids) or not self.rings.restorable(end, written, length):
+        end, written = (len(resident.keys), resident.written) if snapshot is None else (snapshot.end, snapshot.written)
+        if length > len(resident.keys) or not self.rings.restorable(end, written, length):
             raise ValueError(
-                f"a resident of {len(resident.ids)} tokens cannot be cut to {length}: its rings hold {end} tokens and"
+                f"a resident of {len(resident.keys)} tokens cannot be cut to {length}: its rings hold {end} tokens and"
                 f" were written up to {written} ({self.rings}). Cut to what plan() or Rings.reach() gives."
             )
-        del resident.ids[length:]
+        del resident.keys[length:]
         resident.written = written
         resident.system = min(resident.system, length)
         resident.snapshots = self.rings.carried(resident.snapshots, length)
@@ -197,10 +162,10 @@ class PrefixIndex:
         """Keep the rings of a length that it can be asked to go back to. Replaces one of the same length."""
         self._known(resident)
         end = snapshot.end
-        if end > len(resident.ids) or not self.rings.restorable(end, snapshot.written, end):
+        if end > len(resident.keys) or not self.rings.restorable(end, snapshot.written, end):
             raise ValueError(
                 f"a snapshot at {end} tokens, written up to {snapshot.written}, is of no use to a resident of"
-                f" {len(resident.ids)} tokens ({self.rings}): take it from the rings of a length that is resident"
+                f" {len(resident.keys)} tokens ({self.rings}): take it from the rings of a length that is resident"
             )
         at = bisect_left(resident.snapshots, end, key=lambda kept: kept.end)
         same = at < len(resident.snapshots) and resident.snapshots[at].end == end
@@ -210,24 +175,24 @@ class PrefixIndex:
         self._known(resident)
         resident.snapshots.remove(snapshot)
 
-    def plan(self, ids: Sequence[int], scope: str) -> Reuse:
+    def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """The longest prefix of a prompt that can be taken over. Changes nothing, so the answer holds until a change.
 
         One token at least is left to be read, for its scores. Of equally long ones, those come first that can be
         continued in place, then those that need no snapshot, then the one that was used last.
         """
-        most = len(ids) - 1
+        most = len(keys) - 1
         members = self._scopes.get(scope, {})
         if most < 1 or not members:
             return Reuse()
-        prompt = token_ids(ids).tobytes()
+        prompt = token_keys(keys).tobytes()
         best, best_rank = Reuse(), (0, False, False, 0)
         common, nearest = 0, None
         for resident in members:
-            same = common_prefix(prompt, resident.ids, min(most, len(resident.ids)))
+            same = common_prefix(prompt, resident.keys, min(most, len(resident.keys)))
             if same > common:
                 common, nearest = same, resident
-            end = len(resident.ids)
+            end = len(resident.keys)
             length, snapshot = self.rings.reach(end, resident.written, resident.snapshots, same)
             # A tail no longer than the slack is that of a retried or cancelled turn: cheap to read again.
             in_place = not resident.leased and end - length <= self.rings.slack

@@ -17,7 +17,6 @@ from typing import TypeVar
 
 from langchain_gemma_jax.engine.api.generation import deadline_error
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
-from langchain_gemma_jax.engine.conversations.prefix_index import Resident
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.engine.executables.background import Background, workers
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
@@ -25,6 +24,7 @@ from langchain_gemma_jax.engine.loop.failures import Endings, no_number, too_lar
 from langchain_gemma_jax.engine.requests.error_copies import clear_frames
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.prompt_sharing import will_be_shared
 from langchain_gemma_jax.engine.steps.runner import Made, Runner
@@ -290,7 +290,7 @@ class Owner(Endings):
             if resident is None:
                 return False
             tokens = 1 + (len(request.draft) if isinstance(work, Verify) else request.issued)
-            fits = len(resident.ids) + tokens <= resident.capacity
+            fits = len(resident.keys) + tokens <= resident.capacity
             forgets = runner.memory.must_keep_before(resident, max(tokens, runner.loop_steps))
             if fits and not forgets:
                 continue
@@ -299,8 +299,8 @@ class Owner(Endings):
                 return False
             if forgets:
                 runner.memory.keep(resident)
-            if not runner.memory.grow(resident, len(resident.ids) + tokens):
-                self._make_way(request, resident, len(resident.ids) + tokens)
+            if not runner.memory.grow(resident, len(resident.keys) + tokens):
+                self._make_way(request, resident, len(resident.keys) + tokens)
                 return False
             if not fits:
                 return False  # it belongs to another group now

@@ -17,10 +17,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import Resident
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
+from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
 
 
@@ -98,7 +99,7 @@ class Request:
     """What the owner thread knows of one request. Callers hold a ``Generation``."""
 
     model: Hashable  # whichever it is for: requests for different models never share a step
-    prompt: array[int]  # see prefix.token_ids
+    prompt: Prompt
     sampling: Sampling
     seed: int
     decoder: Decoder
@@ -141,13 +142,18 @@ class Request:
     chosen_at: float | None = None  # the first token that was not forced
 
     def __post_init__(self) -> None:
-        self.context = list(self.prompt)
+        self.context = list(self.prompt.ids)
         self.stops = StopStrings(self.sampling.stop)
 
     @property
     def held(self) -> int:
         """Tokens of the context whose KV is on the device."""
-        return 0 if self.resident is None else len(self.resident.ids)
+        return 0 if self.resident is None else len(self.resident.keys)
+
+    def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
+        """Return the keys of a part of the context, by which what is in memory is compared with it."""
+        stop, behind = len(self.context) if stop is None else stop, len(self.prompt)
+        return self.prompt.keys[start : min(stop, behind)] + token_keys(self.context[max(start, behind) : stop])
 
     @property
     def to_read(self) -> int:

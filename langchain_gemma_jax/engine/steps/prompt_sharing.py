@@ -15,11 +15,11 @@ def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIn
     readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0]]
     if not any(reader.scope == request.scope for reader in readers):
         return False
-    have = index.plan(request.prompt, request.scope).length
-    prompt = request.prompt.tobytes()
+    have = index.plan(request.prompt.keys, request.scope).length
+    prompt = request.prompt.keys.tobytes()
     for reader in readers:
         limit = min(len(request.prompt), len(reader.prompt)) - 1
-        common = common_prefix(prompt, reader.prompt, limit) if reader.scope == request.scope else 0
+        common = common_prefix(prompt, reader.prompt.keys, limit) if reader.scope == request.scope else 0
         waits = common in reader.marks  # and goes on waiting: what is read meanwhile is what it waits for
         if reader.held < common and (waits or common - have >= WORTH_WAITING):
             reader.marks.add(common)

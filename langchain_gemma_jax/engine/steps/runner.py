@@ -18,7 +18,6 @@ from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.kv_store import Memory
-from langchain_gemma_jax.engine.conversations.prefix_index import Resident
 from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
@@ -26,6 +25,7 @@ from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.models.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
@@ -117,7 +117,7 @@ class Runner:
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
         resident = _resident(request)
-        held, total = len(resident.ids), len(request.context)
+        held, total = len(resident.keys), len(request.context)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
         until = min((mark for mark in request.marks if held < mark < total), default=total)
@@ -135,7 +135,7 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
-        self.memory.index.extend(resident, ids)
+        self.memory.index.extend(resident, request.keys(held, held + chunk.tokens))
         self._count_prompt(request, held, chunk.tokens)
         # What a grammar appended, behind what was read before, is no turn.
         if held + chunk.tokens in request.marks or (held + chunk.tokens == total and held < len(request.prompt)):
@@ -179,7 +179,7 @@ class Runner:
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
         for request, resident in zip(requests, residents, strict=True):
-            self._count_prompt(request, len(resident.ids) + request.issued, 1)
+            self._count_prompt(request, len(resident.keys) + request.issued, 1)
         if self.loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
@@ -197,7 +197,7 @@ class Runner:
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
-        held = len(resident.ids)
+        held = len(resident.keys)
         draft = request.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
         tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
@@ -241,13 +241,13 @@ class Runner:
     def learn(self, request: Request) -> None:
         """After its newest tokens were taken: the KV holds all of the context but the last one."""
         resident = _resident(request)
-        self.memory.index.extend(resident, request.context[len(resident.ids) : -1])
+        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.context) - 1))
 
     def draw_again(self, request: Request) -> None:
         """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
         resident = _resident(request)
         if request.to_read == 0:
-            self.memory.index.truncate(resident, len(resident.ids) - 1)
+            self.memory.index.truncate(resident, len(resident.keys) - 1)
 
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
@@ -273,7 +273,7 @@ class Runner:
             picked = self._pick(hidden, ends, sequences, row_knobs)
         for request, resident in zip(requests, residents, strict=True):
             request.issued += 1
-            resident.written = max(resident.written, len(resident.ids) + request.issued)
+            resident.written = max(resident.written, len(resident.keys) + request.issued)
         self._metrics.steps += 1
         self._last = InFlight(requests, picked, _turns(requests), ends=ends)
         return self._last, sequences
@@ -289,12 +289,12 @@ class Runner:
         limits = np.zeros(len(sequences), np.int32)
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            limits[row] = min(self._at_once(request), request.room, capacity - len(resident.ids))
+            limits[row] = min(self._at_once(request), request.room, capacity - len(resident.keys))
             known = sorted(request.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
             request.issued = int(limits[row])
             # While others go on, a row that is done reads its newest token too, one place further.
-            resident.written = max(resident.written, len(resident.ids) + request.issued + (len(sequences) > 1))
+            resident.written = max(resident.written, len(resident.keys) + request.issued + (len(sequences) > 1))
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
@@ -326,7 +326,7 @@ class Runner:
     ) -> tuple[jax.Array, jax.Array]:
         tokens, ends = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            tokens[row], ends[row] = request.context[-1], len(resident.ids)
+            tokens[row], ends[row] = request.context[-1], len(resident.keys)
         found = self.device.put((tokens, ends), for_step=True)
         return cast("tuple[jax.Array, jax.Array]", found)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.engine.conversations.host_index import Parked
-from langchain_gemma_jax.engine.conversations.prefix_index import Resident, Rings, Snapshot, token_ids
+from langchain_gemma_jax.engine.conversations.prefix_index import Rings
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 ANY = Rings(None)
 
 
 def conversation(ids, nbytes=10, scope="", snapshots=()):
-    return Resident(scope, 64, nbytes, object(), token_ids(ids), snapshots=list(snapshots))
+    return Resident(scope, 64, nbytes, object(), token_keys(ids), snapshots=list(snapshots))
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, Policy, Shrink, to_free
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Resident, Rings, Snapshot, token_ids
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 from langchain_gemma_jax.errors import InputError
 
 RINGS = Rings(48, 16)
@@ -22,7 +24,7 @@ def capacity_bytes(length):
 
 def conversation(ids, scope="", *, system=0, at=(), leased=False, nbytes=None):
     """A resident of these ids, with snapshots of ten bytes at some lengths."""
-    ids = token_ids(ids)
+    ids = token_keys(ids)
     snapshots = [one if isinstance(one, Snapshot) else Snapshot(one, one, 10, object()) for one in at]
     nbytes = capacity_bytes(len(ids)) if nbytes is None else nbytes
     return Resident(scope, 10_000, nbytes, None, ids, system=system, snapshots=snapshots, leased=leased)
@@ -116,7 +118,7 @@ def test_what_a_cut_leaves_is_what_the_index_leaves():
     before = index.nbytes()
     index.truncate(held, cut.keep, cut.snapshot)
     held.nbytes = capacity_bytes(cut.keep)
-    assert (list(held.ids), before - index.nbytes()) == (list(range(100)), cut.freed)
+    assert (list(held.keys), before - index.nbytes()) == (list(range(100)), cut.freed)
 
 
 def test_without_local_layers_no_snapshot_is_needed_for_that():

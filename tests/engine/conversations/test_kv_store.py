@@ -147,7 +147,7 @@ def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold
     other = text(rng, 90)
     cold.expect(other, engine.submit(served, other, greedy(4)).result())
     settle(engine)
-    assert sorted(len(resident.ids) for resident in memory_of(engine).index.residents) == [40, 93]
+    assert sorted(len(resident.keys) for resident in memory_of(engine).index.residents) == [40, 93]
     check_books(engine, budget)
     second = system + text(rng, 11)
     done = engine.submit(served, second, greedy(5), system=40).result()

@@ -10,22 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_gemma_jax.engine.conversations.prefix_index import (
-    PrefixIndex,
-    Resident,
-    Reuse,
-    Rings,
-    Snapshot,
-    common_prefix,
-    token_ids,
-)
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings, common_prefix
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 GLOBAL = Rings(None)
 RINGS = Rings(48, 16)  # a window of 32
 
 
 def resident(ids, scope="", **options):
-    return Resident(scope, options.pop("capacity", 4096), options.pop("nbytes", 100), None, token_ids(ids), **options)
+    return Resident(scope, options.pop("capacity", 4096), options.pop("nbytes", 100), None, token_keys(ids), **options)
 
 
 def index_of(*residents, rings=GLOBAL):
@@ -51,7 +45,7 @@ def test_a_fork_copies_what_is_common_and_leaves_the_source_as_it_was():
     held = resident(range(100))
     reuse = index_of(held).plan([*range(60), 7, 7, 7], "")
     assert reuse == Reuse(held, 60, 60, in_place=False)
-    assert list(held.ids) == list(range(100))
+    assert list(held.keys) == list(range(100))
 
 
 @pytest.mark.parametrize(("cut", "in_place"), [(1, True), (16, True), (17, False)])
@@ -98,9 +92,9 @@ def test_a_leased_resident_is_copied_and_never_continued():
 def test_planning_changes_nothing():
     held = resident(range(100), snapshots=[shot(40)], written=104)
     index = index_of(held, rings=RINGS)
-    before = (held.last_used, list(held.ids), list(held.snapshots), held.written)
+    before = (held.last_used, list(held.keys), list(held.snapshots), held.written)
     assert index.plan([*range(90), 7, 7], "").in_place
-    assert (held.last_used, list(held.ids), list(held.snapshots), held.written) == before
+    assert (held.last_used, list(held.keys), list(held.snapshots), held.written) == before
 
 
 def test_scopes_never_match_each_other():
@@ -118,20 +112,20 @@ def test_scopes_never_match_each_other():
 def test_the_common_prefix_is_that_of_a_loop(prompt, held, limit):
     limit = min(limit, len(prompt), len(held))
     expected = next((i for i in range(limit) if prompt[i] != held[i]), limit)
-    assert common_prefix(token_ids(prompt).tobytes(), token_ids(held), limit) == expected
+    assert common_prefix(token_keys(prompt).tobytes(), token_keys(held), limit) == expected
 
 
 @pytest.mark.parametrize("at", [0, 1, 4095, 4096, 31_998, 31_999])
 @pytest.mark.parametrize("bit", [1, 1 << 8, 1 << 30])
 def test_one_different_bit_ends_the_match_there(at, bit):
-    prompt = token_ids(range(32_000))
-    held = token_ids(prompt[:])
+    prompt = token_keys(range(32_000))
+    held = token_keys(prompt[:])
     held[at] ^= bit
     assert common_prefix(prompt.tobytes(), held, 32_000) == at
 
 
 def test_matching_is_not_done_in_python():
-    prompt = token_ids(range(32_768))
+    prompt = token_keys(range(32_768))
     index = index_of(*(resident([*prompt[: 32_000 - n], 7], capacity=40_000) for n in range(64)))
     seconds = []
     for _ in range(5):
@@ -141,15 +135,15 @@ def test_matching_is_not_done_in_python():
     assert min(seconds) < 0.02  # measured: 0.0006; a loop takes 0.1
 
 
-def test_ids_are_32_bit_integers():
+def test_keys_are_64_bit_integers():
     with pytest.raises(OverflowError):
-        token_ids([2**31])
-    with pytest.raises(TypeError, match="token_ids"):
+        token_keys([2**63])
+    with pytest.raises(TypeError, match="token_keys"):
         Resident("", 10, 1, None, [1, 2, 3])
 
 
 def test_neither_what_was_said_nor_an_array_is_in_a_repr():
-    held = Resident("", 4096, 100, "ARRAY", token_ids([271828]), snapshots=[shot(1, handle="ARRAY")])
+    held = Resident("", 4096, 100, "ARRAY", token_keys([271828]), snapshots=[shot(1, handle="ARRAY")])
     assert "271828" not in repr(index_of(held).plan([271828, 5], ""))
     assert "ARRAY" not in repr(held)
 
@@ -257,7 +251,7 @@ def test_the_rule_of_the_rings_is_that_of_a_ring_that_is_played_through(window, 
     index = index_of(held := resident([]), rings=rings)
     token = 0
     for move, most in moves:
-        end, count = len(held.ids), min(most, slack) if move == "draft" else most
+        end, count = len(held.keys), min(most, slack) if move == "draft" else most
         if move == "cut":
             if held.written <= rings.size or held.written - (end - count) <= slack:
                 index.truncate(held, max(end - count, 0))
@@ -266,14 +260,14 @@ def test_the_rule_of_the_rings_is_that_of_a_ring_that_is_played_through(window, 
         ring.write(end, tokens)
         accepted = tokens[:1] if move == "draft" else tokens
         index.extend(held, accepted, written=end + count)
-        for length in range(1, len(held.ids) + 1):
-            possible = rings.restorable(len(held.ids), held.written, length)
+        for length in range(1, len(held.keys) + 1):
+            possible = rings.restorable(len(held.keys), held.written, length)
             if possible:
-                assert ring.whole(held.ids, length)
+                assert ring.whole(held.keys, length)
             elif (
                 held.written - length > slack + 1
             ):  # one more than the slack still holds: the window includes the query
-                assert not ring.whole(held.ids, length)
+                assert not ring.whole(held.keys, length)
 
 
 # Changing
@@ -282,24 +276,24 @@ def test_the_rule_of_the_rings_is_that_of_a_ring_that_is_played_through(window, 
 def test_extending_says_how_far_was_written():
     index = index_of(held := resident(range(10)))
     index.extend(held, [10, 11])
-    assert (list(held.ids), held.written) == (list(range(12)), 12)
+    assert (list(held.keys), held.written) == (list(range(12)), 12)
     index.extend(held, [12], written=20)
     index.extend(held, [13])
-    assert (len(held.ids), held.written) == (14, 20)
+    assert (len(held.keys), held.written) == (14, 20)
 
 
 def test_a_resident_cannot_hold_more_than_it_has_room_for():
     index = index_of(held := resident(range(10), capacity=12))
     with pytest.raises(ValueError, match="capacity 12"):
         index.extend(held, range(3))
-    assert list(held.ids) == list(range(10))
+    assert list(held.keys) == list(range(10))
 
 
 def test_extending_by_something_that_is_no_id_changes_nothing():
     index = index_of(held := resident(range(10)))
     with pytest.raises(TypeError):
         index.extend(held, [1, "2"])
-    assert (list(held.ids), held.written) == (list(range(10)), 10)
+    assert (list(held.keys), held.written) == (list(range(10)), 10)
 
 
 def test_cutting_keeps_how_far_was_written_and_what_of_the_snapshots_still_serves():
@@ -308,7 +302,7 @@ def test_cutting_keeps_how_far_was_written_and_what_of_the_snapshots_still_serve
     index = index_of(held, rings=RINGS)
     used = held.last_used
     index.truncate(held, 86)
-    assert (list(held.ids), held.written, held.system) == (list(range(86)), 100, 86)
+    assert (list(held.keys), held.written, held.system) == (list(range(86)), 100, 86)
     assert [(s.end, s.written, s.handle) for s in held.snapshots] == [(40, 40, early.handle), (86, 90, late.handle)]
     assert held.last_used == used
 
@@ -326,7 +320,7 @@ def test_what_the_rings_forgot_cannot_be_cut_to():
     for length, snapshot in ((500, None), (500, held.snapshots[0]), (300, held.snapshots[0]), (1001, None)):
         with pytest.raises(ValueError, match="cannot be cut"):
             index.truncate(held, length, snapshot)
-    assert len(held.ids) == 1000
+    assert len(held.keys) == 1000
 
 
 def test_snapshots_are_kept_by_length_and_one_a_length():
@@ -408,7 +402,7 @@ def test_plans_are_those_of_a_plain_model(residents, prompt, size, slack):
     reuse = index.plan(prompt, "a")
 
     def usable(one, same, length):  # by the rule, written out
-        states = [(len(one.ids), one.written)] + [(s.end, s.written) for s in one.snapshots]
+        states = [(len(one.keys), one.written)] + [(s.end, s.written) for s in one.snapshots]
         return length <= same and any(
             length <= end and (size is None or written <= size or written - length <= slack) for end, written in states
         )
@@ -417,11 +411,11 @@ def test_plans_are_those_of_a_plain_model(residents, prompt, size, slack):
     for one in residents:
         if one.scope == "a":
             same = 0
-            while same < min(len(prompt) - 1, len(one.ids)) and prompt[same] == one.ids[same]:
+            while same < min(len(prompt) - 1, len(one.keys)) and prompt[same] == one.keys[same]:
                 same += 1
             common = max(common, same)
             candidates += [
-                (length, not one.leased and len(one.ids) - length <= slack)
+                (length, not one.leased and len(one.keys) - length <= slack)
                 for length in range(1, same + 1)
                 if usable(one, same, length)
             ]
@@ -431,5 +425,5 @@ def test_plans_are_those_of_a_plain_model(residents, prompt, size, slack):
     assert (reuse.source is None) == (length == 0)
     if reuse.in_place:
         index.truncate(reuse.source, length, reuse.snapshot)
-        assert list(reuse.source.ids) == prompt[:length]
+        assert list(reuse.source.keys) == prompt[:length]
         assert all(a.end < b.end <= length for a, b in pairwise([shot(0), *reuse.source.snapshots]))

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import token_ids
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.postprocess import End
@@ -33,7 +33,7 @@ class Letters:
 def request(*, max_context=100, stop_ids=(), **sampling):
     return Request(
         model="m",
-        prompt=token_ids([1, 2, 3]),
+        prompt=Prompt.of_tokens([1, 2, 3]),
         sampling=Sampling(**sampling),
         seed=0,
         decoder=Letters(),

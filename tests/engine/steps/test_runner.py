@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import token_ids
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.engine.tiny import CONTEXT, text
@@ -22,7 +22,7 @@ def on_owner(engine_of, tiny_model):
 def request(model, prompt):
     return Request(
         model="m",
-        prompt=token_ids(prompt),
+        prompt=Prompt.of_tokens(prompt),
         sampling=Sampling(),
         seed=0,
         decoder=StreamDecoder(model.tokenizer),

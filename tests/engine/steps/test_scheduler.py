@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import Resident, token_ids
+from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.scheduler import Read, Scheduler, Step, Verify
 
 
@@ -23,14 +24,14 @@ class NoText:
 def request(tokens=10, held=0, *, model="m", capacity=64, max_tokens=None, draft=()):
     made = Request(
         model=model,
-        prompt=token_ids(range(tokens)),
+        prompt=Prompt.of_tokens(range(tokens)),
         sampling=Sampling(max_tokens=max_tokens),
         seed=0,
         decoder=NoText(),
         stop_ids=frozenset(),
         max_context=100,
     )
-    made.resident = Resident("", capacity, 0, None, token_ids(range(held)))
+    made.resident = Resident("", capacity, 0, None, token_keys(range(held)))
     made.draft = draft
     return made
 
@@ -47,12 +48,12 @@ def carry_out(work):
     """What running it does to the requests."""
     if isinstance(work, Read):
         one = work.request
-        one.resident.ids.extend(one.context[one.held : one.held + 10])
+        one.resident.keys.extend(one.keys(one.held, one.held + 10))
         if one.to_read == 0:
             one.context.append(7)
     else:
         for one in work.requests if isinstance(work, Step) else (work.request,):
-            one.resident.ids.append(one.context[-1])
+            one.resident.keys.append(one.context[-1])
             one.context.append(7)
 
 
