@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.engine.api.process import configure, engine
+    from langchain_gemma_jax.engine.api.report import Report
     from langchain_gemma_jax.engine.base.guards import GuardWarning
     from langchain_gemma_jax.engine.base.ladders import Ladders
-    from langchain_gemma_jax.engine.base.metrics import Report
     from langchain_gemma_jax.engine.base.sampling_options import Sampling
     from langchain_gemma_jax.engine.base.settings import Settings
     from langchain_gemma_jax.engine.executables.warmup import Warmup
@@ -145,7 +145,7 @@ _LAZY = {
     "ModelConfig": ("models.config", "ModelConfig"),
     "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
     "Piece": ("engine.requests.request", "Piece"),
-    "Report": ("engine.base.metrics", "Report"),
+    "Report": ("engine.api.report", "Report"),
     "Route": ("routing", "Route"),
     "Sampling": ("engine.base.sampling_options", "Sampling"),
     "Served": ("engine.residency.served", "Served"),

@@ -28,6 +28,7 @@ from langchain_gemma_jax.dialects import (
     dialect_for,
 )
 from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.events import StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import ContextLengthError, InputError
@@ -83,7 +84,7 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
     options = routed(options, messages, spoken)
     if (step := options.step) is not None and step.chosen:
         switched = step.last not in {None, step.size}
-        engine().note_route(step.size, switched=switched, escalated=bool(step.gave_up))
+        engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
     model = ready(options)
     prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
     sampling = _sampling(model, options, prompt, len(encoded.ids))

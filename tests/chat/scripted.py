@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.events import Events, StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Request, TokenLogprobs
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.postprocess import accept
@@ -32,11 +33,13 @@ class ScriptedEngine:
     at_once: int = 1  # tokens in a piece
     submitted: list[dict[str, Any]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
-    routes: list[tuple[str, bool, bool]] = field(default_factory=list)
+    routes: list[StepRouted] = field(default_factory=list)
+    events: Events = field(default_factory=Events)
     silent: bool = False  # it never answers
     before: Callable[[], None] = lambda: None  # happens when something is submitted
 
     def __post_init__(self) -> None:
+        self.events.subscribe(StepRouted, self.routes.append)
         config, recipe = published("gemma-3-270m").replace(max_context=self.max_context), Recipe(dtype="float32")
         self.model = Model(config, {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
         self.served = Served(self.model, 1, self.max_context, frozenset(tokenizer().eos_ids))
@@ -44,9 +47,6 @@ class ScriptedEngine:
     def load(self, source: str, **how: object) -> Served:
         self.loaded = (source, how)
         return self.served
-
-    def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
-        self.routes.append((size, switched, escalated))
 
     def status(self, source: str, **how: object) -> None:
         """Nothing is known of it."""
@@ -57,7 +57,7 @@ class ScriptedEngine:
         timeout = how.get("timeout")
         request = Request(
             model=served,
-            prompt=array("i", prompt),
+            prompt=Prompt.of_tokens(prompt),
             sampling=sampling,
             seed=0,
             decoder=StreamDecoder(tokenizer()),

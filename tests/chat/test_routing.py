@@ -17,6 +17,7 @@ from langchain_core.messages import (
 
 from langchain_gemma_jax import ChatGemmaJax, Choice, InputError, Route
 from langchain_gemma_jax.chat import steps
+from langchain_gemma_jax.engine.base.events import StepRouted
 
 SIZES = {"light": "./light", "heavy": "./heavy"}
 CALL = "<|tool_call>call:ring{times:2}<tool_call|>"
@@ -55,7 +56,7 @@ def test_small_talk_goes_to_the_small_one_and_work_to_the_large_one(said):
     assert route_of(first) == {"size": "light", "model": "./light", "reason": "load 0.0: it asks little", "last": None}
     assert first.response_metadata["model_name"] == "./light"
     assert engine.loaded[0] == "./light"
-    assert engine.routes == [("light", False, False)]
+    assert engine.routes == [StepRouted("light", switched=False, escalated=False)]
     second = model.bind_tools([ring], tool_choice="any").invoke("Ring")
     assert route_of(second)["size"] == "heavy"
     assert engine.loaded[0] == "./heavy"
@@ -167,7 +168,10 @@ async def test_a_call_that_the_small_one_is_not_sure_of_is_given_by_the_large_on
     assert route_of(answer)["size"] == "heavy"
     assert route_of(answer)["escalated_from"] == ["light"]
     assert route_of(answer)["reason"] == "light was sure of its call to 61% only"
-    assert engine.routes == [("light", False, False), ("heavy", False, True)]
+    assert engine.routes == [
+        StepRouted("light", switched=False, escalated=False),
+        StepRouted("heavy", switched=False, escalated=True),
+    ]
     assert "logprobs" not in answer.response_metadata
     assert [request["sampling"].logprobs for request in engine.submitted] == [True, False]
 

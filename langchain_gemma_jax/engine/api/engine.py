@@ -6,13 +6,13 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.api.model_api import Residents
-from langchain_gemma_jax.engine.base import metrics as counting
+from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
-from langchain_gemma_jax.engine.base.metrics import Report
+from langchain_gemma_jax.engine.base.events import Finished
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
@@ -44,6 +44,7 @@ class Engine(Residents):
         *,
         scope: str = "",
         system: int = 0,
+        app: str = "",
         timeout: float | None = None,
     ) -> Generation:
         """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
@@ -54,6 +55,7 @@ class Engine(Residents):
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
+            app: the name of the application that asks, for the records of what happened.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
@@ -82,6 +84,7 @@ class Engine(Residents):
             max_context=served.max_context,
             scope=scope,
             system=system,
+            app=app,
             deadline=None if timeout is None else time.monotonic() + seconds(timeout),
             marks={system} if system else set(),
         )
@@ -151,22 +154,24 @@ class Engine(Residents):
         """
         self._known_of(served).constraints.prepare(grammar)
 
-    def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
-        """Count a step that was given to one of several sizes. Any thread may do so."""
-        found = self._metrics
-        with self._lock:
-            found.routed[size] = found.routed.get(size, 0) + 1
-            found.switches += switched
-            found.escalations += escalated
+    def on_finished(self, reader: Callable[[Finished], None]) -> Callable[[], None]:
+        """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
+        return self.events.subscribe(Finished, reader)
 
     def report(self) -> Report:
         """What was done so far, and what it cost."""
         owner, view = self._owner, self._owner.kv
         with self._lock:
             runners = list(self._models.values())
-        found = counting.snapshot(self._metrics)
+        middle, longest = self._metrics.first_token_seconds()
         return Report(
-            **found,  # type: ignore[arg-type]
+            **vars(self._metrics.copied()),
+            guard_trips=dict(self._metrics.guard_trips),
+            routed=dict(self.routes.steps),
+            switches=self.routes.switches,
+            escalations=self.routes.escalations,
+            first_token_s=middle,
+            longest_first_token_s=longest,
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             programs=sum(runner.programs_seen for runner in runners),

@@ -15,8 +15,9 @@ import jax
 
 from langchain_gemma_jax.engine.api.runner_factory import Surroundings
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
 from langchain_gemma_jax.engine.base.gc_pause import collected_later
-from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.transfers import out_of_memory
@@ -65,14 +66,16 @@ class Arrivals:
         self.settings = settings
         self._loader = loader
         self._process = os.getpid()
-        self._metrics = Metrics()
+        self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
+        self.events.subscribe(Finished, self._metrics.finished)
+        self.events.subscribe(StepRouted, self.routes.add)
         self._lock = threading.Lock()
         self._models: dict[Served, Runner] = {}  # in memory
         self._known: dict[Served, Known] = {}
         self._loads: dict[LoadKey, Future[Served]] = {}
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
-        self._owner = Owner(rows[-1], self._metrics)
+        self._owner = Owner(rows[-1], self._metrics, self.events)
         self._libraries = Libraries(self._owner.background)
         self._owner.programs = self._libraries.all
         self._surroundings = Surroundings(self._owner, self._metrics, lambda: self.settings)

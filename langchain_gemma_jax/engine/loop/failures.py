@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Hashable
 from contextlib import suppress
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import jax
 
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.device.transfers import out_of_memory
 from langchain_gemma_jax.engine.requests.error_copies import again
@@ -35,8 +37,8 @@ class KvView:
 class Endings:
     """The requests of an engine and what they run on: as far as they end."""
 
-    def __init__(self, rows: int, metrics: Metrics) -> None:
-        self.metrics = metrics
+    def __init__(self, rows: int, metrics: Metrics, events: Events) -> None:
+        self.metrics, self.events = metrics, events
         self.runners: dict[Hashable, Runner] = {}
         self.scheduler = Scheduler(rows)
         self.kv = KvView()
@@ -55,16 +57,13 @@ class Endings:
         self.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)
-            if outcome.ids:
-                self.metrics.first_tokens.append(outcome.timings.first_token_s)
         self.answer(request, outcome)
 
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
         """The last that a caller hears of it. Whoever keeps the generation keeps nothing on the device."""
         self._inbox.begun(request)
         request.device_knobs = request.device_masked = request.resident = None
-        self.metrics.requests += 1
-        self.metrics.failed += isinstance(outcome, Exception)
+        self.events.tell(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:

@@ -16,6 +16,7 @@ from queue import Empty
 from typing import TypeVar
 
 from langchain_gemma_jax.engine.api.generation import deadline_error
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.engine.executables.background import Background, workers
@@ -41,8 +42,8 @@ EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
 class Owner(Endings):
     """The thread that runs the device, and what only it may touch."""
 
-    def __init__(self, rows: int, metrics: Metrics) -> None:
-        super().__init__(rows, metrics)
+    def __init__(self, rows: int, metrics: Metrics, events: Events) -> None:
+        super().__init__(rows, metrics, events)
         self.compiles = CompileCounter()
         self.background = Background(
             workers(), begin=self.compiles.watch_this_thread, end=self.compiles.leave_this_thread

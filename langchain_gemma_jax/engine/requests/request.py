@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
@@ -48,16 +49,6 @@ class Piece:
     ids: tuple[int, ...]
     text: str
     logprobs: tuple[TokenLogprobs, ...] = ()
-
-
-@dataclass(frozen=True)
-class Timings:
-    """Seconds, as the owner thread saw them."""
-
-    queued_s: float  # until its first chunk was begun
-    prefill_s: float  # from there to the first token that the model chose
-    first_token_s: float  # from submission; a token that a grammar forces comes before anything is read
-    total_s: float
 
 
 @dataclass(frozen=True)
@@ -106,6 +97,7 @@ class Request:
     stop_ids: frozenset[int]  # the model's own end of turn included, unless that is ignored
     max_context: int
     scope: str = ""
+    app: str = ""  # whose request it is, for the records of what happened
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     constraint: Constraint | None = None  # its place in its grammar
@@ -198,9 +190,6 @@ class Request:
 
     def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
         """What its caller gets at the end."""
-        started = now if self.started_at is None else self.started_at
-        chosen = now if self.chosen_at is None else self.chosen_at
-        first = now if self.first_token_at is None else self.first_token_at
         return Completion(
             ids=tuple(self.context[len(self.prompt) :]),
             text="".join(self.text),
@@ -213,8 +202,36 @@ class Request:
             forced_tokens=self.forced,
             compiled=compiled,
             bucket=0 if self.resident is None else self.resident.capacity,
-            timings=Timings(
-                started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
-            ),
+            timings=self.timings(now),
             logprobs=tuple(self.logprobs),
+        )
+
+    def timings(self, now: float) -> Timings:
+        """Return where its time went; what has not begun yet begins now."""
+        started = now if self.started_at is None else self.started_at
+        chosen = now if self.chosen_at is None else self.chosen_at
+        first = now if self.first_token_at is None else self.first_token_at
+        return Timings(
+            started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
+        )
+
+    def finished(self, outcome: Completion | Exception, now: float) -> Finished:
+        """Return the record of its end."""
+        reason, failed = (
+            (outcome.finish_reason.value, False) if isinstance(outcome, Completion) else (type(outcome).__name__, True)
+        )
+        return Finished(
+            model=getattr(self.model, "name", ""),
+            scope=self.scope,
+            app=self.app,
+            outcome=reason,
+            failed=failed,
+            prompt_tokens=len(self.prompt),
+            reused_tokens=self.reused,
+            generated_tokens=self.generated,
+            drafted_tokens=self.drafted,
+            accepted_tokens=self.accepted,
+            forced_tokens=self.forced,
+            compiled=outcome.compiled if isinstance(outcome, Completion) else 0,
+            timings=outcome.timings if isinstance(outcome, Completion) else self.timings(now),
         )

@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.errors import ClosedError, ContextLengthError, InputError
+from langchain_gemma_jax.errors import CancelledRequestError, ClosedError, ContextLengthError, InputError
 from tests.engine.faults_support import (
     LIMIT,
     SMALL,
@@ -409,3 +409,27 @@ def test_reconfiguring_takes_what_it_can_and_all_or_nothing():
         assert engine.settings == Settings(max_waiting=3)
     finally:
         assert engine.close(10)
+
+
+def test_each_request_that_ends_is_told_of_once_with_what_it_cost(small):
+    engine, served = small
+    seen = []
+    enough = engine.on_finished(seen.append)
+    done = engine.submit(served, [2, 10, 11, 12], greedy(5), scope="a", app="my-agent").result()
+    unwanted = engine.submit(served, [2, 10, 11, 12], greedy(100), scope="b")
+    unwanted.cancel()
+    with pytest.raises(CancelledRequestError):
+        unwanted.result()
+    settle(engine)
+    enough()
+    engine.submit(served, [2, 10, 11, 12], greedy(5)).result()
+    good, gone = seen
+    assert (good.model, good.scope, good.app, good.outcome, good.failed) == (
+        served.name,
+        "a",
+        "my-agent",
+        "length",
+        False,
+    )
+    assert (good.prompt_tokens, good.generated_tokens, good.timings) == (4, 5, done.timings)
+    assert (gone.scope, gone.app, gone.outcome, gone.failed) == ("b", "", "CancelledRequestError", True)

@@ -7,84 +7,44 @@ import threading
 
 import jax
 import jax.numpy as jnp
-import pytest
 
-from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics, Report, snapshot
-
-
-def report(**changes: object) -> Report:
-    values: dict[str, object] = {field.name: 0 for field in dataclasses.fields(Report)}
-    values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": (), "routed": {}}
-    return Report(**(values | changes))  # type: ignore[arg-type]
+from langchain_gemma_jax.engine.base.events import Finished, StepRouted, Timings
+from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics, RouteTally
 
 
-def test_a_snapshot_is_a_copy():
-    metrics = Metrics(requests=3, guard_trips={"recompile": 1})
-    found = snapshot(metrics)
-    metrics.requests += 1
-    metrics.guard_trips["recompile"] += 1
-    assert found["requests"] == 3
-    metrics.routed["light"] = 1
-    assert found["guard_trips"] == {"recompile": 1}
-    assert found["routed"] == {}
-    of_all = {"first_tokens", "first_token_s", "longest_first_token_s"}
-    assert set(found) ^ {field.name for field in dataclasses.fields(Metrics)} == of_all
+def finished(seconds: float, **changes) -> Finished:
+    timings = Timings(0.0, 0.0, seconds, seconds)
+    made = Finished("m", "", "", "stop", False, 3, 0, 2, 0, 0, 0, 0, timings)
+    return dataclasses.replace(made, **changes)
+
+
+def test_a_copy_stays_what_it_was():
+    metrics = Metrics(requests=3)
+    found = metrics.copied()
+    metrics.finished(finished(1.0, failed=True))
+    assert (found.requests, found.failed) == (3, 0)
+    assert (metrics.requests, metrics.failed) == (4, 1)
 
 
 def test_the_first_tokens_time_is_the_middle_one_of_the_latest_requests():
     metrics = Metrics()
-    assert snapshot(metrics)["first_token_s"] == 0.0
-    metrics.first_tokens += [9.0] * 2000 + [1.0] * 600 + [3.0]
-    found = snapshot(metrics)
-    assert (found["first_token_s"], found["longest_first_token_s"]) == (1.0, 9.0)
-    assert "after 1.000 s, at most 9.000 s" in str(report(first_token_s=1.0, longest_first_token_s=9.0))
+    assert metrics.first_token_seconds() == (0.0, 0.0)
+    for seconds in [9.0] * 2000 + [1.0] * 600 + [3.0]:
+        metrics.finished(finished(seconds))
+    metrics.finished(finished(99.0, generated_tokens=0))
+    metrics.finished(finished(99.0, failed=True))
+    assert metrics.first_token_seconds() == (1.0, 9.0)
 
 
-def test_shares_of_nothing_are_nothing():
-    assert report().acceptance == 0.0
-    assert report().host_share == 0.0
-
-
-def test_shares():
-    found = report(drafted_tokens=8, accepted_tokens=6, host_s=1.0, dispatch_s=2.0, device_s=1.0)
-    assert found.acceptance == 0.75
-    assert found.host_share == 0.25
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 * 2**30, "5.0 GiB"), (2**50, "1024.0 TiB")],
-)
-def test_sizes_are_readable(count, shown):
-    assert f"KV                {shown} of" in str(report(kv_bytes=count)) or shown in str(report(kv_bytes=count))
-
-
-def test_the_table_has_everything_that_happened():
-    text = str(
-        report(
-            requests=7,
-            failed=2,
-            running=1,
-            waiting=3,
-            kv_bytes_by_scope={"b": 2048, "a": 1024},
-            guard_trips={"recompile": 4},
-            compiles=5,
-            compile_s=1.25,
-            cache_hits=6,
-            cache_misses=8,
-            cache_saved_s=9.75,
-            routed={"heavy": 11},
-            switches=2,
-            escalations=1,
-        )
-    )
-    assert "7 done, 2 of them failed, 1 run, 3 wait" in text
-    assert text.index("scope 'a'") < text.index("scope 'b'")
-    assert "guard recompile" in text
-    assert "routed to heavy" in text
-    assert "2 switches, 1 escalations" in text
-    assert "4 trips" in text
-    assert "5 in 1.2 s" in text
+def test_routed_steps_are_counted_from_any_thread():
+    tally = RouteTally()
+    records = [StepRouted("light", switched=True, escalated=False), StepRouted("heavy", switched=True, escalated=True)]
+    threads = [threading.Thread(target=lambda: [tally.add(each) for each in records * 200]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tally.steps, tally.switches, tally.escalations) == ({"light": 800, "heavy": 800}, 1600, 800)
 
 
 def compile_one(number: float) -> None:
