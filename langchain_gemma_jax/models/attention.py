@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -15,6 +14,7 @@ from langchain_gemma_jax.models.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.rope import rotate
+from langchain_gemma_jax.models.weights import Layer
 
 # In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
 # compiles and loads in two thirds of the time.
@@ -33,7 +33,7 @@ class Seen:
 
 def project(
     x: jax.Array,
-    weights: Mapping[str, jax.Array],
+    weights: Layer,
     config: ModelConfig,
     layer: LayerConfig,
     recipe: Recipe,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 
@@ -11,6 +9,7 @@ from langchain_gemma_jax.models.config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.norms import rms_norm
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Layer, matrix_at
 
 
 def gated(gate_up: jax.Array) -> jax.Array:
@@ -19,7 +18,7 @@ def gated(gate_up: jax.Array) -> jax.Array:
     return jax.nn.gelu(gate, approximate=True) * up
 
 
-def feed_forward(x: jax.Array, weights: Mapping[str, jax.Array], config: ModelConfig, recipe: Recipe) -> jax.Array:
+def feed_forward(x: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe) -> jax.Array:
     """The layer's feed-forward for the residual ``x``, up to but without its closing norm."""
     h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
     dense = linear(gated(linear(h, weights["gate_up"], recipe.layers)), weights["down"], recipe.layers)
@@ -33,14 +32,14 @@ def feed_forward(x: jax.Array, weights: Mapping[str, jax.Array], config: ModelCo
     return dense + rms_norm(sparse, weights["moe_post_norm"], config.norm_eps)
 
 
-def per_layer_input(x: jax.Array, signal: jax.Array, weights: Mapping[str, jax.Array], recipe: Recipe) -> jax.Array:
+def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Recipe) -> jax.Array:
     """What this layer's slice of the second embedding, ``signal [row, token, width]``, adds (before its norm)."""
     gate = jax.nn.gelu(linear(x, weights["ple_gate"], recipe.layers), approximate=True)
     return linear(gate * signal, weights["ple_out"], recipe.layers)
 
 
 def _route(
-    x: jax.Array, weights: Mapping[str, jax.Array], config: ModelConfig, moe: MoeConfig, recipe: Recipe
+    x: jax.Array, weights: Layer, config: ModelConfig, moe: MoeConfig, recipe: Recipe
 ) -> tuple[jax.Array, jax.Array]:
     """Each token's experts and how much each counts: two arrays ``[token, experts_per_token]``."""
     h = rms_norm(x, None, config.norm_eps) * weights["router_scale"][None] * config.width**-0.5
@@ -54,7 +53,7 @@ def _experts(
     x: jax.Array,
     choice: jax.Array,
     share: jax.Array,
-    weights: Mapping[str, jax.Array],
+    weights: Layer,
     moe: MoeConfig,
     recipe: Recipe,
 ) -> jax.Array:
@@ -78,8 +77,8 @@ def _experts(
         pair = first_pair[expert] + (index - first_tile[expert]) * tile + jnp.arange(tile, dtype=jnp.int32)
         inside = pair < first_pair[expert + 1]
         pair = jnp.where(inside, pair, 0)
-        h = gated(linear(x[token[pair]], weights["experts_gate_up"][expert], recipe.layers))
-        answer = linear(h, weights["experts_down"][expert], recipe.layers)
+        h = gated(linear(x[token[pair]], matrix_at(weights["experts_gate_up"], expert), recipe.layers))
+        answer = linear(h, matrix_at(weights["experts_down"], expert), recipe.layers)
         return out.at[token[pair]].add(jnp.where(inside, weight[pair], 0.0)[:, None] * answer)
 
     answers: jax.Array = jax.lax.fori_loop(0, first_tile[-1], one_tile, jnp.zeros(x.shape, jnp.float32))

@@ -12,7 +12,7 @@ stacked weights would copy them each step on CPU.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,10 @@ from langchain_gemma_jax.models.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.rope import rotation
+from langchain_gemma_jax.models.weights import PLAIN, Layer, rows_of
 
-Params: TypeAlias = Mapping[str, "jax.Array | Sequence[Mapping[str, jax.Array]]"]
-"""The arrays of ``abstract(config)``, in the same tree."""
+Params: TypeAlias = Mapping[str, Any]
+"""The tree of ``recipe.abstract(config)``: arrays, ``Weight``s where it has matrices, and ``Layer``s."""
 
 
 def forward(
@@ -62,10 +63,10 @@ def forward_apart(
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
     """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied."""
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    x = _embed(_array(params, "embed"), tokens, recipe) * _embed_scale(config, recipe)
+    x = rows_of(params["embed"], tokens, recipe.embed) * _embed_scale(config, recipe)
     signals = _per_layer_signals(params, config, recipe, tokens, x)
     turns = _Rotations(positions)
-    layers = cast("Sequence[Mapping[str, jax.Array]]", params["layers"])
+    layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
     new = [list(cache) for cache in caches]
     seen: dict[int, list[Seen]] = {}
@@ -100,27 +101,17 @@ def forward_apart(
 
     if keep is not None:
         x = _only(keep, x)
-    return rms_norm(x, _array(params, "final_norm"), config.norm_eps), tuple(tuple(cache) for cache in new)
+    return rms_norm(x, params["final_norm"], config.norm_eps), tuple(tuple(cache) for cache in new)
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
     """Scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``."""
-    head = _array(params, "embed" if config.tied_head else "head")
+    head = params["embed" if config.tied_head else "head"]
     return soft_cap(linear(hidden, head, recipe.embed), config.logits_softcap)
 
 
-def _array(params: Params, name: str) -> jax.Array:
-    return cast("jax.Array", params[name])
-
-
-def _embed(table: jax.Array, tokens: jax.Array, recipe: Recipe) -> jax.Array:
-    if recipe.embed.out_first:
-        return table[tokens].astype(jnp.float32)
-    return jnp.moveaxis(table[:, tokens], 0, -1).astype(jnp.float32)
-
-
 def _embed_scale(config: ModelConfig, recipe: Recipe) -> float:
-    """sqrt(width), rounded as the reference rounds it: to the dtype of the weights."""
+    """sqrt(width), rounded as the reference rounds it: to the dtype that products are taken in."""
     return _rounded(config.width**0.5, recipe)
 
 
@@ -138,13 +129,13 @@ def _per_layer_signals(
     # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
     known = jnp.where(tokens < ple.vocab_size, tokens, 0)
     scale = _rounded(ple.width**0.5, recipe)
-    identity = _array(params, "ple_embed")[known].astype(jnp.float32).reshape(shape) * scale
-    context = linear(x, _array(params, "ple_in"), recipe.layers).reshape(shape) * config.width**-0.5
-    context = rms_norm(context, _array(params, "ple_in_norm"), config.norm_eps)
+    identity = rows_of(params["ple_embed"], known, PLAIN).reshape(shape) * scale
+    context = linear(x, params["ple_in"], recipe.layers).reshape(shape) * config.width**-0.5
+    context = rms_norm(context, params["ple_in_norm"], config.norm_eps)
     return jnp.multiply(context + identity, 2.0**-0.5)
 
 
-def _post_norm(h: jax.Array, weights: Mapping[str, jax.Array], name: str, config: ModelConfig) -> jax.Array:
+def _post_norm(h: jax.Array, weights: Layer, name: str, config: ModelConfig) -> jax.Array:
     return rms_norm(h, weights[name], config.norm_eps) if config.post_norms else h
 
 

@@ -17,6 +17,7 @@ from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import asked_dtype
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
 
@@ -27,7 +28,7 @@ def from_gemma(
     *,
     dtype: str | None = None,
     recipe: Recipe | None = None,
-    device: jax.Device | None = None,
+    device: jax.Device | Placement | None = None,
     tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
     config: ModelConfig | None = None,
 ) -> Model:
@@ -47,7 +48,7 @@ def from_gemma(
             but float32 for a float16 one.
         recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest on this
             machine.
-        device: where the weights go. By default the first one of JAX.
+        device: where the weights go, a device or a placement. By default the first device of JAX.
         tokenizer: one that is loaded, or the folder that its ``tokenizer.json`` or ``tokenizer.model`` is in.
             Without it the model computes, and raises ``TokenizerError`` as soon as there is text to encode.
         config: the architecture, instead of what ``model`` says.
@@ -69,8 +70,9 @@ def from_gemma(
     dtype = asked or default_dtype(source, naming, config)
     found = _tokenizer(tokenizer, name)
     recipe = recipe or choose_recipe(dtype)
-    placed = place(source, naming, config, dtype, recipe.layout, device or jax.local_devices()[0])
-    return Model(config, placed, found, recipe, name)
+    where = placement_of(device)
+    placed = place(source, naming, config, dtype, recipe.layout, where, storage=recipe.storage)
+    return Model(config, placed, found, recipe, name, placed=where)
 
 
 def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> Tokenizer:

@@ -18,9 +18,11 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.models.abstract import Axes
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
 
 STEP_SLACK = 16
+AXES: Axes = ("row", "kv_heads", "slot", "head_dim")  # of keys and of values: their names to a ``Placement``
 
 
 @jax.tree_util.register_dataclass

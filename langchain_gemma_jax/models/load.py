@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
+from langchain_gemma_jax.models.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
@@ -19,9 +19,11 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
+from langchain_gemma_jax.models.weights import total_bytes
 
 GENERATION_DEFAULTS = "generation_config.json"
 
@@ -34,7 +36,7 @@ class Plan:
     config: ModelConfig
     recipe: Recipe
     tokenizer: Tokenizer
-    device: jax.Device
+    placement: Placement
     folder: Path
 
 
@@ -45,7 +47,7 @@ def load(
     revision: str | None = None,
     token: str | None = None,
     recipe: Recipe | None = None,
-    device: jax.Device | None = None,
+    device: jax.Device | Placement | None = None,
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
     like: Model | None = None,
@@ -65,7 +67,7 @@ def load(
         token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
         recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
             on this machine.
-        device: where the weights go. By default the first one of JAX.
+        device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
@@ -88,12 +90,12 @@ def load(
         tokenizer = load_tokenizer(folder)
         generation_defaults = _generation_defaults(folder)
         recipe = recipe or choose_recipe(dtype)
-        device = device or jax.local_devices()[0]
+        where = placement_of(device)
         if planned is not None:
-            planned(Plan(name, config, recipe, tokenizer, device, folder))
-        with loading_bar(name, total_bytes(abstract(config, dtype)), progress=progress) as advance:
-            params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
-    return Model(config, params, tokenizer, recipe, name, generation_defaults)
+            planned(Plan(name, config, recipe, tokenizer, where, folder))
+        with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
+            params = place(tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
+    return Model(config, params, tokenizer, recipe, name, generation_defaults, where)
 
 
 def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
@@ -102,11 +104,11 @@ def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Ca
         if config != like.config:
             advice = "Unload it, and load it anew."
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
-        recipe, device = like.recipe, like.device
+        recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, config, recipe, like.tokenizer, device, folder))
+            planned(Plan(like.name, config, recipe, like.tokenizer, where, folder))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
-            params = place(tensors, naming, config, recipe.dtype, recipe.layout, device, advance)
+            params = place(tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
     return replace(like, params=params)
 
 
@@ -114,12 +116,14 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
     """The dtype that a caller asked for, by itself or with a recipe. None: with neither.
 
     Raises:
-        InputError: there is no such dtype, or it is not the recipe's.
+        InputError: there is no such dtype, or it is not the recipe's; or the recipe's cache has an impossible one.
     """
     if dtype is not None and dtype not in ITEM_BYTES:
         raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
     if recipe is not None and dtype not in {None, recipe.dtype}:
         raise InputError(f"dtype={dtype!r} was asked for, with a recipe for {recipe.dtype}. Leave one of them out.")
+    if recipe is not None and recipe.kv_dtype not in ITEM_BYTES:
+        raise InputError(f"cache_dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {recipe.cache_dtype!r}.")
     return dtype if recipe is None else recipe.dtype
 
 

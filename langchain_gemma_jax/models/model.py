@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import jax
 
 from langchain_gemma_jax.models.abstract import Path
 from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.weights import Weight, total_bytes
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.recipes.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
-Params: TypeAlias = dict[str, "jax.Array | list[dict[str, jax.Array]]"]
-"""The parameter tree: the shape of ``abstract(config)``, with an array for each ``ArraySpec``."""
+Params: TypeAlias = dict[str, Any]
+"""The parameter tree: the shape of ``recipe.abstract(config)``, with an array for each ``ArraySpec``."""
 
 
 def leaves(params: Params) -> Iterator[jax.Array]:
-    """Every array of the tree."""
+    """Every array of the tree, those that a packed weight is stored in included."""
     for value in params.values():
-        if isinstance(value, list):
-            for layer in value:
-                yield from layer.values()
-        else:
-            yield value
+        for layer in value if isinstance(value, list) else [{"": value}]:
+            for weight in layer.values():
+                yield from jax.tree.leaves(weight)
 
 
-def assemble(arrays: Iterable[tuple[Path, jax.Array]]) -> Params:
-    """The tree of these arrays, which come in the order of ``abstract.walk``."""
+def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
+    """The tree of these weights, which come in the order of ``abstract.walk``."""
     params: Params = {}
-    layers: list[dict[str, jax.Array]] = []
+    layers: list[dict[str, Weight]] = []
     for path, array in arrays:
         match path:
             case ("layers", int(index), str(key)):
@@ -59,11 +59,12 @@ class Model:
     recipe: Recipe  # how its matrices lie in memory, and how they are multiplied
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
+    placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
 
     @property
     def nbytes(self) -> int:
         """The bytes that the weights occupy on the device. Known after ``close`` too."""
-        return sum(array.nbytes for array in leaves(self.params))
+        return total_bytes(self.params)
 
     @property
     def closed(self) -> bool:
@@ -72,8 +73,15 @@ class Model:
 
     @property
     def device(self) -> jax.Device:
-        """Where its weights are, or were."""
+        """The device that its weights are on, or were; of several the first one."""
+        if self.placed is not None:
+            return self.placed.devices[0]
         return next(iter(next(leaves(self.params)).sharding.device_set))
+
+    @property
+    def placement(self) -> Placement:
+        """Where its weights are, or were."""
+        return self.placed or SingleDevice(self.device)
 
     def close(self) -> None:
         """Free every array now, whoever else still refers to one. May be called twice."""

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from langchain_gemma_jax.models.abstract import ArraySpec, abstract, walk
+from langchain_gemma_jax.models.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import stored_as
 
 
 def random_params(config: ModelConfig, recipe: Recipe, seed: int = 0) -> Params:
     """Weights whose activations stay of ordinary size: matrices scaled by their inputs, norms at one."""
-    layers: list[dict[str, jax.Array]] = [{} for _ in config.layers]
+    layers: list[dict[str, Any]] = [{} for _ in config.layers]
     params: Params = {"layers": layers}
     key = jax.random.key(seed)
     for number, (path, spec) in enumerate(walk(abstract(config, recipe.dtype, recipe.layout))):
-        array = _draw(jax.random.fold_in(key, number), spec)
+        weight = _stored(_draw(jax.random.fold_in(key, number), spec), recipe, path, spec)
         match path:
             case (str(name),):
-                params[name] = array
+                params[name] = weight
             case ("layers", int(index), str(name)):
-                layers[index][name] = array
+                layers[index][name] = weight
     return params
 
 
@@ -31,3 +35,10 @@ def _draw(key: jax.Array, spec: ArraySpec) -> jax.Array:
         return jnp.ones(spec.stored_shape, spec.dtype)
     normal: jax.Array = jax.random.normal(key, spec.stored_shape, jnp.float32)
     return jnp.asarray(normal * spec.shape[-1] ** -0.5, spec.dtype)
+
+
+def _stored(array: jax.Array, recipe: Recipe, path: Path, spec: ArraySpec) -> Any:
+    """The weight as the recipe stores it."""
+    if stored_as(recipe.storage, path, spec) is spec:
+        return array
+    return jax.tree.map(jnp.asarray, recipe.storage.pack(path, spec, np.asarray(array)))

@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.forward import forward, logits
 from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.model import Model, leaves
 from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.recipes.recipe import Plan
+from langchain_gemma_jax.models.weights import Plan
 from tests.benchmarks.test_checkpoint import TINY
 
 PROMPT = [2, 9, 30, 41, 17]

@@ -24,6 +24,7 @@ from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.engine.tiny import CONFIGS, LADDERS, TIE, Cold
@@ -104,16 +105,16 @@ class SharedLibrary(Library):
 
 @pytest.fixture(scope="session")
 def _compiled() -> Callable[..., Library]:
-    known: dict[tuple[Shape, jax.Device], Library] = {}
+    known: dict[tuple[Shape, Placement], Library] = {}
 
     def library_of(programs: Programs, *_: object) -> Library:
-        shape, device = programs.shape, programs.device
+        shape, where = programs.shape, programs.placement
         plain = replace(shape, loop_steps=1)
-        if (plain, device) not in known:
-            known[plain, device] = Library(Programs(plain, device), None, Tally())
-        if (shape, device) not in known:
-            known[shape, device] = SharedLibrary(programs, known[plain, device])
-        return known[shape, device]
+        if (plain, where) not in known:
+            known[plain, where] = Library(Programs(plain, where), None, Tally())
+        if (shape, where) not in known:
+            known[shape, where] = SharedLibrary(programs, known[plain, where])
+        return known[shape, where]
 
     return library_of
 

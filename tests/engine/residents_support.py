@@ -8,9 +8,9 @@ from pathlib import Path
 import jax
 
 from langchain_gemma_jax.engine.api.engine import Engine
-from langchain_gemma_jax.engine.residency.memory_estimate import bytes_in_use
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.tiny import settle
 from tests.tiny_gemma import tiny_gemma
 
@@ -46,7 +46,7 @@ def status(engine: Engine, served: Served) -> ModelStatus:
 
 def on_device() -> int:
     """Bytes of all arrays on the device."""
-    return bytes_in_use(jax.local_devices()[0])
+    return SingleDevice(jax.local_devices()[0]).bytes_in_use()
 
 
 def baseline() -> int:

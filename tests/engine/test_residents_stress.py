@@ -111,7 +111,7 @@ class Watch:
     def __init__(self, engine, served):
         self.most, self.turns, self.wrong = 0, 0, []
         self.engine, self.served = engine, served
-        self.home, keeper = served[0].model.device, engine._owner.keeper
+        self.home, keeper = served[0].model.placement, engine._owner.keeper
         self.turn = keeper.turn
         keeper.turn = self.look
         engine._loader = self.load

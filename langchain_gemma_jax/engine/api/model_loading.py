@@ -11,8 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
 
-import jax
-
 from langchain_gemma_jax.engine.api.runner_factory import Surroundings
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
@@ -39,6 +37,7 @@ from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 LoadKey: TypeAlias = tuple[str, str | None, str | None]
@@ -111,8 +110,9 @@ class Arrivals:
 
     def _reserve(self, planned: _Planned, plan: Plan, until: float | None) -> None:
         """Wait until there is room for what will be read."""
-        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
-        entry = planned.entry = self._entry(plan.name, plan.device, shape, weights_bytes(shape), returns=True)
+        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
+        weights = weights_bytes(shape, plan.placement)
+        entry = planned.entry = self._entry(plan.name, plan.placement, shape, weights, returns=True)
         planned.source = Source.of(plan.folder)
         began = time.monotonic()
         granted = self._owner.call(lambda: self._owner.keeper.line_up(entry))
@@ -128,11 +128,11 @@ class Arrivals:
             return served
         if model.closed:
             raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
-        settings, keeper, where = self.settings, self._owner.keeper, model.device
+        settings, keeper, where = self.settings, self._owner.keeper, model.placement
         shape = self._shape(model.config, model.recipe, model.tokenizer.vocab_size, where)
         entry = None if planned is None else planned.entry
         if entry is None:
-            entry = self._entry(model.name, where, shape, model.nbytes, returns=False)
+            entry = self._entry(model.name, where, shape, where.nbytes(model.params), returns=False)
             keeper.squeeze_in(entry)
         self._numbers += 1
         served = Served(model, self._numbers, shape.max_context, stop_ids(model))
@@ -228,7 +228,7 @@ class Arrivals:
 
     def _arrived(self, known: Known, seconds: float) -> None:
         """On the owner thread: its weights are there."""
-        served, where = known.served, known.served.model.device
+        served, where = known.served, known.served.model.placement
         library = self._libraries.of(known.shape, where, served.name)
         library.soon(known.programs)
         runner = self._surroundings.runner(known, library)
@@ -238,10 +238,10 @@ class Arrivals:
 
     def _library(self, plan: Plan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
-        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
-        return self._libraries.of(shape, plan.device, plan.name)
+        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
+        return self._libraries.of(shape, plan.placement, plan.name)
 
-    def _entry(self, name: str, home: jax.Device, shape: Shape, weights: int, *, returns: bool) -> Entry:
+    def _entry(self, name: str, home: Placement, shape: Shape, weights: int, *, returns: bool) -> Entry:
         """A model's place in the books: what it will take."""
         ladders = ladders_for(self.settings, shape.max_context, home.platform)
         return Entry(
@@ -254,10 +254,10 @@ class Arrivals:
             keep_alive=self.settings.keep_alive if returns else None,
         )
 
-    def _shape(self, config: ModelConfig, recipe: Recipe, vocabulary: int, device: jax.Device) -> Shape:
+    def _shape(self, config: ModelConfig, recipe: Recipe, vocabulary: int, where: Placement) -> Shape:
         """What the programs of a model are traced with."""
         context = min(self.settings.max_context or config.max_context, config.max_context)
-        steps = loop_steps(self.settings, device.platform)
+        steps = loop_steps(self.settings, where.platform)
         return Shape(config, recipe, min(vocabulary, config.vocab_size), context, steps)
 
     def _served(self, model: Model) -> Served | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-import jax
-
 from langchain_gemma_jax.engine.base.guards import Guard
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -25,6 +23,7 @@ from langchain_gemma_jax.engine.residency.model_evictor import Keeper
 from langchain_gemma_jax.engine.residency.model_record import Known
 from langchain_gemma_jax.engine.residency.served import Served, kv_budget
 from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.models.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -45,26 +44,26 @@ class Share:
 
 
 class Surroundings:
-    """Makes them, for the models of one engine. Of each device there is one host memory, and one book of costs."""
+    """Makes them, for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
     def __init__(self, owner: Owner, metrics: Metrics, settings: Callable[[], Settings]) -> None:
         self._owner, self._metrics, self._settings = owner, metrics, settings
         self._parked = Parked(host_kv_budget(settings()))
-        self._hosts: dict[jax.Device, tuple[HostMemory, Costs]] = {}
+        self._hosts: dict[Placement, tuple[HostMemory, Costs]] = {}
         self._budgets: dict[tuple[Hashable, object], int] = {}
         owner.keeper.pool.budget = self._budget
 
-    def shelf(self, served: Served, device: jax.Device) -> Shelf:
+    def shelf(self, served: Served, where: Placement) -> Shelf:
         """A model's place in host memory."""
-        if device not in self._hosts:
-            self._hosts[device] = HostMemory(device), Costs()
-        host, costs = self._hosts[device]
+        if where not in self._hosts:
+            self._hosts[where] = HostMemory(where), Costs()
+        host, costs = self._hosts[where]
         return Shelf(served, host, self._parked, costs, self._metrics)
 
     def runner(self, known: Known, library: Library) -> Runner:
         """On the owner thread: everything that belongs to a model on its device."""
         settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
-        model, where = served.model, served.model.device
+        model, where = served.model, served.model.placement
         guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
         window = min((layer.window for layer in model.config.layers if layer.window is not None), default=None)
         device = Device(where, self._metrics, guard, ladders.program_keys(window))
@@ -78,7 +77,7 @@ class Surroundings:
             policy,
             self._metrics,
             # This must not refer to the runner: in a circle of references, weights stay until the next collection.
-            lambda: [o.memory for key, o in runners.items() if key is not served and o.device.device == where],
+            lambda: [o.memory for key, o in runners.items() if key is not served and o.device.placement == where],
             Share(self._owner.keeper, known.entry),
             known.shelf,
         )
@@ -87,11 +86,11 @@ class Surroundings:
         )
 
     def _budget(self, home: Hashable) -> int:
-        """Bytes of a device. Asked of it once, and again when the setting was changed."""
+        """Bytes of each device of a place. Asked of it once, and again when the setting was changed."""
         settings = self._settings()
         key = (home, settings.memory_budget)
         if key not in self._budgets:
-            if not isinstance(home, jax.Device):
-                raise TypeError(f"expected a device, found {home!r}")
+            if not isinstance(home, Placement):
+                raise TypeError(f"expected a placement, found {home!r}")
             self._budgets[key] = memory_budget(settings, home)
         return self._budgets[key]

@@ -11,44 +11,48 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.device.sequence_kv import shardings
+from langchain_gemma_jax.models.placement import Placement
+
 Tree = TypeVar("Tree")
 
 PREFERRED = ("pinned_host", "unpinned_host")  # from pinned memory a device fetches by itself
 
 
 class HostMemory:
-    """The host's memory, as seen from a device."""
+    """The host's memory, as seen from the devices of a place."""
 
-    def __init__(self, device: jax.Device) -> None:
-        self._home = jax.sharding.SingleDeviceSharding(device)
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        device = placement.devices[0]
         kinds = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
-        working = (place for kind in PREFERRED if kind in kinds and (place := _works(device, kind)) is not None)
-        self._place = next(working, None)
+        self._kind = next((kind for kind in PREFERRED if kind in kinds and _works(placement, kind)), None)
 
     @property
     def kind(self) -> str:
         """The kind of memory; "numpy" where the platform offers none that works."""
-        return "numpy" if self._place is None else str(self._place.memory_kind)
+        return "numpy" if self._kind is None else self._kind
 
     def put(self, tree: Tree) -> Tree:
         """A copy in host memory, complete when this returns."""
-        if self._place is None:
+        if self._kind is None:
             return jax.tree.map(np.array, tree)  # type: ignore[no-any-return]
-        return jax.block_until_ready(jax.device_put(tree, self._place))  # type: ignore[no-any-return]
+        places = jax.tree.map(lambda home: home.with_memory_kind(self._kind), shardings(self._placement, tree))
+        return jax.block_until_ready(jax.device_put(tree, places))  # type: ignore[no-any-return]
 
     def fetch(self, tree: Tree) -> Tree:
         """A copy on the device, complete when this returns."""
-        return jax.block_until_ready(jax.device_put(tree, self._home))  # type: ignore[no-any-return]
+        return jax.block_until_ready(jax.device_put(tree, shardings(self._placement, tree)))  # type: ignore[no-any-return]
 
 
-def _works(device: jax.Device, kind: str) -> jax.sharding.SingleDeviceSharding | None:
-    """Where to put what goes there, if bytes come back from it as they were."""
+def _works(placement: Placement, kind: str) -> bool:
+    """Whether bytes come back from this kind of memory as they were."""
     pattern = np.arange(1024, dtype=np.int32)
     try:
-        place = jax.sharding.SingleDeviceSharding(device, memory_kind=kind)
-        there: Any = jax.device_put(jax.device_put(pattern, device), place)
-        back = jax.device_put(there, jax.sharding.SingleDeviceSharding(device))
+        home = placement.sharding(pattern.shape)
+        there: Any = jax.device_put(jax.device_put(pattern, home), home.with_memory_kind(kind))
+        back = jax.device_put(there, home)
         same = bool(np.array_equal(np.asarray(back), pattern))
     except Exception:  # noqa: BLE001  each platform has its own way to refuse
-        return None
-    return place if same and there.sharding.memory_kind == kind else None
+        return False
+    return same and there.sharding.memory_kind == kind

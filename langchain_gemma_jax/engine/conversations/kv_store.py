@@ -115,7 +115,7 @@ class Memory:
         end = len(resident.keys)
         if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
             return
-        size = sequence_kv.snapshot_bytes(self.shape.config, resident.capacity, self.shape.recipe.dtype)
+        size = sequence_kv.snapshot_bytes(self.shape.config, resident.capacity, self.shape.recipe.kv_dtype)
         surplus = len(resident.snapshots) + 1 - self.policy.max_snapshots
         if self.policy.max_snapshots == 0 or not self._make_room(size, resident.scope):
             return
@@ -364,7 +364,7 @@ class Memory:
 
     def _bytes(self, capacity: int) -> int:
         shape = self.shape
-        return sequence_kv.sequence_bytes(shape.config, capacity, shape.max_context, shape.recipe.dtype)
+        return sequence_kv.sequence_bytes(shape.config, capacity, shape.max_context, shape.recipe.kv_dtype)
 
 
 def free(tree: object) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeAlias
 
 import jax
@@ -32,6 +32,7 @@ from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.forward import Params, forward_apart, logits
+from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 Jitted: TypeAlias = jax.stages.Wrapped
@@ -61,19 +62,18 @@ class RowKnobs:
 
 
 class Programs:
-    """The jitted programs of one model on one device."""
+    """The jitted programs of one model in one place."""
 
-    def __init__(self, shape: Shape, device: jax.Device) -> None:
-        self.shape, self.device = shape, device
-        config = shape.config
-        self.read = _jit(_read, shape, donate="sequence")
-        self.pick = _jit(_pick_rows, shape)
-        self.step = _jit(_step, shape, donate="sequences")
-        self.advance = _jit(_advance, shape, donate="sequences")
-        self.loop = _jit(_loop, shape, donate="sequences")
-        self.verify = _jit(_verify, shape, donate="sequence")
-        self.snapshot = jax.jit(partial(sequence_kv.snapshot, config))
-        self.restore = jax.jit(partial(sequence_kv.restore, config), donate_argnames="sequence")
+    def __init__(self, shape: Shape, placement: Placement) -> None:
+        self.shape, self.placement = shape, placement
+        self.read = self._jit(_read, donate="sequence")
+        self.pick = self._jit(_pick_rows)
+        self.step = self._jit(_step, donate="sequences")
+        self.advance = self._jit(_advance, donate="sequences")
+        self.loop = self._jit(_loop, donate="sequences")
+        self.verify = self._jit(_verify, donate="sequence")
+        self.snapshot = jax.jit(self._kept(partial(sequence_kv.snapshot, shape.config)))
+        self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.config)), donate_argnames="sequence")
 
     def of(self, key: ProgramKey) -> Jitted:
         """The program of a key from the ladders."""
@@ -90,20 +90,31 @@ class Programs:
 
     def empty(self, capacity: int) -> Jitted:
         """Makes a sequence without tokens."""
-        config, context, dtype = self.shape.config, self.shape.max_context, self.shape.recipe.dtype
+        config, context, dtype = self.shape.config, self.shape.max_context, self.shape.recipe.kv_dtype
+        program = partial(sequence_kv.empty, config, capacity, context, dtype)
         # What takes no array has to be told where its result goes.
-        home = jax.sharding.SingleDeviceSharding(self.device)
-        return jax.jit(partial(sequence_kv.empty, config, capacity, context, dtype), out_shardings=home)
+        return jax.jit(program, out_shardings=sequence_kv.shardings(self.placement, jax.eval_shape(program)))
 
     def resize(self, capacity: int) -> Jitted:
         """Copies a sequence into one of this capacity."""
-        return jax.jit(partial(sequence_kv.resize, self.shape.config, capacity=capacity))
+        return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.config, capacity=capacity)))
 
+    def _jit(self, body: Callable[..., Any], donate: str | None = None) -> Jitted:
+        program = partial(body, self.shape)
+        program.__name__ = body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
+        return jax.jit(self._kept(program), donate_argnames=donate)
 
-def _jit(body: Callable[..., Any], shape: Shape, donate: str | None = None) -> Jitted:
-    program = partial(body, shape)
-    program.__name__ = body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
-    return jax.jit(program, donate_argnames=donate)
+    def _kept(self, program: Callable[..., Any]) -> Callable[..., Any]:
+        """The program, with what it gives lying as other programs take it. On several devices XLA would choose."""
+        if self.placement.one_device:
+            return program
+
+        @wraps(program)
+        def kept(*args: Any, **kwargs: Any) -> Any:
+            found = program(*args, **kwargs)
+            return jax.lax.with_sharding_constraint(found, sequence_kv.shardings(self.placement, found))
+
+        return kept
 
 
 def _read(

@@ -11,14 +11,15 @@ before them (``prefix.Rings``); else the rings are restored from a snapshot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.kv_cache import STEP_SLACK, KVCache, LayerKV
+from langchain_gemma_jax.models.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
+from langchain_gemma_jax.models.placement import Placement
 
 
 @jax.tree_util.register_dataclass
@@ -61,6 +62,18 @@ def snapshot_bytes(config: ModelConfig, capacity: int, dtype: str) -> int:
 def local_layers(config: ModelConfig) -> list[int]:
     """The layers that keep a ring."""
     return [index for index in config.kv_layers if config.layers[index].is_local]
+
+
+def shardings(where: Placement, tree: Any) -> Any:
+    """Where the arrays of a tree lie, or those that will stand there: ``LayerKV``s as the placement has them."""
+
+    def of(leaf: Any) -> Any:
+        if isinstance(leaf, LayerKV):
+            home = where.sharding(leaf.keys.shape, AXES)
+            return LayerKV(home, home)  # type: ignore[arg-type]  # in the place of arrays
+        return where.sharding(leaf.shape)
+
+    return jax.tree.map(of, tree, is_leaf=lambda leaf: isinstance(leaf, LayerKV))
 
 
 # The rest is for inside a jitted program.

@@ -16,28 +16,31 @@ import numpy as np
 from langchain_gemma_jax.engine.base.guards import Guard
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.models.placement import Placement
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
 
 
 class Device:
-    """A JAX device as one model's conversations use it."""
+    """The device, or the devices, of one model as its conversations use them."""
 
-    def __init__(self, device: jax.Device, metrics: Metrics, recompile: Guard, programs: Iterable[ProgramKey]) -> None:
-        self.device = device
+    def __init__(
+        self, placement: Placement, metrics: Metrics, recompile: Guard, programs: Iterable[ProgramKey]
+    ) -> None:
+        self.placement = placement
         self.bound = frozenset(programs)  # all that may be asked for
         self.seen: set[ProgramKey] = set()  # those that were
         self._metrics = metrics
         self._recompile = recompile
 
     def put(self, tree: Any, *, for_step: bool = False) -> Any:
-        """Copy numpy arrays to the device."""
+        """Copy numpy arrays to the device; of several, to each."""
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
         self._metrics.bytes_to_device += size
         if for_step:
             self._metrics.step_bytes_to_device += size
-        return jax.device_put(tree, self.device)
+        return self.placement.put(tree)
 
     def expect(self, key: ProgramKey) -> None:
         """A program will be asked for.

@@ -1,7 +1,7 @@
 """The names under which compiled programs are kept: two programs have one name only if they are the same.
 
 A program is found without being traced, so its name has to hold everything that tracing and compiling
-depend on: the model's configuration, how its matrices are multiplied, the sizes, the device, JAX's
+depend on: the model's configuration, how its matrices are stored and multiplied, the sizes, the place, JAX's
 settings, the compiler's flags, and the source that is traced.
 """
 
@@ -19,7 +19,8 @@ import jaxlib.version
 from langchain_gemma_jax.config import compiler_flags
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.executables.traced_source import source_digest
+from langchain_gemma_jax.engine.executables.traced_source import module_digest, source_digest
+from langchain_gemma_jax.models.placement import Placement
 
 WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
     "jax_array_garbage",
@@ -38,18 +39,20 @@ WITHOUT_EFFECT = (  # the first letters of settings that no compiled program dep
 )
 
 
-def family(shape: Shape, device: jax.Device) -> str:
-    """What the programs of one model on one device have in common, as a digest."""
+def family(shape: Shape, placement: Placement) -> str:
+    """What the programs of one model in one place have in common, as a digest."""
+    device = placement.devices[0]
     client = device.client
     facts = [
         jax.__version__,
         jaxlib.version.__version__,
         platform.python_version(),
         source_digest(),
+        *(module_digest(type(part).__module__) for part in (shape.recipe.storage, placement)),  # whosever they are
         client.platform,
         client.platform_version,
         device.device_kind,
-        str(device.id),
+        placement.key,
         repr(replace(shape, recipe=replace(shape.recipe, source="default"))),  # whoever chose it
         str(_processors()),
         *compiler_flags(),

@@ -1,15 +1,14 @@
-"""The compiled programs of an engine's models: one library for all models of one shape on one device."""
+"""The compiled programs of an engine's models: one library for all models of one shape in one place."""
 
 from __future__ import annotations
 
 import threading
 import weakref
 
-import jax
-
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.models.placement import Placement
 
 
 class Libraries:
@@ -20,15 +19,15 @@ class Libraries:
         self._background = background
         self._lock = threading.Lock()
         # With the last model of a shape its programs go.
-        self._known: weakref.WeakValueDictionary[tuple[Shape, jax.Device], Library] = weakref.WeakValueDictionary()
+        self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
 
-    def of(self, shape: Shape, device: jax.Device, name: str) -> Library:
+    def of(self, shape: Shape, where: Placement, name: str) -> Library:
         """That of a model; ``name`` is the model's, for people."""
         with self._lock:
-            library = self._known.get((shape, device))
+            library = self._known.get((shape, where))
             if library is None:
-                library = library_of(Programs(shape, device), self.tally, name, self._background)
-                self._known[shape, device] = library
+                library = library_of(Programs(shape, where), self.tally, name, self._background)
+                self._known[shape, where] = library
         return library
 
     def all(self) -> list[Library]:
@@ -38,12 +37,12 @@ class Libraries:
 
 
 def library_of(programs: Programs, tally: Tally, name: str, background: Background) -> Library:
-    """A library, with the store of its device."""
+    """A library, with the store of its devices."""
     from langchain_gemma_jax.compile_cache.install import store_for
 
     return Library(
         programs,
-        store_for(programs.device),
+        store_for(programs.placement.devices[0]),
         tally,
         name=name,
         later=background.submit,

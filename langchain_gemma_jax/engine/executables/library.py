@@ -30,6 +30,7 @@ from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.models.placement import Placement
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Made:
 
 
 class Library:
-    """The compiled programs of one model on one device."""
+    """The compiled programs of one model in one place."""
 
     def __init__(
         self,
@@ -82,9 +83,9 @@ class Library:
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
-        self._signatures = Signatures(programs.shape, programs.device)
+        self._signatures = Signatures(programs.shape, programs.placement)
         self._name, self._later, self._ended = name, later, ended
-        self._family = "" if store is None else fingerprint.family(programs.shape, programs.device)
+        self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._opening = None if store is None else Opening(store, self._family)
         self._soon: set[ProgramKey] = set()
         self._lock = threading.Lock()
@@ -200,7 +201,7 @@ class Library:
             return None
         began = time.perf_counter()
         try:
-            call = _load(entry, self._signatures, key, self.programs.device)
+            call = _load(entry, self._signatures, key, self.programs.placement)
         except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
             _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, error)
             store.discard(name)
@@ -254,7 +255,7 @@ def _dump(compiled: Any) -> bytes:
     return payload
 
 
-def _load(entry: Entry, signatures: Signatures, key: ProgramKey, device: jax.Device) -> Callable[..., Any]:
+def _load(entry: Entry, signatures: Signatures, key: ProgramKey, where: Placement) -> Callable[..., Any]:
     """A compiled program of these bytes, which were verified: native code, that nobody else may have written."""
     from jax.experimental import serialize_executable
 
@@ -264,6 +265,10 @@ def _load(entry: Entry, signatures: Signatures, key: ProgramKey, device: jax.Dev
 
     with quiet_loading():
         loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
-            entry.payload, arguments, result, backend=device.client, execution_devices=[device]
+            entry.payload,
+            arguments,
+            result,
+            backend=where.devices[0].client,
+            execution_devices=list(where.devices),
         )
     return loaded

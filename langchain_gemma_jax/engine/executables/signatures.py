@@ -18,22 +18,23 @@ from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowK
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.abstract import ArraySpec, abstract
-from langchain_gemma_jax.models.kv_cache import LayerKV
+from langchain_gemma_jax.models.abstract import ArraySpec
+from langchain_gemma_jax.models.kv_cache import AXES, LayerKV
+from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.weights import map_specs
 
 
 class Signatures:
-    """Those of one model's programs on one device."""
+    """Those of one model's programs in one place."""
 
-    def __init__(self, shape: Shape, device: jax.Device) -> None:
-        self._shape = shape
-        self._home = jax.sharding.SingleDeviceSharding(device)
-        specs = abstract(shape.config, shape.recipe.dtype, shape.recipe.layout)
-        self.params: Any = jax.tree.map(
-            lambda leaf: self._spec(leaf.stored_shape, leaf.dtype),
-            specs,
-            is_leaf=lambda leaf: isinstance(leaf, ArraySpec),
-        )
+    def __init__(self, shape: Shape, placement: Placement) -> None:
+        self._shape, self._placement = shape, placement
+        self._whole = placement.sharding()
+
+        def of(spec: ArraySpec) -> Any:
+            return self._spec(spec.stored_shape, spec.dtype, placement.sharding_of(spec))
+
+        self.params: Any = map_specs(of, shape.recipe.abstract(shape.config))
 
     def arguments(self, key: ProgramKey) -> tuple[Any, ...]:
         """What the program is called with: trees of ``ShapeDtypeStruct``."""
@@ -90,9 +91,9 @@ class Signatures:
         return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
 
     def _cache(self, slots: int) -> tuple[LayerKV | None, ...]:
-        config, dtype = self._shape.config, self._shape.recipe.dtype
+        config, dtype = self._shape.config, self._shape.recipe.kv_dtype
         specs = (
-            None if spec is None else self._spec(spec.shape, spec.dtype)
+            None if spec is None else self._spec(spec.shape, spec.dtype, self._placement.sharding(spec.shape, AXES))
             for spec in kv_cache.abstract_cache(config, 1, slots, dtype)
         )
         return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
@@ -116,8 +117,9 @@ class Signatures:
     def _ints(self, *shape: int) -> Any:
         return self._spec(shape, "int32")
 
-    def _spec(self, shape: tuple[int, ...], dtype: Any) -> Any:  # a shape in place of an array
-        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=self._home)
+    def _spec(self, shape: tuple[int, ...], dtype: Any, where: jax.sharding.Sharding | None = None) -> Any:
+        """A shape in place of an array: of one that is whole on each device, unless another sharding is given."""
+        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=where or self._whole)
 
 
 def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:

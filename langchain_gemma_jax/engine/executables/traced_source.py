@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,15 @@ _ASIDE = re.compile(r"#[^\n]*| as \w+")
 def source_digest() -> str:
     """Return the digest of the traced source."""
     return digest_of(traced_files(PACKAGE, ROOTS))
+
+
+@cache
+def module_digest(module: str) -> str:
+    """Return the digest of one more module that is traced, with what it imports here: where a storage is defined."""
+    file = Path(str(sys.modules[module].__file__))
+    if file.is_relative_to(PACKAGE):
+        return digest_of(traced_files(PACKAGE, (file.relative_to(PACKAGE).as_posix(),)))
+    return digest_of({module: file.read_text("utf-8")})
 
 
 def digest_of(files: Mapping[str, str]) -> str:

@@ -32,8 +32,8 @@ class Entry:
     """One model. Only the owner thread changes it."""
 
     name: str
-    home: Hashable  # the device: each has a budget of its own
-    weights: int  # bytes
+    home: Hashable  # the placement: each has a budget of its own
+    weights: int  # bytes on each of its devices
     floor: int  # bytes of the smallest conversation: a resident model can always run one
     workspace: int  # bytes that its programs need while they run
     returns: bool  # the engine can load it again, so it may be evicted

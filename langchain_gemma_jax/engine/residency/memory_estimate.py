@@ -6,14 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
-
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.models.abstract import abstract, total_bytes
+from langchain_gemma_jax.models.placement import Placement
 
 SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
 HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too
@@ -23,14 +21,14 @@ HOST_KV_PARTS = 16  # of the machine's memory, one part in so many is for conver
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # a container's
 
 
-def weights_bytes(shape: Shape) -> int:
-    """Exactly what its weights will take."""
-    return total_bytes(abstract(shape.config, shape.recipe.dtype, shape.recipe.layout))
+def weights_bytes(shape: Shape, where: Placement) -> int:
+    """Return exactly what its weights will take, as they are stored, on each device of a place."""
+    return where.nbytes(shape.recipe.abstract(shape.config))
 
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
     """What the smallest conversation takes."""
-    return sequence_kv.sequence_bytes(shape.config, ladders.capacities[0], shape.max_context, shape.recipe.dtype)
+    return sequence_kv.sequence_bytes(shape.config, ladders.capacities[0], shape.max_context, shape.recipe.kv_dtype)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:
@@ -43,14 +41,13 @@ def first_workspace(shape: Shape, ladders: Ladders) -> int:
     return ANY_WORKSPACE + 4 * max(chunk, scores)
 
 
-def memory_budget(settings: Settings, device: jax.Device) -> int:
-    """Bytes of a device that models and their conversations may take together."""
+def memory_budget(settings: Settings, where: Placement) -> int:
+    """Bytes of each device of a place that models and their conversations may take together."""
     if settings.memory_budget is not None:
         return parse_bytes("memory_budget", settings.memory_budget)
-    statistics = device.memory_stats()
-    if statistics and "bytes_limit" in statistics:
-        return int(SHARE * int(statistics["bytes_limit"]))
-    return int(HOST_SHARE * host_memory())
+    if (limit := where.memory_limit()) is not None:
+        return int(SHARE * limit)
+    return int(HOST_SHARE * host_memory()) // len(where.devices)
 
 
 def host_kv_budget(settings: Settings) -> int:
@@ -69,13 +66,3 @@ def host_memory(limits: Sequence[Path] = LIMITS) -> int:
         except (OSError, ValueError):  # there is no such file; or "max"
             continue
     return min(found)
-
-
-def bytes_in_use(device: jax.Device) -> int:
-    """What is on a device, by whoever: by its own statistics, or by JAX's list of arrays where it keeps none."""
-    statistics = device.memory_stats()
-    if statistics and "bytes_in_use" in statistics:
-        return int(statistics["bytes_in_use"])
-    default = device.default_memory().kind
-    here = (array for array in jax.live_arrays() if array.sharding.memory_kind == default)
-    return sum(array.nbytes for array in here if array.devices() == {device})

@@ -204,7 +204,7 @@ class Keeper:
         for home in {entry.home for entry in self.pool.entries}:
             excess = self.pool.used(home) - self.pool.budget(home)
             for runner in self._runners.values():
-                if excess > 0 and runner.device.device == home:
+                if excess > 0 and runner.device.placement == home:
                     excess -= runner.memory.give_up(excess)
             idle = [entry for entry in self.pool.at(home) if entry.idle]
             for entry in sorted(idle, key=lambda e: e.last_used):
@@ -316,7 +316,7 @@ class Keeper:
             self.evict(self._of(victim), f"room for {entry.name}")
         left = grant.idle_kv
         for runner in list(self._runners.values()):
-            if left > 0 and runner.device.device == entry.home:
+            if left > 0 and runner.device.placement == entry.home:
                 left -= runner.memory.give_up(left)
         return entry.need + self.pool.used(entry.home) <= self.pool.budget(entry.home)
 

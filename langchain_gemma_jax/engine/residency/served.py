@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-import jax
-
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.recipes.recipe import Form, Recipe
+from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Form
 
 CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
 ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
@@ -61,11 +61,10 @@ def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
     return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}
 
 
-def kv_budget(settings: Settings, device: jax.Device) -> int:
-    """Bytes for conversations."""
+def kv_budget(settings: Settings, where: Placement) -> int:
+    """Bytes of each device of a place for conversations."""
     if settings.kv_bytes is not None:
         return settings.kv_bytes
-    statistics = device.memory_stats()
-    if statistics and "bytes_limit" in statistics:
-        return int(statistics["bytes_limit"]) // KV_SHARE
+    if (limit := where.memory_limit()) is not None:
+        return limit // KV_SHARE
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // KV_SHARE

@@ -77,7 +77,7 @@ class Runner:
         self.constraints = constraints
         self.library = memory.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
-        self._dispatch_tokens = dispatch_tokens(device.device.platform)
+        self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
         words = -(-shape.config.vocab_size // 32)
         self._all_allowed: jax.Array = device.put(np.full(words, 0xFFFFFFFF, np.uint32))

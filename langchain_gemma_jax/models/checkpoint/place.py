@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from typing import TypeAlias
+from typing import Any, NamedTuple
 
 import jax
-import ml_dtypes
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES, ArraySpec, Layout, Path, abstract, walk
+from langchain_gemma_jax.models.abstract import ITEM_BYTES, ArraySpec, Layout, Path, abstract, numpy_dtype, walk
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource, as_stored
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
+from langchain_gemma_jax.models.placement import Placement, placement_of
+from langchain_gemma_jax.models.weights import DENSE, Storage, stored_as, total_bytes
 
-_DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ITEM_BYTES}
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
 _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
@@ -32,7 +32,16 @@ _TURNED_ROWS = 128  # turned at a time, in a room that stays in the cache: measu
 _PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
 
 
-_Planned: TypeAlias = "tuple[Path, ArraySpec, list[Part]]"
+class _Planned(NamedTuple):
+    path: Path
+    spec: ArraySpec  # of the array that is put together here
+    stored: Any  # what becomes of it: itself, or the specs of what it is packed into
+    parts: list[Part]
+
+    @property
+    def stays(self) -> bool:
+        """Whether the array that is put together is the one that is stored."""
+        return self.stored is self.spec
 
 
 def place(
@@ -41,10 +50,11 @@ def place(
     config: ModelConfig,
     dtype: str,
     layout: Layout,
-    device: jax.Device,
+    where: Placement | jax.Device,
     progress: Callable[[int], None] | None = None,
+    storage: Storage = DENSE,
 ) -> Params:
-    """The parameter tree of ``abstract(config, dtype, layout)`` on ``device``.
+    """The parameter tree of ``abstract(config, dtype, layout)``, as ``storage`` stores it, on the device or devices.
 
     Norm scales hold the factor itself: the stored w becomes ``config.norm_offset + w``, summed in float32.
     ``progress`` is called with the bytes of each array once it is on the device.
@@ -53,68 +63,74 @@ def place(
         TensorMismatchError: a tensor is missing or is not of the shape and dtype that the configuration
             asks for, or a value is too large for float16. Nothing stays on the device.
     """
-    tree = abstract(config, dtype, layout)
-    plan = [(path, spec, _checked_parts(source, naming, config, path)) for path, spec in walk(tree)]
-    memory = _Memory([spec.nbytes for _, spec, _ in plan] if device.platform == "cpu" else [])
+    placement = placement_of(where)
+    plan = [
+        _Planned(path, spec, stored_as(storage, path, spec), _checked_parts(source, naming, config, path))
+        for path, spec in walk(abstract(config, dtype, layout))
+    ]
+    stay = [planned.spec.nbytes for planned in plan if planned.stays] if placement.platform == "cpu" else []
+    memory = _Memory(stay)
 
-    def fill(planned: _Planned, buffer: Array) -> Array:
-        path, spec, parts = planned
-        return _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, buffer)
+    def fill(planned: _Planned, buffer: Array) -> Any:
+        path, spec, _, parts = planned
+        filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, buffer)
+        return filled if planned.stays else storage.pack(path, spec, filled)
 
-    placed: dict[Path, jax.Array] = {}
-    small: dict[Path, Array] = {}
+    placed: dict[Path, Any] = {}
+    small: dict[Path, Any] = {}
+    specs = {planned.path: planned.stored for planned in plan}
     try:
-        with closing(_filled(plan, memory, fill, READERS if source.shared else 1)) as buffers:
-            for path, buffer in buffers:
-                if buffer.nbytes <= _SMALL:
-                    small[path] = buffer
+        with closing(_filled(plan, memory, fill, READERS if source.shared else 1)) as filled:
+            for path, buffers in filled:
+                nbytes = total_bytes(specs[path])
+                if nbytes <= _SMALL:
+                    small[path] = buffers
                     continue
-                placed[path] = array = jax.device_put(buffer, device)
-                nbytes = buffer.nbytes
-                del buffer  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
-                array.block_until_ready()
+                placed[path] = placement.put(buffers, specs[path])
+                del buffers  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
+                jax.block_until_ready(placed[path])
                 if progress is not None:
                     progress(nbytes)
         # Moving one takes a fifth of a millisecond, however small it is. Most arrays are small ones.
-        placed |= zip(small, jax.block_until_ready(jax.device_put(list(small.values()), device)), strict=True)
+        moved = placement.put(list(small.values()), [specs[path] for path in small])
+        placed |= zip(small, jax.block_until_ready(moved), strict=True)
         if progress is not None:
-            progress(sum(buffer.nbytes for buffer in small.values()))
+            progress(total_bytes([specs[path] for path in small]))
     except BaseException:  # a KeyboardInterrupt too: nobody could free what is there already
-        for array in placed.values():
+        for array in jax.tree.leaves(placed):
             array.delete()
         raise
-    return assemble([(path, placed[path]) for path, _, _ in plan])
+    return assemble([(planned.path, placed[planned.path]) for planned in plan])
 
 
 def _filled(
-    plan: Sequence[_Planned], memory: _Memory, fill: Callable[[_Planned, Array], Array], readers: int
-) -> Generator[tuple[Path, Array]]:
+    plan: Sequence[_Planned], memory: _Memory, fill: Callable[[_Planned, Array], Any], readers: int
+) -> Generator[tuple[Path, Any]]:
     """The buffers of all arrays, each as soon as it is full. No more than one a reader is being filled."""
     if readers == 1:
-        yield from ((planned[0], fill(planned, memory.empty(planned[1]))) for planned in plan)
+        yield from ((planned.path, fill(planned, memory.empty(planned))) for planned in plan)
         return
-    running: dict[Future[Array], Path] = {}
+    running: dict[Future[Any], Path] = {}
     with ThreadPoolExecutor(readers, "load") as threads:
         for planned in plan:
-            path, spec, _ = planned
-            if spec.nbytes <= _SMALL:  # handing it over would take longer
-                yield path, fill(planned, memory.empty(spec))
+            if planned.spec.nbytes <= _SMALL:  # handing it over would take longer
+                yield planned.path, fill(planned, memory.empty(planned))
                 continue
             if len(running) == readers:
                 yield from _finished(running)
-            running[threads.submit(fill, planned, memory.empty(spec))] = path
+            running[threads.submit(fill, planned, memory.empty(planned))] = planned.path
         while running:
             yield from _finished(running)
 
 
-def _finished(running: dict[Future[Array], Path]) -> Iterator[tuple[Path, Array]]:
+def _finished(running: dict[Future[Any], Path]) -> Iterator[tuple[Path, Any]]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     while done:
         yield _taken(done, running)
 
 
-def _taken(done: set[Future[Array]], running: dict[Future[Array], Path]) -> tuple[Path, Array]:
-    """A path and its buffer, of which nothing here keeps hold."""
+def _taken(done: set[Future[Any]], running: dict[Future[Any], Path]) -> tuple[Path, Any]:
+    """A path and its buffers, of which nothing here keeps hold."""
     each = done.pop()
     return running.pop(each), each.result()
 
@@ -229,13 +245,14 @@ class _Memory:
         """``sizes``, in bytes, of the arrays that will stay where they are. The others are here for a moment."""
         self._left = _aligned(sum(_with_padding(size) for size in sizes if size < _LARGE))
 
-    def empty(self, spec: ArraySpec) -> Array:
-        size = _with_padding(spec.nbytes)
-        if spec.nbytes < _LARGE and size <= self._left.nbytes:
+    def empty(self, planned: _Planned) -> Array:
+        """Room for an array that is put together: for a moment, if something else is made of it."""
+        spec, size = planned.spec, _with_padding(planned.spec.nbytes)
+        if planned.stays and spec.nbytes < _LARGE and size <= self._left.nbytes:
             found, self._left = self._left[:size], self._left[size:]
         else:
             found = _aligned(size)
-        return found[: spec.nbytes].view(_DTYPES[spec.dtype]).reshape(spec.stored_shape)
+        return found[: spec.nbytes].view(numpy_dtype(spec.dtype)).reshape(spec.stored_shape)
 
 
 def _with_padding(size: int) -> int:

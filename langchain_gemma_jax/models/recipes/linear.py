@@ -1,18 +1,20 @@
-"""Products with weights, in the form that the recipe chose."""
+"""Products with weights: of dense ones in the form that the recipe chose, of packed ones as they say themselves."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.recipes.recipe import Form, Plan
+from langchain_gemma_jax.models.weights import Form, Packed, Plan, Weight
 
 
-def linear(x: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
+def linear(x: jax.Array, weight: Weight, plan: Plan) -> jax.Array:
     """``x @ weight`` for activations ``[..., in]`` and a logical ``(out, in)`` matrix; float32 ``[..., out]``.
 
-    Products are taken in the weight's dtype and summed in float32.
+    Products with a dense matrix are taken in its dtype and summed in float32.
     """
+    if isinstance(weight, Packed):
+        return weight.product(x, plan)
     rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
     count = rows.shape[0]
     form = plan.one_row if count == 1 else plan.few_rows if count <= Plan.FEW_ROWS else Form.DOT

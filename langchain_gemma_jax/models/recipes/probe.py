@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Form, Plan
 
 ONE, FEW, MOST_OF_FEW = 1, 4, 8
 BUDGET_SECONDS = 0.8

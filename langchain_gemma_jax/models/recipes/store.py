@@ -22,7 +22,8 @@ from pathlib import Path
 import jax
 
 from langchain_gemma_jax.config import cache_dir
-from langchain_gemma_jax.models.recipes.recipe import Form, Plan, Recipe
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Form, Plan
 
 SOON = 3600.0  # seconds that an incomplete measurement is good for
 PATIENCE = 10.0  # seconds that a measurement by another process is waited for

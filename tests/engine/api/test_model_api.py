@@ -98,7 +98,7 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
     def watched(source, *, planned=None, **options):
         def then(plan):
             planned(plan)
-            seen.append((engine._owner.keeper.pool.used(plan.device), on_device()))
+            seen.append((engine._owner.keeper.pool.used(plan.placement), on_device()))
 
         return load_model(source, planned=then, **options)
 
@@ -106,7 +106,7 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
     before = baseline()
     served = engine.load(folders[0])
     entry, known = engine._known[served].entry, engine._known[served]
-    assert entry.weights == weights_bytes(known.shape)
+    assert entry.weights == weights_bytes(known.shape, served.model.placement)
     predicted = entry.weights + entry.floor + first_workspace(known.shape, known.ladders)
     assert seen == [(predicted, before)]
 
@@ -223,7 +223,7 @@ def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fi
     for which, ids in in_threads(12, ask):
         assert ids == alone[which]
     # The last answer is there before the owner thread has looked at what its programs took.
-    budget = engine._owner.keeper.pool.budget(models[0].model.device)
+    budget = engine._owner.keeper.pool.budget(models[0].model.placement)
     settle(engine)
     assert sum(each.nbytes for each in engine.models()) <= budget
 

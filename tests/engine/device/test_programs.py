@@ -23,7 +23,11 @@ def bench(engine_of, tiny_model):
 
 class Bench:
     def __init__(self, runner):
-        self.programs, self.params, self.device = runner.library.programs, runner.params, runner.device.device
+        self.programs, self.params, self.device = (
+            runner.library.programs,
+            runner.params,
+            runner.device.placement.devices[0],
+        )
         self.idle = runner.idle_row
 
     def put(self, *numbers):

@@ -10,6 +10,7 @@ from langchain_gemma_jax.engine.base.guards import Guard
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.device.transfers import Device, out_of_memory
 from langchain_gemma_jax.errors import GuardError
+from langchain_gemma_jax.models.placement import SingleDevice
 
 
 @pytest.fixture
@@ -19,13 +20,15 @@ def metrics():
 
 @pytest.fixture
 def device(metrics):
-    return Device(jax.devices()[0], metrics, Guard("recompile", "raise", metrics.guard_trips), [("step", 1)])
+    return Device(
+        SingleDevice(jax.devices()[0]), metrics, Guard("recompile", "raise", metrics.guard_trips), [("step", 1)]
+    )
 
 
 def test_bytes_are_counted_both_ways(device, metrics, strict_transfers):
     tree = device.put({"a": np.zeros(4, np.int32), "b": (np.zeros((2, 2), np.float32),)})
     device.put(np.zeros(2, np.int32), for_step=True)
-    assert {leaf.devices().pop() for leaf in jax.tree.leaves(tree)} == {device.device}
+    assert {leaf.devices().pop() for leaf in jax.tree.leaves(tree)} == set(device.placement.devices)
     found = device.fetch(tree["b"])
     assert isinstance(found[0], np.ndarray)
     assert (metrics.bytes_to_device, metrics.step_bytes_to_device, metrics.bytes_to_host) == (40, 8, 16)

@@ -38,7 +38,7 @@ def library_of(shape, tiny_model, store):
 
     def library_of(**options):
         values = {"store": store, "tally": Tally()} | options
-        return Library(Programs(shape, tiny_model.device), **values)
+        return Library(Programs(shape, tiny_model.placement), **values)
 
     return library_of
 
@@ -183,8 +183,8 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
 def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypatch):
     from dataclasses import replace
 
-    device = tiny_model.device
-    names = {fingerprint.family(shape, device)}
+    where = tiny_model.placement
+    names = {fingerprint.family(shape, where)}
     for other in (
         replace(shape, max_context=64),
         replace(shape, loop_steps=2),
@@ -192,17 +192,17 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         replace(shape, recipe=replace(shape.recipe, attention_pairs=3)),
         replace(shape, config=shape.config.replace(norm_eps=1e-5)),
     ):
-        names.add(fingerprint.family(other, device))
+        names.add(fingerprint.family(other, where))
     for setting, value in (("jax_default_matmul_precision", "highest"), ("jax_enable_x64", True)):
         before = getattr(jax.config, setting)
         jax.config.update(setting, value)
-        names.add(fingerprint.family(shape, device))
+        names.add(fingerprint.family(shape, where))
         jax.config.update(setting, before)
     monkeypatch.setattr(fingerprint, "compiler_flags", lambda: ("--xla_cpu_enable_fast_math=true", ""))
-    names.add(fingerprint.family(shape, device))
+    names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "source_digest", lambda: "other code")
-    names.add(fingerprint.family(shape, device))
+    names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
     assert len(names) == 1 + 5 + 2 + 1 + 1
 
@@ -210,13 +210,13 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
 def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_path):
     from dataclasses import replace
 
-    device = tiny_model.device
-    name = fingerprint.family(shape, device)
+    where = tiny_model.placement
+    name = fingerprint.family(shape, where)
     probed = replace(shape, recipe=replace(shape.recipe, source="probe"))
-    assert fingerprint.family(probed, device) == name
+    assert fingerprint.family(probed, where) == name
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", str(tmp_path))
-    assert fingerprint.family(shape, device) == name
+    assert fingerprint.family(shape, where) == name
     jax.config.update("jax_compilation_cache_dir", before)
 
 

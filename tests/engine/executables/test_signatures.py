@@ -23,7 +23,7 @@ def of(model_of):
     def of(name, loop_steps=1):
         model = model_of(name)
         shape = Shape(model.config, model.recipe, 320, CONTEXT, loop_steps)
-        return model, Programs(shape, model.device), Signatures(shape, model.device)
+        return model, Programs(shape, model.placement), Signatures(shape, model.placement)
 
     return of
 

@@ -21,8 +21,9 @@ from langchain_gemma_jax.engine.residency.served import (
     loop_steps,
     stop_ids,
 )
+from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.recipes.recipe import Form
+from langchain_gemma_jax.models.weights import Form
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,8 @@ def test_drafts_are_for_where_rows_are_cheap():
 
 
 def test_the_budget_is_what_was_asked_for_or_a_share_of_the_memory():
-    full = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30})
-    silent = SimpleNamespace(memory_stats=lambda: None)
+    full = SingleDevice(SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30}))
+    silent = SingleDevice(SimpleNamespace(memory_stats=lambda: None))
     assert kv_budget(Settings(kv_bytes=5), full) == 5
     assert kv_budget(Settings(), full) == 80 * 2**30 // KV_SHARE
     assert 2**20 < kv_budget(Settings(), silent) < 2**50

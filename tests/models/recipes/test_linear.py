@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Form, Plan
+from langchain_gemma_jax.models.weights import Form, Plan
 
 PLANS = [Plan(*choice) for choice in product((True, False), Form, Form)]
 OUT, IN = 7, 5
