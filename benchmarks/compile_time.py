@@ -17,6 +17,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import choose_recipe
 
@@ -24,7 +25,7 @@ from langchain_gemma_jax.models.recipes import choose_recipe
 def compile_seconds(model: str, dtype: str, prompt: int = PROMPT, capacity: int = CAPACITY) -> dict[str, float]:
     """Seconds for each program of a published size, one row: what a first prompt and a first step have to wait for."""
     config, recipe, where = published(model), choose_recipe(dtype), placement_of(None)
-    shape = Shape(config, recipe, config.vocab_size, capacity, loop_steps=1)
+    shape = Shape(Gemma(config), recipe, config.vocab_size, capacity, loop_steps=1)
     programs, signatures = Programs(shape, where), Signatures(shape, where)
     keys: dict[str, ProgramKey] = {
         "prefill": ("read", prompt, capacity),

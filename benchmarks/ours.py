@@ -13,6 +13,7 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -29,7 +30,7 @@ class Ours:
         self._device = jax.local_devices()[0]
         with tensors:
             self._params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
-        self._programs = Programs(Shape(config, recipe, config.vocab_size, CAPACITY), placement_of(self._device))
+        self._programs = Programs(Shape(Gemma(config), recipe, config.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
         self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))

@@ -51,7 +51,7 @@ def _given(model: Model, tokens: Sequence[int]) -> npt.NDArray[np.float32]:
     capacity = -(-len(tokens) // 256) * 256
     padded = jnp.array([[*tokens, *[0] * (capacity - len(tokens))]], jnp.int32)
     row = jnp.zeros((1,), jnp.int32)
-    cache = allocate(model.config, rows=1, capacity=capacity, dtype=model.recipe.dtype)
+    cache = allocate(model.config.cache_layout, rows=1, capacity=capacity, dtype=model.recipe.dtype)
     read = jax.jit(partial(forward, config=model.config, recipe=model.recipe))
     hidden, _ = read(model.params, tokens=padded, start=row, count=row + len(tokens), cache=cache)
     return np.asarray(hidden[0, : len(tokens)]) / np.asarray(model.params["final_norm"])

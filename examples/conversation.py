@@ -17,6 +17,7 @@ from stream_text import small_vocabulary
 
 from langchain_gemma_jax import Engine, Model, Sampling, Served, engine
 from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
@@ -66,7 +67,7 @@ def tiny_model(folder: Path) -> Model:
     full = published("gemma-3-270m")
     config = full.replace(vocab_size=512, width=64, layers=full.layers[4:6], max_context=2048)
     recipe = choose_recipe("float32")
-    return Model(config, random_params(config, recipe), load_tokenizer(folder), recipe, "tiny-random")
+    return Model(Gemma(config), random_params(config, recipe), load_tokenizer(folder), recipe, "tiny-random")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def main() -> None:
         print(f"{model.name}: a {model.config.generation} of {len(model.config.layers)} layers, {model.nbytes:,} bytes")
 
         read = jax.jit(forward, static_argnames=("config", "recipe"))
-        tokens, cache = [2, 17, 42], allocate(model.config, rows=1, capacity=32, dtype="float32")
+        tokens, cache = [2, 17, 42], allocate(model.config.cache_layout, rows=1, capacity=32, dtype="float32")
         fed = 0
         while len(tokens) < 12:
             new = jnp.asarray([tokens[fed:]], jnp.int32)

@@ -51,7 +51,7 @@ class Greedy:
         for row, prompt in enumerate(padded):
             tokens[row, : len(prompt)] = prompt
         capacity = max(_LEAST_CAPACITY, 1 << (longest + self._most - 1).bit_length())
-        cache = allocate(self._config, self._rows, capacity, "float32")
+        cache = allocate(self._config.cache_layout, self._rows, capacity, "float32")
         last = np.zeros(self._rows, np.int32)
         for start in range(0, longest, _CHUNK):
             count = np.clip(lengths - start, 0, _CHUNK)

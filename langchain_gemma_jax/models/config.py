@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,19 @@ class LayerConfig:
     @property
     def owns_kv(self) -> bool:
         return self.kv_from is None
+
+
+@dataclass(frozen=True)
+class CacheLayer:
+    """What one layer keeps of each token that it has read."""
+
+    kv_heads: int
+    head_dim: int
+    window: int | None = None  # tokens that are looked back at, the current one included; None: all
+
+
+CacheLayout: TypeAlias = tuple[CacheLayer | None, ...]
+"""One entry a layer; None where a layer reads another's keys and values."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,13 @@ class ModelConfig:
     def replace(self, **changes: object) -> ModelConfig:
         """This configuration with some fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+    @property
+    def cache_layout(self) -> CacheLayout:
+        """What each layer keeps."""
+        return tuple(
+            CacheLayer(layer.kv_heads, layer.head_dim, layer.window) if layer.owns_kv else None for layer in self.layers
+        )
 
     @property
     def kv_layers(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from langchain_gemma_jax.models.checkpoint.gemma_memory import Tree, TreeSource
 from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_naming
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import asked_dtype
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement, placement_of
@@ -72,7 +73,7 @@ def from_gemma(
     recipe = recipe or choose_recipe(dtype)
     where = placement_of(device)
     placed = place(source, naming, config, dtype, recipe.layout, where, storage=recipe.storage)
-    return Model(config, placed, found, recipe, name, placed=where)
+    return Model(Gemma(config), placed, found, recipe, name, placed=where)
 
 
 def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> Tokenizer:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.abstract import Axes
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
+from langchain_gemma_jax.models.config import CacheLayer, CacheLayout, LayerConfig
 
 STEP_SLACK = 16
 AXES: Axes = ("row", "kv_heads", "slot", "head_dim")  # of keys and of values: their names to a ``Placement``
@@ -38,24 +38,24 @@ KVCache: TypeAlias = tuple[LayerKV | None, ...]
 """One entry a layer; None where the layer owns no KV."""
 
 
-def slots(layer: LayerConfig, capacity: int) -> int:
+def slots(layer: CacheLayer | LayerConfig, capacity: int) -> int:
     """How many positions a layer keeps of a context of ``capacity``."""
     return capacity if layer.window is None else min(capacity, layer.window + STEP_SLACK)
 
 
 def abstract_cache(
-    config: ModelConfig, rows: int, capacity: int, dtype: str
+    layout: CacheLayout, rows: int, capacity: int, dtype: str
 ) -> tuple[jax.ShapeDtypeStruct | None, ...]:
     """The shape of each layer's ``keys`` (and of its ``values``): the source for allocation and the ledger."""
     return tuple(
         jax.ShapeDtypeStruct((rows, layer.kv_heads, slots(layer, capacity), layer.head_dim), jnp.dtype(dtype))
-        if layer.owns_kv
+        if layer is not None
         else None
-        for layer in config.layers
+        for layer in layout
     )
 
 
-def allocate(config: ModelConfig, rows: int, capacity: int, dtype: str, device: jax.Device | None = None) -> KVCache:
+def allocate(layout: CacheLayout, rows: int, capacity: int, dtype: str, device: jax.Device | None = None) -> KVCache:
     """An empty cache, on the weights' device if that is named.
 
     Name it for weights that were put on a device, as ``load`` does: a cache that is not bound to a
@@ -67,7 +67,7 @@ def allocate(config: ModelConfig, rows: int, capacity: int, dtype: str, device: 
 
     return tuple(
         None if spec is None else LayerKV(empty(spec), empty(spec))
-        for spec in abstract_cache(config, rows, capacity, dtype)
+        for spec in abstract_cache(layout, rows, capacity, dtype)
     )
 
 

@@ -11,12 +11,13 @@ import jax
 
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
-from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement, placement_of
@@ -33,7 +34,7 @@ class Plan:
     """A model before its weights are read."""
 
     name: str
-    config: ModelConfig
+    architecture: Architecture
     recipe: Recipe
     tokenizer: Tokenizer
     placement: Placement
@@ -92,10 +93,10 @@ def load(
         recipe = recipe or choose_recipe(dtype)
         where = placement_of(device)
         if planned is not None:
-            planned(Plan(name, config, recipe, tokenizer, where, folder))
+            planned(Plan(name, Gemma(config), recipe, tokenizer, where, folder))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             params = place(tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
-    return Model(config, params, tokenizer, recipe, name, generation_defaults, where)
+    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, where)
 
 
 def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
@@ -106,7 +107,7 @@ def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Ca
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
         recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, config, recipe, like.tokenizer, where, folder))
+            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, folder))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
             params = place(tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
     return replace(like, params=params)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import jax
 
+from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.abstract import Path
+from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.weights import Weight, total_bytes
 
@@ -47,19 +50,31 @@ def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A Gemma with its weights on a device.
+    """A model with its weights on a device.
 
     ``close()`` frees the device memory; ``with load(...) as model:`` does so at the end of the block.
     Two models are equal only if they are the same object.
     """
 
-    config: ModelConfig
+    architecture: Architecture
     params: Params = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
     recipe: Recipe  # how its matrices lie in memory, and how they are multiplied
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of a Gemma.
+
+        Raises:
+            UnsupportedModelError: it is no Gemma.
+        """
+        if not isinstance(self.architecture, Gemma):
+            found = type(self.architecture).__name__
+            raise UnsupportedModelError(f"{self.name!r}: expected a Gemma, found the architecture {found}.")
+        return self.architecture.config
 
     @property
     def nbytes(self) -> int:

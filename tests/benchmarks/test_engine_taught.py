@@ -10,6 +10,7 @@ from benchmarks.taught import teach
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.forward import forward, logits
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.kv_cache import allocate
 from langchain_gemma_jax.models.model import Model, leaves
 from langchain_gemma_jax.models.recipes import Recipe
@@ -41,12 +42,12 @@ def model(folder, dtype, *, out_first):
     config, tensors, naming = open_folder(folder / dtype)
     with tensors:
         params = place(tensors, naming, config, dtype, recipe.layout, jax.devices()[0])
-    return Model(config, params, tokenizer=None, recipe=recipe, name="tiny")
+    return Model(Gemma(config), params, tokenizer=None, recipe=recipe, name="tiny")
 
 
 def likeliest(model, tokens):
     """The likeliest token behind each of ``tokens``."""
-    cache = allocate(model.config, rows=1, capacity=64, dtype=model.recipe.dtype)
+    cache = allocate(model.config.cache_layout, rows=1, capacity=64, dtype=model.recipe.dtype)
     row = jnp.zeros((1,), jnp.int32)
     read = jax.jit(lambda params, *rest: forward(params, model.config, model.recipe, *rest))
     hidden, _ = read(model.params, jnp.array([tokens], jnp.int32), row, row + len(tokens), cache)

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.requests.request import FinishReason, Request, T
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.postprocess import accept
 from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
@@ -41,7 +42,7 @@ class ScriptedEngine:
     def __post_init__(self) -> None:
         self.events.subscribe(StepRouted, self.routes.append)
         config, recipe = published("gemma-3-270m").replace(max_context=self.max_context), Recipe(dtype="float32")
-        self.model = Model(config, {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
+        self.model = Model(Gemma(config), {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
         self.served = Served(self.model, 1, self.max_context, frozenset(tokenizer().eos_ids))
 
     def load(self, source: str, **how: object) -> Served:

@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes import Recipe
@@ -77,7 +78,7 @@ def model_of(tiny_folder) -> Callable[[str], Model]:
 
             specs = abstract(config, "float32", recipe.layout)
             params = jax.tree.map(array, specs, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
-            known[name] = Model(config, params, tokenizer, recipe, name)
+            known[name] = Model(Gemma(config), params, tokenizer, recipe, name)
         return known[name]
 
     return model_of

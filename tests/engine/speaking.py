@@ -29,4 +29,4 @@ def speaking(model: Model, folder: Path) -> Model:
     (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<bos>", "eos_token": "<eos>"}))
     tokenizer = load_tokenizer(folder)
     assert tokenizer.vocab_size == model.tokenizer.vocab_size
-    return Model(model.config, model.params, tokenizer, model.recipe, f"{model.name}, speaking")
+    return Model(model.architecture, model.params, tokenizer, model.recipe, f"{model.name}, speaking")

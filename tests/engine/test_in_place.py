@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.abstract import abstract
 from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes.default import default_recipe
 
@@ -34,7 +35,7 @@ def _optimised():
 
 def copies(recipe, rows):
     """The operations of a step's compiled program that give something as large as a cache, but for the writing."""
-    programs = Programs(Shape(CONFIG, recipe, CONFIG.vocab_size, CAPACITY), SingleDevice(jax.local_devices()[0]))
+    programs = Programs(Shape(Gemma(CONFIG), recipe, CONFIG.vocab_size, CAPACITY), SingleDevice(jax.local_devices()[0]))
     params = jax.tree.map(
         lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)),
         abstract(CONFIG, recipe.dtype, recipe.layout),

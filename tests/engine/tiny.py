@@ -86,7 +86,7 @@ class Cold:
         shape = (self.ROWS, config.max_context)
 
         def read(params: object, tokens: jax.Array, count: jax.Array) -> jax.Array:
-            cache = kv_cache.allocate(config, self.ROWS, shape[1], "float32")
+            cache = kv_cache.allocate(config.cache_layout, self.ROWS, shape[1], "float32")
             start = jnp.zeros(self.ROWS, jnp.int32)
             hidden, _ = forward(params, config, recipe, tokens, start, count, cache)  # type: ignore[arg-type]
             return logits(params, config, recipe, hidden)  # type: ignore[arg-type]

@@ -193,7 +193,7 @@ def test_keep_spares_the_layers_that_own_no_kv():
     def products(keep):
         numbers = jnp.zeros((2, 64), jnp.int32), jnp.zeros(2, jnp.int32), jnp.full(2, 64, jnp.int32)
         run = jax.make_jaxpr(
-            lambda: forward(params, config, FLOAT32, *numbers, allocate(config, 2, 64, "float32"), keep)
+            lambda: forward(params, config, FLOAT32, *numbers, allocate(config.cache_layout, 2, 64, "float32"), keep)
         )
         shapes = [e.outvars[0].aval.shape for e in run().eqns if e.primitive.name == "dot_general"]
         return sum(shape[0] == 2 * 64 for shape in shapes)
@@ -276,7 +276,7 @@ def test_one_program_serves_every_position_length_and_token():
         hidden, cache = forward(params, config, FLOAT32, tokens, start, count, cache, keep)
         return logits(params, config, FLOAT32, hidden), cache
 
-    cache_ = allocate(config, 2, 64, "float32")
+    cache_ = allocate(config.cache_layout, 2, 64, "float32")
     for at, count, keep in ((0, 4, 3), (4, 1, 0), (5, 3, 2), (40, 4, 1)):
         numbers = (jnp.full(2, number, jnp.int32) for number in (at, count))
         _, cache_ = step(jnp.asarray(tokens[:, at : at + 4], jnp.int32), *numbers, cache_, jnp.full(2, keep, jnp.int32))

@@ -94,14 +94,14 @@ def test_a_local_layer_keeps_its_window_and_the_slack():
 
 def test_layers_that_share_keep_nothing_and_the_others_their_own_heads():
     config = small("gemma-4-e2b")
-    shapes = [None if spec is None else spec.shape for spec in abstract_cache(config, 3, 100, "bfloat16")]
+    shapes = [None if spec is None else spec.shape for spec in abstract_cache(config.cache_layout, 3, 100, "bfloat16")]
     assert shapes == [(3, 1, 24, 8), (3, 1, 100, 16), None, None]
 
 
 def test_a_new_cache_is_what_was_announced():
     config = small("gemma-4-e2b")
-    found = allocate(config, 2, 50, "float16")
-    for spec, layer in zip(abstract_cache(config, 2, 50, "float16"), found, strict=True):
+    found = allocate(config.cache_layout, 2, 50, "float16")
+    for spec, layer in zip(abstract_cache(config.cache_layout, 2, 50, "float16"), found, strict=True):
         assert (spec is None) == (layer is None)
         if layer is not None:
             for array in (layer.keys, layer.values):

@@ -9,6 +9,7 @@ import pytest
 
 from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model, assemble, leaves
 
 CONFIG = ModelConfig(
@@ -27,7 +28,7 @@ def make():
         return jax.device_put(np.ones(shape, np.float32), jax.devices()[0])
 
     params = {"embed": array(8, 4), "layers": [{"down": array(4, 4), "scale": array()}, {"down": array(4, 4)}]}
-    return Model(CONFIG, params, tokenizer=None, recipe=None, name="tiny")
+    return Model(Gemma(CONFIG), params, tokenizer=None, recipe=None, name="tiny")
 
 
 def test_leaves_are_every_array():

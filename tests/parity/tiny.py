@@ -115,7 +115,7 @@ class Runner:
         self.config, self.params, self.recipe = config, params, recipe
         self.capacity, self.lengths, self.program = capacity, lengths, program
         # Bound to a device, as the cache that comes back is where weights are: else each program compiles twice.
-        self.cache = jax.device_put(allocate(config, rows, capacity, recipe.dtype), jax.local_devices()[0])
+        self.cache = jax.device_put(allocate(config.cache_layout, rows, capacity, recipe.dtype), jax.local_devices()[0])
         self.start = np.zeros(rows, np.int64)
 
     def read(

@@ -27,7 +27,7 @@ def params(tiny):
 
 def shipped(params, config, ids):
     """The forward pass that users run, one conversation at a time."""
-    cache = allocate(config, 1, 64, "float32")
+    cache = allocate(config.cache_layout, 1, 64, "float32")
     zero, count = jnp.zeros(1, jnp.int32), jnp.full(1, ids.shape[0], jnp.int32)
     read = jax.jit(forward, static_argnums=(1, 2))
     return read(params, config, Recipe("float32"), ids[None], zero, count, cache)[0][0]

@@ -65,7 +65,7 @@ class Engine(Residents):
         known = self._known_of(served)
         if known.source is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
-        vocabulary = served.model.config.vocab_size
+        vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
         asked = prompt if isinstance(prompt, Prompt) else None
         ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)

@@ -32,8 +32,8 @@ from langchain_gemma_jax.engine.residency.model_status import who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, loop_steps, stop_ids
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
+from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.place import READERS
-from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
@@ -110,7 +110,7 @@ class Arrivals:
 
     def _reserve(self, planned: _Planned, plan: Plan, until: float | None) -> None:
         """Wait until there is room for what will be read."""
-        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
+        shape = self._shape(plan.architecture, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
         weights = weights_bytes(shape, plan.placement)
         entry = planned.entry = self._entry(plan.name, plan.placement, shape, weights, returns=True)
         planned.source = Source.of(plan.folder)
@@ -129,7 +129,7 @@ class Arrivals:
         if model.closed:
             raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
         settings, keeper, where = self.settings, self._owner.keeper, model.placement
-        shape = self._shape(model.config, model.recipe, model.tokenizer.vocab_size, where)
+        shape = self._shape(model.architecture, model.recipe, model.tokenizer.vocab_size, where)
         entry = None if planned is None else planned.entry
         if entry is None:
             entry = self._entry(model.name, where, shape, where.nbytes(model.params), returns=False)
@@ -140,7 +140,7 @@ class Arrivals:
             served,
             shape,
             ladders_for(settings, shape.max_context, where.platform),
-            Constraints(model.tokenizer, model.config.vocab_size),
+            Constraints(model.tokenizer, model.architecture.vocab_size),
             drafts_pay(settings, model.recipe),
             entry,
             self._surroundings.shelf(served, where),
@@ -238,7 +238,7 @@ class Arrivals:
 
     def _library(self, plan: Plan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
-        shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
+        shape = self._shape(plan.architecture, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
         return self._libraries.of(shape, plan.placement, plan.name)
 
     def _entry(self, name: str, home: Placement, shape: Shape, weights: int, *, returns: bool) -> Entry:
@@ -254,11 +254,11 @@ class Arrivals:
             keep_alive=self.settings.keep_alive if returns else None,
         )
 
-    def _shape(self, config: ModelConfig, recipe: Recipe, vocabulary: int, where: Placement) -> Shape:
+    def _shape(self, kind: Architecture, recipe: Recipe, vocabulary: int, where: Placement) -> Shape:
         """What the programs of a model are traced with."""
-        context = min(self.settings.max_context or config.max_context, config.max_context)
+        context = min(self.settings.max_context or kind.max_context, kind.max_context)
         steps = loop_steps(self.settings, where.platform)
-        return Shape(config, recipe, min(vocabulary, config.vocab_size), context, steps)
+        return Shape(kind, recipe, min(vocabulary, kind.vocab_size), context, steps)
 
     def _served(self, model: Model) -> Served | None:
         with self._lock:

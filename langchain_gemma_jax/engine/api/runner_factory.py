@@ -14,6 +14,7 @@ from langchain_gemma_jax.engine.conversations.host_store import Shelf
 from langchain_gemma_jax.engine.conversations.kv_eviction import Policy
 from langchain_gemma_jax.engine.conversations.kv_store import Memory
 from langchain_gemma_jax.engine.conversations.transfer_costs import Costs
+from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.loop.owner import Owner
@@ -65,7 +66,7 @@ class Surroundings:
         settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
         model, where = served.model, served.model.placement
         guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
-        window = min((layer.window for layer in model.config.layers if layer.window is not None), default=None)
+        window = smallest_window(shape.layout)
         device = Device(where, self._metrics, guard, ladders.program_keys(window))
         policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         runners = self._owner.runners

@@ -71,7 +71,7 @@ class Memory:
     _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
 
     def __post_init__(self) -> None:
-        self.index = PrefixIndex(Rings(sequence_kv.ring_size(self.shape.config, self.ladders.capacities[-1])))
+        self.index = PrefixIndex(Rings(sequence_kv.ring_size(self.shape.layout, self.ladders.capacities[-1])))
 
     # What a request asks for.
 
@@ -115,7 +115,7 @@ class Memory:
         end = len(resident.keys)
         if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
             return
-        size = sequence_kv.snapshot_bytes(self.shape.config, resident.capacity, self.shape.recipe.kv_dtype)
+        size = sequence_kv.snapshot_bytes(self.shape.layout, resident.capacity, self.shape.recipe.kv_dtype)
         surplus = len(resident.snapshots) + 1 - self.policy.max_snapshots
         if self.policy.max_snapshots == 0 or not self._make_room(size, resident.scope):
             return
@@ -203,7 +203,7 @@ class Memory:
 
     def ring_size(self, capacity: int) -> int | None:
         """Slots of a local layer's ring in a cache of this capacity."""
-        return sequence_kv.ring_size(self.shape.config, capacity)
+        return sequence_kv.ring_size(self.shape.layout, capacity)
 
     def run(self, key: ProgramKey, *args: object) -> SequenceKV:
         """One of the programs for a conversation as a whole."""
@@ -364,7 +364,7 @@ class Memory:
 
     def _bytes(self, capacity: int) -> int:
         shape = self.shape
-        return sequence_kv.sequence_bytes(shape.config, capacity, shape.max_context, shape.recipe.kv_dtype)
+        return sequence_kv.sequence_bytes(shape.layout, capacity, shape.max_context, shape.recipe.kv_dtype)
 
 
 def free(tree: object) -> None:

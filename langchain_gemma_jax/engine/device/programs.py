@@ -30,8 +30,8 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.forward import Params, forward_apart, logits
+from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.config import CacheLayout
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 
@@ -45,11 +45,16 @@ NO_TOKEN = -1  # in place of a token, where the model's scores hold NaN
 class Shape:
     """What the programs of a model are traced with: static facts only."""
 
-    config: ModelConfig
+    architecture: Architecture
     recipe: Recipe
     valid_vocab: int  # ids from here on are no tokens, and never picked
     max_context: int
     loop_steps: int = 8
+
+    @property
+    def layout(self) -> CacheLayout:
+        """What each layer keeps of a conversation."""
+        return self.architecture.cache_layout
 
 
 @jax.tree_util.register_dataclass
@@ -72,8 +77,8 @@ class Programs:
         self.advance = self._jit(_advance, donate="sequences")
         self.loop = self._jit(_loop, donate="sequences")
         self.verify = self._jit(_verify, donate="sequence")
-        self.snapshot = jax.jit(self._kept(partial(sequence_kv.snapshot, shape.config)))
-        self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.config)), donate_argnames="sequence")
+        self.snapshot = jax.jit(self._kept(partial(sequence_kv.snapshot, shape.layout)))
+        self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.layout)), donate_argnames="sequence")
 
     def of(self, key: ProgramKey) -> Jitted:
         """The program of a key from the ladders."""
@@ -90,14 +95,14 @@ class Programs:
 
     def empty(self, capacity: int) -> Jitted:
         """Makes a sequence without tokens."""
-        config, context, dtype = self.shape.config, self.shape.max_context, self.shape.recipe.kv_dtype
-        program = partial(sequence_kv.empty, config, capacity, context, dtype)
+        layout, context = self.shape.layout, self.shape.max_context
+        program = partial(sequence_kv.empty, layout, capacity, context, self.shape.recipe.kv_dtype)
         # What takes no array has to be told where its result goes.
         return jax.jit(program, out_shardings=sequence_kv.shardings(self.placement, jax.eval_shape(program)))
 
     def resize(self, capacity: int) -> Jitted:
         """Copies a sequence into one of this capacity."""
-        return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.config, capacity=capacity)))
+        return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.layout, capacity=capacity)))
 
     def _jit(self, body: Callable[..., Any], donate: str | None = None) -> Jitted:
         program = partial(body, self.shape)
@@ -119,7 +124,7 @@ class Programs:
 
 def _read(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,  # [1, token] int32, padded
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
@@ -132,7 +137,7 @@ def _read(
 
 def _verify(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,  # [1, token] int32: the newest token and the drafted ones behind it, padded
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
@@ -145,7 +150,7 @@ def _verify(
 
 def _advance(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
     ends: jax.Array,  # [row] int32: how many tokens each sequence holds
     sequences: tuple[SequenceKV, ...],
@@ -157,7 +162,7 @@ def _advance(
 
 def _pick_rows(
     shape: Shape,
-    params: Params,
+    params: Any,
     hidden: jax.Array,  # [row, width]
     ends: jax.Array,  # [row] int32: the positions of the tokens to pick
     ids: tuple[jax.Array, ...],  # a row: [position] int32
@@ -165,7 +170,7 @@ def _pick_rows(
 ) -> Picked:
     """The tokens that follow these states."""
     stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-    scores = logits(params, shape.config, shape.recipe, hidden)
+    scores = shape.architecture.logits(params, shape.recipe, hidden)
     picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
     broken = jnp.isnan(jnp.max(scores, axis=-1))
     return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
@@ -173,7 +178,7 @@ def _pick_rows(
 
 def _step(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
     ends: jax.Array,  # [row] int32: how many tokens each sequence holds
     sequences: tuple[SequenceKV, ...],
@@ -187,7 +192,7 @@ def _step(
 
 def _loop(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,  # [row] int32
     ends: jax.Array,  # [row] int32
     limits: jax.Array,  # [row] int32: how many tokens a row may still get
@@ -239,7 +244,7 @@ class _LoopState:
 
 def _forward(
     shape: Shape,
-    params: Params,
+    params: Any,
     tokens: jax.Array,
     start: jax.Array,
     count: jax.Array,
@@ -247,7 +252,7 @@ def _forward(
     keep: jax.Array | None = None,
 ) -> tuple[jax.Array, tuple[SequenceKV, ...]]:
     caches = tuple(sequence.layers for sequence in sequences)
-    hidden, caches = forward_apart(params, shape.config, shape.recipe, tokens, start, count, caches, keep)
+    hidden, caches = shape.architecture.forward(params, shape.recipe, tokens, start, count, caches, keep)
     return hidden, tuple(
         SequenceKV(cache, jax.lax.dynamic_update_slice(sequence.ids, tokens[row], (start[row],)))
         for row, (cache, sequence) in enumerate(zip(caches, sequences, strict=True))

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.config import CacheLayout
 from langchain_gemma_jax.models.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
 from langchain_gemma_jax.models.placement import Placement
 
@@ -40,28 +40,33 @@ def physical(capacity: int) -> int:
     return capacity + STEP_SLACK
 
 
-def ring_size(config: ModelConfig, capacity: int) -> int | None:
+def ring_size(layout: CacheLayout, capacity: int) -> int | None:
     """Slots of the smallest ring at this capacity; None if every layer is global."""
-    sizes = [kv_cache.slots(config.layers[i], physical(capacity)) for i in local_layers(config)]
+    sizes = [kv_cache.slots(layer, physical(capacity)) for layer in layout if layer and layer.window is not None]
     return min(sizes, default=None)
 
 
-def sequence_bytes(config: ModelConfig, capacity: int, max_context: int, dtype: str) -> int:
+def smallest_window(layout: CacheLayout) -> int | None:
+    """The fewest tokens that a layer looks back at; None if every layer sees all."""
+    return min((layer.window for layer in layout if layer and layer.window is not None), default=None)
+
+
+def sequence_bytes(layout: CacheLayout, capacity: int, max_context: int, dtype: str) -> int:
     """What one sequence occupies."""
-    shapes = kv_cache.abstract_cache(config, 1, physical(capacity), dtype)
+    shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)
     layers = sum(2 * int(s.size) * int(s.dtype.itemsize) for s in shapes if s is not None)
     return layers + 4 * physical(max_context)
 
 
-def snapshot_bytes(config: ModelConfig, capacity: int, dtype: str) -> int:
+def snapshot_bytes(layout: CacheLayout, capacity: int, dtype: str) -> int:
     """What a snapshot of its rings occupies."""
-    shapes = kv_cache.abstract_cache(config, 1, physical(capacity), dtype)
-    return sum(2 * int(s.size) * int(s.dtype.itemsize) for i in local_layers(config) if (s := shapes[i]) is not None)
+    shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)
+    return sum(2 * int(s.size) * int(s.dtype.itemsize) for i in local_layers(layout) if (s := shapes[i]) is not None)
 
 
-def local_layers(config: ModelConfig) -> list[int]:
+def local_layers(layout: CacheLayout) -> list[int]:
     """The layers that keep a ring."""
-    return [index for index in config.kv_layers if config.layers[index].is_local]
+    return [index for index, layer in enumerate(layout) if layer is not None and layer.window is not None]
 
 
 def shardings(where: Placement, tree: Any) -> Any:
@@ -79,16 +84,16 @@ def shardings(where: Placement, tree: Any) -> Any:
 # The rest is for inside a jitted program.
 
 
-def empty(config: ModelConfig, capacity: int, max_context: int, dtype: str) -> SequenceKV:
+def empty(layout: CacheLayout, capacity: int, max_context: int, dtype: str) -> SequenceKV:
     """A sequence without tokens."""
-    layers = kv_cache.allocate(config, 1, physical(capacity), dtype)
+    layers = kv_cache.allocate(layout, 1, physical(capacity), dtype)
     return SequenceKV(layers, jnp.zeros(physical(max_context), jnp.int32))
 
 
-def resize(config: ModelConfig, sequence: SequenceKV, capacity: int) -> SequenceKV:
+def resize(layout: CacheLayout, sequence: SequenceKV, capacity: int) -> SequenceKV:
     """A copy of the same tokens in a cache of another, or the same, capacity. A smaller one has to hold them all."""
     dtype = next(layer.keys.dtype for layer in sequence.layers if layer is not None)
-    shapes = kv_cache.abstract_cache(config, 1, physical(capacity), dtype.name)
+    shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype.name)
     layers = tuple(
         None if old is None or shape is None else LayerKV(_fit(old.keys, shape), _fit(old.values, shape))
         for old, shape in zip(sequence.layers, shapes, strict=True)
@@ -96,15 +101,15 @@ def resize(config: ModelConfig, sequence: SequenceKV, capacity: int) -> Sequence
     return SequenceKV(layers, jnp.copy(sequence.ids))
 
 
-def snapshot(config: ModelConfig, sequence: SequenceKV) -> RingArrays:
+def snapshot(layout: CacheLayout, sequence: SequenceKV) -> RingArrays:
     """A copy of the rings."""
-    return tuple(jax.tree.map(jnp.copy, _owned(sequence.layers[i])) for i in local_layers(config))
+    return tuple(jax.tree.map(jnp.copy, _owned(sequence.layers[i])) for i in local_layers(layout))
 
 
-def restore(config: ModelConfig, sequence: SequenceKV, rings: RingArrays) -> SequenceKV:
+def restore(layout: CacheLayout, sequence: SequenceKV, rings: RingArrays) -> SequenceKV:
     """The sequence with copies of these rings in place of its own."""
     layers = list(sequence.layers)
-    for index, ring in zip(local_layers(config), rings, strict=True):
+    for index, ring in zip(local_layers(layout), rings, strict=True):
         shape = jax.ShapeDtypeStruct(_owned(layers[index]).keys.shape, ring.keys.dtype)
         layers[index] = LayerKV(_fit(ring.keys, shape), _fit(ring.values, shape))
     return SequenceKV(tuple(layers), sequence.ids)

@@ -42,13 +42,14 @@ WITHOUT_EFFECT = (  # the first letters of settings that no compiled program dep
 def family(shape: Shape, placement: Placement) -> str:
     """What the programs of one model in one place have in common, as a digest."""
     device = placement.devices[0]
+    theirs = (shape.architecture, shape.recipe.storage, placement)  # may come from anybody's module
     client = device.client
     facts = [
         jax.__version__,
         jaxlib.version.__version__,
         platform.python_version(),
         source_digest(),
-        *(module_digest(type(part).__module__) for part in (shape.recipe.storage, placement)),  # whosever they are
+        *(module_digest(type(part).__module__) for part in theirs),
         client.platform,
         client.platform_version,
         device.device_kind,

@@ -34,7 +34,7 @@ class Signatures:
         def of(spec: ArraySpec) -> Any:
             return self._spec(spec.stored_shape, spec.dtype, placement.sharding_of(spec))
 
-        self.params: Any = map_specs(of, shape.recipe.abstract(shape.config))
+        self.params: Any = map_specs(of, shape.architecture.abstract(shape.recipe))
 
     def arguments(self, key: ProgramKey) -> tuple[Any, ...]:
         """What the program is called with: trees of ``ShapeDtypeStruct``."""
@@ -51,7 +51,7 @@ class Signatures:
                 return self.params, self._ints(1, sizes[0]), self._ints(1), self._ints(1), self.sequence(sizes[1])
             case "pick":
                 (rows,) = sizes
-                hidden = self._spec((rows, self._shape.config.width), "float32")
+                hidden = self._spec((rows, self._shape.architecture.width), "float32")
                 ids = self._ints(sequence_kv.physical(self._shape.max_context))
                 return self.params, hidden, self._ints(rows), (ids,) * rows, (self._row(),) * rows
             case "step":
@@ -91,25 +91,26 @@ class Signatures:
         return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
 
     def _cache(self, slots: int) -> tuple[LayerKV | None, ...]:
-        config, dtype = self._shape.config, self._shape.recipe.kv_dtype
+        layout, dtype = self._shape.layout, self._shape.recipe.kv_dtype
         specs = (
             None if spec is None else self._spec(spec.shape, spec.dtype, self._placement.sharding(spec.shape, AXES))
-            for spec in kv_cache.abstract_cache(config, 1, slots, dtype)
+            for spec in kv_cache.abstract_cache(layout, 1, slots, dtype)
         )
         return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
 
     def _rings(self, size: int | None) -> RingArrays:
         """The local layers' rings, of this many slots: a capacity of as many slots has them."""
-        config = self._shape.config
         cache = self._cache(size or self._shape.max_context)
-        return tuple(layer for index in sequence_kv.local_layers(config) if (layer := cache[index]) is not None)
+        return tuple(
+            layer for index in sequence_kv.local_layers(self._shape.layout) if (layer := cache[index]) is not None
+        )
 
     def _picked(self) -> Picked:
         return Picked(*(self._ints(),) * 4)
 
     def _row(self) -> RowKnobs:
         plain = knobs(seed=0, prompt_length=0)
-        words = -(-self._shape.config.vocab_size // 32)
+        words = -(-self._shape.architecture.vocab_size // 32)
         return RowKnobs(
             jax.tree.map(lambda array: self._spec(array.shape, array.dtype), plain), self._spec((words,), "uint32")
         )

@@ -23,21 +23,19 @@ LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 
 def weights_bytes(shape: Shape, where: Placement) -> int:
     """Return exactly what its weights will take, as they are stored, on each device of a place."""
-    return where.nbytes(shape.recipe.abstract(shape.config))
+    return where.nbytes(shape.architecture.abstract(shape.recipe))
 
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
     """What the smallest conversation takes."""
-    return sequence_kv.sequence_bytes(shape.config, ladders.capacities[0], shape.max_context, shape.recipe.kv_dtype)
+    return sequence_kv.sequence_bytes(shape.layout, ladders.capacities[0], shape.max_context, shape.recipe.kv_dtype)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:
     """About what its programs need while they run. What they do need is known when they have been compiled."""
-    config = shape.config
-    widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
     seen = min(ladders.capacities[-1], USUAL_CONTEXT)
-    chunk = ladders.chunks[-1] * (widest + 2 * config.width + config.heads * seen)
-    scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * config.vocab_size
+    chunk = shape.architecture.numbers_at_work(ladders.chunks[-1], seen)
+    scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * shape.architecture.vocab_size
     return ANY_WORKSPACE + 4 * max(chunk, scores)
 
 

@@ -40,7 +40,7 @@ def stop_ids(model: Model) -> frozenset[int]:
     declared = model.generation_defaults.get("eos_token_id", ())
     found = [declared] if isinstance(declared, int) else declared if isinstance(declared, list) else []
     own = {token for token in found if isinstance(token, int) and not isinstance(token, bool)}
-    return frozenset(own | set(model.tokenizer.eos_ids) | set(model.config.eos_ids))
+    return frozenset(own | set(model.tokenizer.eos_ids) | set(model.architecture.eos_ids))
 
 
 def ladders_for(settings: Settings, max_context: int, backend: str) -> Ladders:

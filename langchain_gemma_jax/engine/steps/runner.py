@@ -79,7 +79,7 @@ class Runner:
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
-        words = -(-shape.config.vocab_size // 32)
+        words = -(-shape.architecture.vocab_size // 32)
         self._all_allowed: jax.Array = device.put(np.full(words, 0xFFFFFFFF, np.uint32))
         self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self._all_allowed)
 

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
 
@@ -23,7 +24,7 @@ EMPTY, COPY = ("empty", 32), ("resize", 32, 64)  # which compile at once
 
 @pytest.fixture
 def shape(tiny_model):
-    return Shape(tiny_model.config, tiny_model.recipe, 320, CONTEXT, 1)
+    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, 1)
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         replace(shape, loop_steps=2),
         replace(shape, valid_vocab=319),
         replace(shape, recipe=replace(shape.recipe, attention_pairs=3)),
-        replace(shape, config=shape.config.replace(norm_eps=1e-5)),
+        replace(shape, architecture=Gemma(tiny_model.config.replace(norm_eps=1e-5))),
     ):
         names.add(fingerprint.family(other, where))
     for setting, value in (("jax_default_matmul_precision", "highest"), ("jax_enable_x64", True)):

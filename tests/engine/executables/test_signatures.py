@@ -22,7 +22,7 @@ def window(config):
 def of(model_of):
     def of(name, loop_steps=1):
         model = model_of(name)
-        shape = Shape(model.config, model.recipe, 320, CONTEXT, loop_steps)
+        shape = Shape(model.architecture, model.recipe, 320, CONTEXT, loop_steps)
         return model, Programs(shape, model.placement), Signatures(shape, model.placement)
 
     return of

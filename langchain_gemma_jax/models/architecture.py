@@ -1,0 +1,74 @@
+"""What the engine asks of a kind of model: its arrays, its cache, its forward pass, and what a step of it costs.
+
+The engine serves whatever answers these questions. ``Gemma`` (``gemma_architecture.py``) is the one architecture that
+is here. An architecture is a frozen dataclass of plain values: programs are traced with it, and both its ``repr`` and
+the source of its module are parts of their names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.models.config import CacheLayout
+from langchain_gemma_jax.models.kv_cache import KVCache
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+
+
+class Architecture(ABC):
+    """A kind of model of certain sizes, without its weights."""
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """How many scores there are for a next token. A tokenizer may have fewer ids."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many numbers ``forward`` gives for a token."""
+
+    @property
+    @abstractmethod
+    def max_context(self) -> int:
+        """The most tokens that it can have read."""
+
+    @property
+    @abstractmethod
+    def eos_ids(self) -> tuple[int, ...]:
+        """The ids that end a turn."""
+
+    @property
+    @abstractmethod
+    def cache_layout(self) -> CacheLayout:
+        """What each layer keeps of the tokens that it has read: one at least keeps something."""
+
+    @abstractmethod
+    def abstract(self, recipe: Recipe) -> Any:
+        """Return the tree of its parameters, with an ``ArraySpec`` in place of each array."""
+
+    @abstractmethod
+    def forward(
+        self,
+        params: Any,
+        recipe: Recipe,
+        tokens: jax.Array,  # [row, token] int32
+        start: jax.Array,  # [row] int32: tokens already in the cache
+        count: jax.Array,  # [row] int32: tokens of this chunk that are real; the rest is padding
+        caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
+        keep: jax.Array | None,  # [row] int32: only this token's output is wanted
+    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+        """Read a chunk: what it gives for each token ``[row, token, width]``, and the caches with the chunk in them.
+
+        Padding changes no result and is not seen later. With ``keep``: ``[row, 1, width]``.
+        """
+
+    @abstractmethod
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
+        """Return the scores of the next token for what ``forward`` gave: float32 ``[..., vocab_size]``."""
+
+    @abstractmethod
+    def numbers_at_work(self, tokens: int, context: int) -> int:
+        """Return about how many float32 numbers are alive at once while a chunk of so many tokens sees a context."""
