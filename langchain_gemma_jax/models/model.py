@@ -15,7 +15,7 @@ from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
-from langchain_gemma_jax.models.weights import Weight, total_bytes
+from langchain_gemma_jax.models.weights import Packed, Weight, total_bytes
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -30,7 +30,7 @@ def leaves(params: Params) -> Iterator[jax.Array]:
     for value in params.values():
         for layer in value if isinstance(value, list) else [{"": value}]:
             for weight in layer.values():
-                yield from jax.tree.leaves(weight)
+                yield from jax.tree.leaves(weight) if isinstance(weight, Packed) else (weight,)
 
 
 def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
