@@ -89,8 +89,8 @@ def test_rings_come_back_from_a_snapshot_and_nothing_else_does(config):
 
 
 def test_a_layer_that_shares_kv_keeps_none():
-    sequence = sequence_kv.empty(CONFIGS["shared KV"], 32, CONTEXT, "float32")
+    sequence = sequence_kv.empty(CONFIGS["shared KV"].cache_layout, 32, CONTEXT, "float32")
     assert [layer is None for layer in sequence.layers] == [False, False, True, True]
-    assert sequence_kv.local_layers(CONFIGS["shared KV"]) == [0]
-    assert sequence_kv.local_layers(CONFIGS["all global"]) == []
-    assert sequence_kv.snapshot(CONFIGS["all global"], filled(CONFIGS["all global"], 32)) == ()
+    assert sequence_kv.local_layers(CONFIGS["shared KV"].cache_layout) == [0]
+    assert sequence_kv.local_layers(CONFIGS["all global"].cache_layout) == []
+    assert sequence_kv.snapshot(CONFIGS["all global"].cache_layout, filled(CONFIGS["all global"], 32)) == ()

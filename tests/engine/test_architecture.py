@@ -1,0 +1,108 @@
+"""The engine serves an architecture that is no Gemma, with all that it does for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.models.abstract import ArraySpec
+from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.config import CacheLayer, CacheLayout
+from langchain_gemma_jax.models.kv_cache import KVCache, write_span
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from tests.engine.faults_support import greedy
+from tests.engine.tiny import CONTEXT, LADDERS, text
+
+WIDTH, VOCABULARY = 16, 320
+
+
+@dataclass(frozen=True)
+class Averaging(Architecture):
+    """What comes next follows from the newest token and the mean of all before it."""
+
+    vocab_size: int = VOCABULARY  # type: ignore[assignment]  # fields in the place of properties
+    width: int = WIDTH  # type: ignore[assignment]
+    max_context: int = CONTEXT  # type: ignore[assignment]
+    eos_ids: tuple[int, ...] = (1,)  # type: ignore[assignment]
+    cache_layout: CacheLayout = (CacheLayer(kv_heads=1, head_dim=WIDTH),)  # type: ignore[assignment]
+
+    def abstract(self, recipe: Recipe) -> Any:
+        return {
+            "embed": ArraySpec((VOCABULARY, WIDTH), recipe.dtype),
+            "mix": ArraySpec((WIDTH, 2 * WIDTH), recipe.dtype),
+            "layers": [],
+        }
+
+    def forward(self, params, recipe, tokens, start, count, caches: tuple[KVCache, ...], keep):
+        x = params["embed"][tokens]  # [row, token, width]
+        positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
+        new, means = [], []
+        rows = tokens.shape[0] // len(caches)
+        for number, (layer,) in enumerate(caches):
+            mine = slice(number * rows, (number + 1) * rows)
+            written = write_span(layer, x[mine, None], x[mine, None], start[mine])
+            seen = jnp.arange(written.values.shape[2])[None, None, :] <= positions[mine, :, None]
+            share = seen.astype(jnp.float32) / (positions[mine, :, None] + 1).astype(jnp.float32)
+            means.append(jnp.einsum("rts,rsw->rtw", share, written.values[:, 0], precision="highest"))
+            new.append((written,))
+        both = jnp.concatenate([x, jnp.concatenate(means)], axis=-1)
+        hidden = jnp.tanh(jnp.einsum("rtc,wc->rtw", both, params["mix"], precision="highest"))
+        return (hidden if keep is None else jnp.take_along_axis(hidden, keep[:, None, None], axis=1)), tuple(new)
+
+    def logits(self, params, recipe, hidden):
+        return jnp.einsum("...w,vw->...v", hidden, params["embed"], precision="highest")
+
+    def numbers_at_work(self, tokens, context):
+        return tokens * (3 * WIDTH + context)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model) -> Model:
+    draw = np.random.default_rng(7)
+    params = {
+        "embed": draw.normal(size=(VOCABULARY, WIDTH)).astype(np.float32),
+        "mix": (0.3 * draw.normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32),
+    }
+    placed = jax.device_put(params, jax.local_devices()[0]) | {"layers": []}
+    return Model(Averaging(), placed, tiny_model.tokenizer, Recipe(dtype="float32"), "averaging")
+
+
+def by_hand(model: Model, prompt: list[int], count: int) -> list[int]:
+    """What it says, in numpy and without a cache."""
+    embed, mix = np.asarray(model.params["embed"], np.float64), np.asarray(model.params["mix"], np.float64)
+    said = list(prompt)
+    for _ in range(count):
+        seen = embed[said]
+        scores = embed @ np.tanh(mix @ np.concatenate([seen[-1], seen.mean(axis=0)]))
+        said.append(int(scores[: model.tokenizer.vocab_size].argmax()))  # what lies behind is no token
+    return said[len(prompt) :]
+
+
+def test_it_is_served_with_reuse_batching_and_guards(engine_of, model, rng, strict_transfers):
+    engine = engine_of(ladders=LADDERS, guards="raise")
+    served = engine.serve(model)
+    prompts = [text(rng, length) for length in (3, 9, 17, 30)]
+    together = [engine.submit(served, prompt, greedy(12), scope=str(n)) for n, prompt in enumerate(prompts)]
+    answers = [list(one.result().ids) for one in together]
+    assert answers == [by_hand(model, prompt, 12) for prompt in prompts]
+    for number, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        longer = [*prompt, *answer, *text(rng, 5)]
+        done = engine.submit(served, longer, greedy(8), scope=str(number)).result()
+        assert list(done.ids) == by_hand(model, longer, 8)
+        assert done.reused_tokens >= len(prompt) + len(answer) - 1
+    report = engine.report()
+    assert report.steps < 4 * 11 + 4 * 7, "rows shared steps"
+    assert report.guard_trips == {}
+    assert report.programs <= report.program_bound
+
+
+def test_what_is_for_a_gemma_says_that_this_is_none(model):
+    with pytest.raises(UnsupportedModelError, match="expected a Gemma, found the architecture Averaging"):
+        _ = model.config
