@@ -15,8 +15,10 @@ from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
+from tests.models.int8 import Int8Storage
 
 EMPTY, COPY = ("empty", 32), ("resize", 32, 64)  # which compile at once
 
@@ -180,6 +182,12 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
 # Names.
 
 
+class Elsewhere(SingleDevice):
+    """Another place on the same device."""
+
+    key = "elsewhere"
+
+
 def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypatch):
     from dataclasses import replace
 
@@ -190,6 +198,8 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         replace(shape, loop_steps=2),
         replace(shape, valid_vocab=319),
         replace(shape, recipe=replace(shape.recipe, attention_pairs=3)),
+        replace(shape, recipe=replace(shape.recipe, cache_dtype="bfloat16")),
+        replace(shape, recipe=replace(shape.recipe, storage=Int8Storage())),
         replace(shape, config=shape.config.replace(norm_eps=1e-5)),
     ):
         names.add(fingerprint.family(other, where))
@@ -198,13 +208,14 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         jax.config.update(setting, value)
         names.add(fingerprint.family(shape, where))
         jax.config.update(setting, before)
+    names.add(fingerprint.family(shape, Elsewhere(tiny_model.device)))
     monkeypatch.setattr(fingerprint, "compiler_flags", lambda: ("--xla_cpu_enable_fast_math=true", ""))
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "source_digest", lambda: "other code")
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
-    assert len(names) == 1 + 5 + 2 + 1 + 1
+    assert len(names) == 1 + 7 + 2 + 1 + 1 + 1
 
 
 def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_path):
