@@ -182,10 +182,10 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
 # Names.
 
 
-class Elsewhere(SingleDevice):
-    """Another place on the same device."""
+class Named(SingleDevice):
+    """A place on the same device that programs are told apart by."""
 
-    key = "elsewhere"
+    key = "here"
 
 
 def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypatch):
@@ -208,14 +208,17 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         jax.config.update(setting, value)
         names.add(fingerprint.family(shape, where))
         jax.config.update(setting, before)
-    names.add(fingerprint.family(shape, Elsewhere(tiny_model.device)))
+    for place in ("here", "elsewhere"):
+        monkeypatch.setattr(Named, "key", place)
+        names.add(fingerprint.family(shape, Named(tiny_model.device)))
+    monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "compiler_flags", lambda: ("--xla_cpu_enable_fast_math=true", ""))
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "source_digest", lambda: "other code")
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
-    assert len(names) == 1 + 7 + 2 + 1 + 1 + 1
+    assert len(names) == 1 + 7 + 2 + 2 + 1 + 1
 
 
 def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_path):

@@ -428,8 +428,9 @@ def test_a_storage_packs_each_matrix_as_it_is_read_and_nothing_dense_stays(layou
 
 class TestNothingStaysBehind:
     @pytest.mark.parametrize("count", [0, 5, 12])
-    def test_on_the_device_when_packing_fails(self, count):
+    def test_on_the_device_when_packing_fails(self, count, monkeypatch):
         packed = []
+        monkeypatch.setattr(place_module, "_SMALL", 0)
 
         class Full(Int8Storage):
             def pack(self, path, dense, array):
