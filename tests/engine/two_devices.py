@@ -140,7 +140,7 @@ def programs(runner: Runner) -> dict[str, object]:
     first, idle = sequence.layers[0].keys, (runner.idle_row,)
     began = library.of(("pick", 1))(runner.params, hidden, ends, (sequence.ids,), idle)
     picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, began.tokens, ends, (sequence,), idle)
-    keys = [np.asarray(layer.keys)[..., :17, :].tolist() for layer in sequence.layers]
+    keys = [np.asarray(jax.device_get(layer.keys))[..., :17, :].tolist() for layer in sequence.layers]
     divided = runner.params["embed"]
     kept = jax.jit(library.programs._kept(lambda array: -array))(divided)  # XLA alone would leave it divided
     whole = (hidden, ends, sequence.ids, *jax.tree.leaves(picked), kept)

@@ -441,8 +441,9 @@ class TestNothingStaysBehind:
 
         gc.collect()
         before = {id(array) for array in jax.live_arrays()}
-        with pytest.raises(MemoryError):
+        with pytest.raises(MemoryError) as caught:  # whose frames hold what was there
             place(Memory(tensors()), naming, CONFIG, "float32", OUT_FIRST, DEVICE, storage=Full())
+        assert caught.tb
         assert [array for array in jax.live_arrays() if id(array) not in before] == []
 
     @pytest.mark.parametrize("error", [TensorMismatchError("a", "b", "c"), MemoryError(), KeyboardInterrupt()])
