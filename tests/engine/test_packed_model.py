@@ -106,7 +106,6 @@ def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(eng
     assert len({tuple(ids) for ids in alone}) == 3
     need = entry.need
     assert engine.close(30)
-    gone = baseline()
 
     # A byte less than two dense models need.
     engine = engine_with(memory_budget=2 * (need + dense - entry.weights) - 1)
@@ -123,7 +122,7 @@ def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(eng
     assert engine.close(30)
     for served in (one, two, three):
         served.model.close()
-    assert baseline() == gone
+    assert baseline() == before
 
 
 def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):

@@ -20,7 +20,8 @@ def test_a_chunk_and_a_step_give_on_two_devices_what_they_give_on_one(tiny_folde
     assert first == second == halves["entry"] == halves["foretold"]  # the books hold what each device does
     assert first < 0.52 * halves["nbytes"] == 0.52 * single["entry"]
     assert (single["heads on each"], halves["heads on each"]) == (2, 1)
-    assert halves["token"] == single["token"]
+    assert halves["tokens"] == single["tokens"]
+    assert halves["whole"] == [True] * len(single["whole"])
     for ours, theirs in zip(halves["numbers"], single["numbers"], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
@@ -36,7 +37,7 @@ def test_whole_conversations_are_the_same_and_a_second_process_compiles_nothing(
             assert found[one][fact] == found[other][fact]
         assert found[other]["evicted"] == found[other]["restored"] == 1
         assert found[other]["reused"] > 100
-        assert found[other]["hits"] == 0 < found[other]["misses"]  # no place takes another's programs
+        assert found[one]["misses"] == found[other]["misses"] > 5  # no place takes another's programs
     assert found["halves talk"]["accepted"] > 0
     again = start(tiny_folder, tmp_path / "programs", "packed halves talk")["packed halves talk"]
     assert (again["misses"], again["said"]) == (0, found["packed halves talk"]["said"])

@@ -137,14 +137,18 @@ def programs(runner: Runner) -> dict[str, object]:
     sequence = library.of(("empty", 64))()
     numbers = put((np.arange(5, 21, dtype=np.int32)[None], np.zeros(1, np.int32), np.full(1, 16, np.int32)))
     hidden, ends, sequence = library.of(("read", 16, 64))(runner.params, *numbers, sequence)
-    first = sequence.layers[0].keys
-    token = put(np.full(1, 30, np.int32))
-    picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, token, ends, (sequence,), (runner.idle_row,))
-    keys = [np.asarray(layer.keys)[..., :17, :].tolist() for layer in sequence.layers]
+    first, idle = sequence.layers[0].keys, (runner.idle_row,)
+    began = library.of(("pick", 1))(runner.params, hidden, ends, (sequence.ids,), idle)
+    picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, began.tokens, ends, (sequence,), idle)
+    keys = [np.asarray(jax.device_get(layer.keys))[..., :17, :].tolist() for layer in sequence.layers]
+    divided = runner.params["embed"]
+    kept = jax.jit(library.programs._kept(lambda array: -array))(divided)  # XLA alone would leave it divided
+    whole = (hidden, ends, sequence.ids, *jax.tree.leaves(picked), kept)
     return {
         "heads on each": first.sharding.shard_shape(first.shape)[1],
         "numbers": [np.asarray(hidden).tolist(), *keys],
-        "token": [np.asarray(picked.tokens).tolist(), np.asarray(ends).tolist()],
+        "tokens": [np.asarray(one).tolist() for one in (began.tokens, picked.tokens, ends)],
+        "whole": [array.sharding.is_fully_replicated for array in whole],
     }
 
 

@@ -29,6 +29,7 @@ from langchain_gemma_jax.models.abstract import abstract, total_bytes, walk
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import leaves
+from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 
 CONFIG = {
@@ -161,6 +162,23 @@ class TestAFolder:
             assert model.recipe is recipe
             assert model.params["embed"].dtype == "bfloat16"
             assert model.params["embed"].devices() == {device}
+
+    def test_a_placement_may_be_named_and_a_model_knows_its_own(self, folder):
+        here = SingleDevice(jax.local_devices()[0])
+        for device in (None, here, here.device):
+            with load(folder, device=device) as model:
+                assert model.placement == here
+                assert model.device == here.device
+                again = load(folder, like=model)
+                assert again.placement == here
+                again.close()
+
+    def test_the_caches_dtype_is_one_that_it_can_have(self, folder):
+        with load(folder, recipe=Recipe("float32", cache_dtype="bfloat16")) as model:
+            assert model.recipe.kv_dtype == "bfloat16"
+            assert model.params["embed"].dtype == "float32"
+        with pytest.raises(InputError, match=r"cache_dtype: expected one of float32, bfloat16.* found 'int8'"):
+            load(folder, recipe=Recipe("float32", cache_dtype="int8"))
 
     def test_the_files_are_closed(self, folder, monkeypatch):
         closed = []

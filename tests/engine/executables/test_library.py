@@ -16,8 +16,10 @@ from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
+from tests.models.int8 import Int8Storage
 
 EMPTY, COPY = ("empty", 32), ("resize", 32, 64)  # which compile at once
 
@@ -181,6 +183,12 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
 # Names.
 
 
+class Named(SingleDevice):
+    """A place on the same device that programs are told apart by."""
+
+    key = "here"
+
+
 def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypatch):
     from dataclasses import replace
 
@@ -191,6 +199,8 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         replace(shape, loop_steps=2),
         replace(shape, valid_vocab=319),
         replace(shape, recipe=replace(shape.recipe, attention_pairs=3)),
+        replace(shape, recipe=replace(shape.recipe, cache_dtype="bfloat16")),
+        replace(shape, recipe=replace(shape.recipe, storage=Int8Storage())),
         replace(shape, architecture=Gemma(tiny_model.config.replace(norm_eps=1e-5))),
     ):
         names.add(fingerprint.family(other, where))
@@ -199,13 +209,17 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
         jax.config.update(setting, value)
         names.add(fingerprint.family(shape, where))
         jax.config.update(setting, before)
+    for place in ("here", "elsewhere"):
+        monkeypatch.setattr(Named, "key", place)
+        names.add(fingerprint.family(shape, Named(tiny_model.device)))
+    monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "compiler_flags", lambda: ("--xla_cpu_enable_fast_math=true", ""))
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "source_digest", lambda: "other code")
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
-    assert len(names) == 1 + 5 + 2 + 1 + 1
+    assert len(names) == 1 + 7 + 2 + 2 + 1 + 1
 
 
 def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_path):

@@ -26,6 +26,7 @@ from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
 from langchain_gemma_jax.models.model import leaves
+from tests.models.int8 import Int8Storage
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 LAYER = LayerConfig(kv_heads=2, head_dim=8, ffw_width=24, rope=Rope(1e4))
@@ -406,7 +407,45 @@ def test_progress_counts_every_byte_on_the_device(small, monkeypatch):
     assert sum(told) == sum(array.nbytes for array in leaves(params))
 
 
+@pytest.mark.parametrize("layout", [OUT_FIRST, Layout(False, False)])
+@pytest.mark.parametrize("small", [0, 2**20])
+def test_a_storage_packs_each_matrix_as_it_is_read_and_nothing_dense_stays(layout, small, monkeypatch):
+    monkeypatch.setattr(place_module, "_SMALL", small)
+    gc.collect()
+    before, told, storage = {id(array) for array in jax.live_arrays()}, [], Int8Storage()
+    found = place(Shared(tensors()), naming, CONFIG, "float32", layout, DEVICE, told.append, storage)
+    there = [array for array in jax.live_arrays() if id(array) not in before]
+    assert sum(told) == sum(array.nbytes for array in there) == sum(array.nbytes for array in leaves(found))
+    dense = load(Memory(tensors()), "float32", layout)
+    for path, spec in walk(abstract(CONFIG, "float32", layout)):
+        one, other = at(found, path), np.asarray(at(dense, path))
+        wanted = storage.pack(path, spec, other) if len(spec.shape) > 1 else other
+        assert jax.tree.structure(one) == jax.tree.structure(wanted)
+        for ours, theirs in zip(jax.tree.leaves(one), jax.tree.leaves(wanted), strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+
+
 class TestNothingStaysBehind:
+    @pytest.mark.parametrize("count", [0, 5, 12])
+    def test_on_the_device_when_packing_fails(self, count, monkeypatch):
+        packed = []
+        monkeypatch.setattr(place_module, "_SMALL", 0)
+
+        class Full(Int8Storage):
+            def pack(self, path, dense, array):
+                packed.append(path)
+                if len(packed) > count:
+                    raise MemoryError
+                return super().pack(path, dense, array)
+
+        gc.collect()
+        before = {id(array) for array in jax.live_arrays()}
+        with pytest.raises(MemoryError) as caught:  # whose frames hold what was there
+            place(Memory(tensors()), naming, CONFIG, "float32", OUT_FIRST, DEVICE, storage=Full())
+        assert caught.tb
+        assert [array for array in jax.live_arrays() if id(array) not in before] == []
+
     @pytest.mark.parametrize("error", [TensorMismatchError("a", "b", "c"), MemoryError(), KeyboardInterrupt()])
     @pytest.mark.parametrize("count", [0, 1, 7, 30])
     def test_on_the_device_when_reading_fails(self, error, count):
