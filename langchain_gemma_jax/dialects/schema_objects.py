@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, matches, pattern_of
-from langchain_gemma_jax.dialects.schema_scalars import asked_string
+from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, pattern_of
+from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.leaves import Leaf, machine
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, either, sequence
-from langchain_gemma_jax.engine.grammar.nodes import Sequence as Row
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, Terminal, either, sequence
+from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
 MAX_MEMBERS = 1000
 MAX_COUNTED = 4000  # places in a chain of members that are counted
 
 
-class Values(Protocol):
+class Values(Checks, Protocol):
     """As much of a reader of schemas as members need."""
-
-    writing: Writing
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None: ...
 
-    def cannot(self, at: str, what: str) -> None: ...
+    def rule(self, node: Node) -> Node: ...
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,12 @@ class ObjectShape:
         after = [self._rest(seen) for seen in range(top + 1)]
         for place in reversed(range(len(self.members))):
             member = self.members[place]
+            node = rule(member.node) if top and place else member.node  # it is written more than once
             now: list[Node | None] = []
             for seen in range(min(place, top) + 1):
                 more = after[min(seen + 1, top)] if self.high is None or seen < self.high else None
                 comma = Literal(self.writing.comma) if seen else NOTHING
-                taken = None if more is None else sequence(comma, member.node, more)
+                taken = None if more is None else sequence(comma, node, more)
                 left = None if member.required else after[seen]
                 options = [node for node in (taken, left) if node is not None]
                 now.append(_ruled(either(*options), rule) if options else None)
@@ -97,7 +96,7 @@ class ObjectShape:
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
     """An object whose members have any names."""
-    return ObjectShape(writing, (), sequence(writing.free_key(asked, frozenset()), value))
+    return ObjectShape(writing, (), sequence(writing.free_key(writing.free_name(asked, frozenset())), value))
 
 
 def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> ObjectShape | None:
@@ -115,12 +114,12 @@ def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str,
     if len(names) > MAX_MEMBERS:
         raise SchemaError(facts.at, f"properties: expected at most {MAX_MEMBERS:,}, found {len(names):,}")
     required = {name for each in declared for name in each.required}
-    keys = _Keys.of(declared, facts)
+    keys = _Keys.of(declared, facts, reader)
     names += [name for name in keys.names or () if name not in names and keys.open]
     members: list[Member] = []
     for name in reader.writing.ordered(names):
-        asked = [schema for each in declared for schema in each.asked_of(name)]
-        node = reader.values(asked, levels, inside) if keys.allow(name) else None
+        asked = [schema for each in declared for schema in each.asked_of(name, reader)]
+        node = reader.values(asked, levels, inside) if keys.allow(name, reader, facts.at) else None
         if node is None and name in required:
             return None
         if node is not None:
@@ -151,14 +150,10 @@ def _free(
     if patterns:
         at = next(each.at for each in declared if each.patterns)
         asked = Asked((*asked.patterns, pattern_of(patterns[0], at)), asked.low, asked.high)
-    key = reader.writing.free_key(asked, frozenset(names))
-    try:
-        for part in key.items if isinstance(key, Row) else (key,):
-            if isinstance(part, Leaf):
-                machine(part)
-    except ValueError as error:
-        raise SchemaError(declared[0].at if declared else "#", f"the names of members: {error}") from None
-    return sequence(key, value)
+    name = reader.writing.free_name(asked, frozenset(names))
+    if asked.patterns:
+        reader.check(name, f"{declared[0].at}, the names of members")
+    return sequence(reader.writing.free_key(name), value)
 
 
 @dataclass(frozen=True)
@@ -186,13 +181,17 @@ class _Declared:
             raise SchemaError(at, f"additionalProperties: expected a schema, found {type(additional).__name__}")
         return cls(at, properties, patterns, tuple(map(str, required or ())), additional)
 
-    def asked_of(self, name: str) -> list[tuple[Json, str]]:
+    @cached_property
+    def _named(self) -> list[tuple[str, Terminal]]:
+        return [(pattern, words([pattern_of(pattern, self.at)])) for pattern in self.patterns]
+
+    def asked_of(self, name: str, reader: Promises) -> list[tuple[Json, str]]:
         """The schemas for a member of this name."""
         found = [(self.properties[name], f"{self.at}/properties/{name}")] if name in self.properties else []
         found += [
-            (schema, f"{self.at}/patternProperties/{pattern}")
-            for pattern, schema in self.patterns.items()
-            if matches(pattern_of(pattern, self.at), name)
+            (self.patterns[pattern], f"{self.at}/patternProperties/{pattern}")
+            for pattern, terminal in self._named
+            if reader.fits(terminal, name, self.at)
         ]
         if not found and self.additional is not None:
             return [(self.additional, f"{self.at}/additionalProperties")]
@@ -214,26 +213,26 @@ class _Keys:
     names: tuple[str, ...] | None  # the only ones that there can be
 
     @classmethod
-    def of(cls, declared: list[_Declared], facts: Facts) -> _Keys:
+    def of(cls, declared: list[_Declared], facts: Facts, reader: Checks) -> _Keys:
         # Objects of which nothing is declared are dictionaries. Where something is, others have to be asked for.
         asked_for = any(each.additional not in (None, False) or each.patterns for each in declared)
         is_open = asked_for or not any("properties" in schema or "required" in schema for schema, _ in facts.objects)
         closed = any(each.additional is False and not each.patterns for each in declared)
         closed |= any(schema.get("unevaluatedProperties") is False for schema, _ in facts.objects) and not asked_for
-        of_names = Facts(facts.at, facts.cannot)
+        of_names = Facts(facts.at, reader)
         for schema, at in facts.objects:
             if (rule := schema.get("propertyNames")) is not None and rule is not True:
                 if not isinstance(rule, Mapping) or "$ref" in rule:
-                    facts.cannot(at, "propertyNames, other than with a pattern, a length or an enum")
+                    reader.cannot(at, "propertyNames, other than with a pattern, a length or an enum")
                 else:
                     of_names.add(rule, f"{at}/propertyNames")
         names = None
         if of_names.choices is not None:
             names = tuple(name for name in of_names.choices if isinstance(name, str) and of_names.allows(name))
-        asked = asked_string(of_names)
+        asked = asked_string(reader, of_names)
         return cls(is_open and not closed and asked is not None, asked or Asked(), names)
 
-    def allow(self, name: str) -> bool:
+    def allow(self, name: str, reader: Promises, at: str) -> bool:
         """Whether a member may be called so."""
         if self.names is not None:
             return name in self.names
@@ -241,7 +240,7 @@ class _Keys:
         return (
             self.asked.low <= len(name)
             and (high is None or len(name) <= high)
-            and all(matches(pattern, name) for pattern in self.asked.patterns)
+            and (not self.asked.patterns or reader.fits(words(self.asked.patterns), name, at))
         )
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langchain_gemma_jax.engine.grammar.leaves import Leaf
 from langchain_gemma_jax.engine.grammar.nodes import (
     NOTHING,
     Control,
     Either,
     Grammar,
+    Json,
     Literal,
     Node,
     Repeat,
     Rule,
     Sequence,
+    Terminal,
 )
 
 
@@ -30,7 +31,7 @@ def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
 class _Writer:
     def __init__(self, grammar: Grammar, control_ids: Mapping[str, int]) -> None:
         self._grammar, self._ids = grammar, control_ids
-        self._leaves: dict[Leaf, str] = {}
+        self._leaves: dict[Terminal | Json, str] = {}
         self._rules: dict[str, str] = {}  # by the grammar's names for them
         self._lines: list[str] = []
 
@@ -44,9 +45,12 @@ class _Writer:
             done += len(todo)
             self._lines += [f"{name}: {self._node(self._grammar.rules[known])}" for known, name in todo]
         for leaf, name in self._leaves.items():
+            if isinstance(leaf, Json):
+                self._lines.append(f"{name}: %json {leaf.schema}")
+                continue
             if leaf.lazy:
-                self._lines.append(f"{name.lower()}[lazy]: {name}")
-            self._lines.append(f"{name}: {leaf.terminal()}")
+                self._lines.append(f"{name}[lazy]: {name.upper()}")
+            self._lines.append(f"{name.upper()}: {leaf.expression}")
         return "\n".join(self._lines) + "\n"
 
     def _node(self, node: Node) -> str:
@@ -63,9 +67,11 @@ class _Writer:
                 return self._repeat(node)
             case Rule(name):
                 return self._rules.setdefault(name, f"r{len(self._rules)}")
-            case Leaf():
-                name = self._leaves.setdefault(node, f"T{len(self._leaves)}")
-                return name.lower() if node.lazy else name
+            case Json():
+                return self._leaves.setdefault(node, f"t{len(self._leaves)}")
+            case Terminal():
+                name = self._leaves.setdefault(node, f"t{len(self._leaves)}")
+                return name if node.lazy else name.upper()
 
     def _part(self, node: Node) -> str:
         written = self._node(node)
