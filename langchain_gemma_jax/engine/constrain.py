@@ -1,4 +1,4 @@
-"""What one request is held to: which tokens may come next, which one has to, and how it can end."""
+"""What one request is held to: which tokens may come next, which of them have to, and where it may end."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Constraint:
         self._place: Place = compiled.outline.start
         self.active = compiled.opener is None  # before the opener, everything is legal
         self.illegal = False  # the last token could not come where it came
-        self.cut_off = False  # there is room for no more than the shortest ending
+        self.cut_off = False  # no token can be drawn any more: the text ends as it is
         self.allowed: np.ndarray | None = None  # the mask, if the next token is drawn with one
 
     @property
-    def shortest(self) -> int:
-        """How many tokens the shortest text has."""
-        return len(self._compiled.shortest) if self._compiled.opener is None else 0
+    def complete(self) -> bool:
+        """Whether the text may end here."""
+        return not self.active or self._place.complete
 
     @property
     def finished(self) -> bool:
@@ -92,16 +92,14 @@ class Constraint:
         """Whether a token that ends answers does so here."""
         return not self.active or token in self._stops
 
-    def take(self, token: int, left: int) -> bool:
-        """Go on with a token, if that is legal and can become whole in as many tokens as are left behind it."""
+    def take(self, token: int) -> bool:
+        """Go on with a token, if that is legal."""
         if self.active:
-            return self._take(token, left)
-        if token == self._compiled.opener:
-            self.cut_off = len(self._compiled.shortest) > left
-            self.active = not self.cut_off
-        return not self.cut_off
+            return self._take(token)
+        self.active = token == self._compiled.opener
+        return True
 
-    def _take(self, token: int, left: int) -> bool:
+    def _take(self, token: int) -> bool:
         place = self._behind(token)
         if place is None:
             self._trust.wrong()
@@ -110,9 +108,6 @@ class Constraint:
             return False
         self.illegal = False
         self._trust.right(1)
-        if not self._can_end(place, left):
-            self.cut_off = True
-            return False
         self._place = place
         return True
 
@@ -148,9 +143,16 @@ class Constraint:
             return None
         return allowed
 
-    def ending(self) -> tuple[int, ...]:
-        """The tokens with which the text becomes whole soonest."""
-        return self._lexicon.tokens(self._compiled.outline.ending(self._place)) if self.active else ()
+    def closing(self) -> tuple[int, ...]:
+        """The tokens without any alternative that lead from here to a complete text; none if it takes a choice."""
+        if not self.active:
+            return ()
+        matcher, found = self._matcher.deep_copy(), list[int]()
+        while tokens := matcher.compute_ff_tokens():
+            found += tokens
+            if matcher.try_consume_tokens(tokens) < len(tokens):
+                return ()
+        return tuple(found) if matcher.is_accepting() else ()
 
     def _behind(self, token: int) -> Place | None:
         """Where a token leads. None: it is illegal."""
@@ -168,7 +170,3 @@ class Constraint:
             return place
         self._matcher.rollback(1)
         return None
-
-    def _can_end(self, place: Place, left: int) -> bool:
-        outline = self._compiled.outline
-        return outline.cost(place) <= left or len(self._lexicon.tokens(outline.ending(place))) <= left

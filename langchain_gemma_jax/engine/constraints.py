@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from langchain_gemma_jax.engine.constrain import Constraint, Trust
-from langchain_gemma_jax.engine.grammar.ending import Outline, Pieces
+from langchain_gemma_jax.engine.grammar.ending import Outline
 from langchain_gemma_jax.engine.grammar.lark import lark
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
+from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -44,7 +44,7 @@ class Tokenizer(Protocol):
 
 
 class Lexicon:
-    """A model's vocabulary, for matchers and for endings."""
+    """A model's vocabulary, for matchers."""
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
@@ -81,26 +81,6 @@ class Lexicon:
             found.append(token)
         return found
 
-    def tokens(self, pieces: Pieces) -> tuple[int, ...]:
-        """Text and control tokens as ids. What is left of a character comes first, byte by byte."""
-        found: list[int] = []
-        for piece in pieces:
-            if isinstance(piece, str):
-                found += self.control_ids([piece])
-                continue
-            rest = piece.lstrip(_INSIDE)
-            found += [self._bytes[byte] for byte in piece[: len(piece) - len(rest)]]
-            found += self.tokenizer.encode_text(rest.decode())
-        return tuple(found)
-
-    @cached_property
-    def _bytes(self) -> dict[int, int]:
-        pieces = ((token, self.tokenizer.token_bytes(token)) for token in range(self._valid))
-        return {piece[0]: token for token, piece in pieces if len(piece) == 1}
-
-
-_INSIDE = bytes(range(0x80, 0xC0))  # the bytes of a character behind its first
-
 
 @dataclass(frozen=True)
 class Compiled:
@@ -109,7 +89,6 @@ class Compiled:
     matcher: LLMatcher  # at its begin: copied for each request
     outline: Outline
     opener: int | None
-    shortest: tuple[int, ...]  # the tokens of the shortest text
 
 
 class Constraints:
@@ -128,23 +107,18 @@ class Constraints:
             if grammar is not None and grammar.root is not None:
                 self._known(grammar)
 
-    def begin(
-        self, sampling: Sampling, stops: frozenset[int], prompt: int, context: int
-    ) -> tuple[Constraint | None, tuple[int, ...]]:
-        """What a request with a prompt of so many tokens is held to, if anything, and the tokens that never come.
+    def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[Constraint | None, tuple[int, ...]]:
+        """What a request is held to, if anything, and the tokens that never come.
 
         Raises:
-            InputError: see ``of``; or there is no room behind the prompt, or beside the biases.
+            InputError: see ``of``; or there is no room beside the biases.
         """
         if sampling.grammar is None:
             return None, ()
         banned = self.lexicon.control_ids(sampling.grammar.banned)
         if (count := len({*sampling.logit_bias, *banned})) > MAX_LOGIT_BIASES:
             raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
-        constraint = self.of(sampling.grammar, stops, forces=not sampling.logprobs)
-        if constraint is not None and prompt + constraint.shortest > context:
-            raise ContextLengthError(prompt, context - constraint.shortest)
-        return constraint, tuple(banned)
+        return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
 
     def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> Constraint | None:
         """What a text is held to; None if it is free.
@@ -182,9 +156,8 @@ class Constraints:
         matcher = LLMatcher(self.lexicon.matching, LLMatcher.grammar_from_lark(text), log_level=0)
         if matcher.is_error():
             raise SchemaError("#", f"llguidance does not take it: {matcher.get_error().splitlines()[0]}")
-        outline = Outline(grammar)
         opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
-        return Compiled(matcher, outline, opener, self.lexicon.tokens(outline.ending(outline.start)))
+        return Compiled(matcher, Outline(grammar), opener)
 
 
 class _Ids(Mapping[str, int]):

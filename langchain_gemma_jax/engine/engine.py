@@ -67,7 +67,7 @@ class Engine(Residents):
         ids = checked_prompt(prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
-        constraint, banned = known.constraints.begin(sampling, stops, len(ids), served.max_context)
+        constraint, banned = known.constraints.begin(sampling, stops)
         request = Request(
             model=served,
             prompt=ids,
