@@ -122,7 +122,9 @@ class Facts:
                 return ("number" in kinds or ("integer" in kinds and integral)) and self._in_range(Decimal(str(value)))
         container, asked = ("object", self.objects) if isinstance(value, Mapping) else ("array", self.arrays)
         if asked:
-            self.reader.cannot(self.at, f"enum or const of an {container}, together with other keywords for {container}s")
+            self.reader.cannot(
+                self.at, f"enum or const of an {container}, together with other keywords for {container}s"
+            )
         return container in kinds
 
     def _in_range(self, value: Decimal) -> bool:

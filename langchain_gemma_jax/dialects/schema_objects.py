@@ -11,7 +11,7 @@ from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, pattern_of
 from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Rule, Terminal, either, sequence
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
 from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 

@@ -69,8 +69,13 @@ class Constraint:
         self._taken = 0  # tokens
         self.active = opener is None  # before the opener, everything is legal
         self.illegal = False  # the last token could not come where it came
-        self.cut_off = False  # the grammar is given up
+        self.cut_off = False  # no token can be drawn any more: the text ends as it is
         self.allowed: np.ndarray | None = None  # the mask, if the next token is drawn with one
+
+    @property
+    def complete(self) -> bool:
+        """Whether the text may end here."""
+        return not self.active or self._matcher.is_accepting()
 
     @property
     def finished(self) -> bool:
@@ -112,22 +117,16 @@ class Constraint:
         """
         if not self.active:
             return ()
-        found: list[int] = []
-        complete = False
-        while not complete and (tokens := self._matcher.compute_ff_tokens()):
+        matcher, found = self._matcher.deep_copy(), list[int]()
+        while tokens := matcher.compute_ff_tokens():
             for token in tokens:
-                if not self._matcher.try_consume_tokens([token]):
-                    break
+                if not matcher.try_consume_tokens([token]):
+                    return ()
                 found.append(token)
                 closed = self._lexicon.tokenizer.control_name(token) is not None
-                complete = self.finished or (closed and self._matcher.is_accepting())
-                if complete:
-                    break
-            else:
-                continue
-            break
-        self._matcher.rollback(len(found))
-        return tuple(found) if complete else ()
+                if matcher.is_accepting() and (closed or matcher.is_stopped()):
+                    return tuple(found)
+        return ()
 
     def legal(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
         """The tokens up to the first that is illegal."""

@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.leaving import leave_early
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
+from langchain_gemma_jax.engine.postprocess import End
 from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
@@ -361,22 +362,20 @@ class Owner(Endings):
             self.drop_kv(request)  # no conversation may go on from it: a NaN spreads even from where it counts nothing
         else:
             runner.learn(request)
-        if end is None and not not_a_number:
-            end = self._go_on(request, illegal=got < len(tokens))
-            if end is None and got < len(tokens):
-                runner.draw_again(request)
-        if end is not None:
+        if end is None and not_a_number:
+            self.finish(request, no_number(request))
+        elif (end := self._go_on(request, end, illegal=end is None and got < len(tokens))) is not None:
             compiled = self.compiles.compiles - request.compiles_before
             self.finish(request, request.completion(end.reason, end.stop, time.monotonic(), compiled))
-        elif not_a_number:
-            self.finish(request, no_number(request))
         else:
+            if got < len(tokens):
+                runner.draw_again(request)
             postprocess.draft(request, request.context[len(request.prompt) + before :])
 
-    def _go_on(self, request: Request, *, illegal: bool = False) -> postprocess.End | None:
+    def _go_on(self, request: Request, end: End | None = None, *, illegal: bool = False) -> End | None:
         """What its grammar appends. Where it does, or a token was illegal, dispatches in flight are of no use."""
         before = request.generated
-        end = postprocess.go_on(request)
+        end = postprocess.go_on(request, end)
         forced = request.generated - before
         self.metrics.generated_tokens += forced
         self.metrics.forced_tokens += forced

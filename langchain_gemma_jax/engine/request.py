@@ -76,6 +76,7 @@ class Completion:
     compiled: int  # programs that were compiled meanwhile, for whichever request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
+    complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
 
     @property
     def generated_tokens(self) -> int:
@@ -165,8 +166,7 @@ class Request:
         """How many tokens it may still get, those in flight included."""
         limit = self.max_context - len(self.prompt)
         if self.sampling.max_tokens is not None:
-            shortest = 0 if self.constraint is None else self.constraint.shortest
-            limit = min(limit, max(self.sampling.max_tokens, shortest))
+            limit = min(limit, self.sampling.max_tokens)
         return limit - self.generated
 
     @property
@@ -195,6 +195,7 @@ class Request:
         started = now if self.started_at is None else self.started_at
         chosen = now if self.chosen_at is None else self.chosen_at
         first = now if self.first_token_at is None else self.first_token_at
+        may_end = self.constraint is None or self.constraint.complete
         return Completion(
             ids=tuple(self.context[len(self.prompt) :]),
             text="".join(self.text),
@@ -211,4 +212,5 @@ class Request:
                 started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
             ),
             logprobs=tuple(self.logprobs),
+            complete=reason is FinishReason.STOP and may_end,
         )

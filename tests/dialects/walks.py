@@ -22,7 +22,7 @@ def constraints() -> Constraints:
 
 
 def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1) -> list[int]:
-    """A text of up to ``most`` tokens, or of as many as it needs at least.
+    """A text that ends by itself, or in the shortest way from where it has ``most`` tokens.
 
     Steps are drawn from what is allowed. ``hurry`` is how often it ends, or takes a control token, where it can.
     """
@@ -31,25 +31,32 @@ def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1)
     rule = constraints().of(grammar, stops, forces=rng.random() < 0.5)
     assert rule is not None
     found: list[int] = []
-    if not rule.active:
-        found.append(known.control_id(grammar.opener))
-        assert rule.take(found[0], 10**6)
-    most = max(most, len(rule.ending()))
-    while not rule.finished:
-        for token in rule.forced():
-            if not rule.take(token, most - len(found) - 1):
-                return found + list(rule.ending())
+
+    def go_on(*tokens: int) -> None:
+        for token in tokens:
+            assert rule.take(token)
             found.append(token)
-        if rule.finished:
-            break
-        token = draw(rule, rng, hurry)
-        if not rule.take(token, most - len(found) - 1):
-            assert rule.cut_off
-            return found + list(rule.ending())
-        found.append(token)
-        if token in stops:
-            break
-    assert len(found) <= most
+
+    if not rule.active:
+        go_on(known.control_id(grammar.opener))
+    while not rule.finished and len(found) < most:
+        if forced := rule.forced():
+            go_on(*forced)
+        else:
+            go_on(draw(rule, rng, hurry))
+        if found[-1] in stops:
+            return found
+    return found + shortest(rule)
+
+
+def shortest(rule: Constraint) -> list[int]:
+    """The tokens by which a text is whole soonest."""
+    known, found = tokenizer(), list[int]()
+    for piece in rule._compiled.outline.ending(rule._place):
+        if isinstance(piece, str):
+            found.append(known.control_id(piece))
+        else:
+            found += [known._vocabulary.byte_ids[byte] for byte in piece]
     return found
 
 

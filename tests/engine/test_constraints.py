@@ -9,7 +9,7 @@ from langchain_gemma_jax.engine import constraints as module
 from langchain_gemma_jax.engine.constrain import Trust
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
+from langchain_gemma_jax.errors import InputError, SchemaError
 from tests.dialects.vocabulary import tokenizer
 
 NUMBER = json_grammar({"type": "integer", "minimum": 100})
@@ -41,16 +41,6 @@ def test_a_model_is_trusted_until_it_is_wrong_and_less_each_time():
     assert not trust.wary
 
 
-def test_pieces_of_an_ending_become_tokens(constraints):
-    lexicon = constraints.lexicon
-    tokens = lexicon.tokens((b"\x82\xac\xc3\xa9 a", "<|tool_call>", b"}"))
-    assert [lexicon.tokenizer.token_bytes(token) for token in tokens[:2]] == [b"\x82", b"\xac"]
-    assert b"".join(map(lexicon.tokenizer.token_bytes, tokens)) == b"\x82\xac\xc3\xa9 a}"
-    assert lexicon.tokenizer.control_id("<|tool_call>") in tokens
-    with pytest.raises(UnsupportedModelError, match="'<nowhere>'"):
-        lexicon.tokens(("<nowhere>",))
-
-
 def test_a_mask_covers_the_embedding_and_allows_tokens_only(constraints):
     rule = constraints.of(NUMBER, NO_STOPS, forces=False)
     rule.illegal = True
@@ -80,25 +70,27 @@ def test_what_the_outline_refuses_is_illegal_whatever_llguidance_says(constraint
         "text",
         lambda self, place, data: nowhere if data == b"7" else real(self, place, data),
     )
-    assert rule.take(one, 99)
-    assert not rule.take(seven, 99)
+    assert rule.take(one)
+    assert not rule.take(seven)
     assert (rule.illegal, rule.cut_off) == (True, False)
-    assert rule.take(one, 99)  # the matcher is where the outline is
-    assert rule.take(one, 99)
+    assert rule.take(one)  # the matcher is where the outline is
+    assert rule.take(one)
     assert rule._matcher.is_accepting()
-    assert not rule.take(seven, 99)
-    assert not rule.take(seven, 99)  # again, behind a mask: rather end than go round in circles
+    assert not rule.take(seven)
+    assert not rule.take(seven)  # again, behind a mask: rather end than go round in circles
     assert rule.cut_off
 
 
 def test_requests_do_not_share_a_place(constraints):
     first, second = (constraints.of(NUMBER, NO_STOPS, forces=False) for _ in range(2))
     one, minus = tokenizer().encode_text("1")[0], tokenizer().encode_text("-")[0]
-    assert first.take(one, 99)
-    assert not second.take(minus, 99)
-    assert first.take(one, 99)
-    assert second.take(one, 99)
-    assert (len(first.ending()), len(second.ending())) == (1, 2)
+    assert first.take(one)
+    assert not second.take(minus)
+    assert first.take(one)
+    assert second.take(one)
+    assert [rule._matcher.is_accepting() for rule in (first, second)] == [False, False]
+    assert first.take(one)
+    assert [rule._matcher.is_accepting() for rule in (first, second)] == [True, False]
 
 
 def test_what_was_compiled_is_kept_up_to_a_limit(constraints, monkeypatch):
@@ -114,21 +106,69 @@ def test_what_was_compiled_is_kept_up_to_a_limit(constraints, monkeypatch):
     assert list(constraints._compiled) == [grammars[1], grammars[0]]
 
 
-def test_what_there_is_no_room_for_is_refused(constraints):
-    assert constraints.begin(Sampling(), NO_STOPS, 10, 10) == (None, ())
-    assert constraints.begin(Sampling(grammar=NUMBER), NO_STOPS, 10, 13)[0].shortest == 3
-    with pytest.raises(ContextLengthError) as caught:
-        constraints.begin(Sampling(grammar=NUMBER), NO_STOPS, 10, 12)
-    assert caught.value.excess == 1
+def begun(constraints, schema, text):
+    """A place behind so much of a text."""
+    rule = constraints.of(json_grammar(schema), frozenset(tokenizer().eos_ids), forces=False)
+    assert all(map(rule.take, tokenizer().encode_text(text)))
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("text", "closing"),
+    [
+        ('{"A": [true', "]}"),
+        ('{"A": [true], "B"', ""),  # which value is the model's to say
+        ('{"A": [true], "B": "', ""),
+        ('{"A": [true], "B": "x', ""),
+        ('{"A": [true], "B": "x"', "}"),
+        ('{"A": [true], "C"', ': {"D": "\u20ac"}}'),
+        ('{"A": [true], "C": {"D": "', '\u20ac"}}'),
+        ('{"A": [true], "E": 1', ""),  # perhaps more digits
+        ('{"A": [true]', ""),  # perhaps more members
+        ('{"A": [true], "C": {"D": "\u20ac"}}', ""),
+    ],
+)
+def test_the_end_that_is_appended_is_one_without_any_choice(constraints, text, closing):
+    one = {"type": "object", "properties": {"D": {"const": "\u20ac"}}, "required": ["D"]}
+    members = {"B": {"enum": ["x", "xy"]}, "C": one, "E": {"enum": [1, 12]}}
+    closed = {"type": "object", "additionalProperties": False}
+    several = [{"properties": {"A": {"const": [True]}, name: rest}, "required": ["A", name]} | closed
+               for name, rest in members.items()]  # fmt: skip
+    if closing == "]}":
+        several = [{"properties": {"A": {"const": [True]}}, "required": ["A"]} | closed]
+    rule = begun(constraints, {"anyOf": several}, text)
+    before = rule._place
+    assert tokenizer().decode(rule.closing()) == closing
+    assert rule._place == before
+    assert all(map(rule.take, rule.closing()))
+    assert rule.finished == (text.endswith("}") or bool(closing))
+
+
+def test_what_is_complete_can_still_go_on(constraints):
+    rule = begun(constraints, {"enum": [1, 12]}, "")
+    assert (rule.complete, tokenizer().decode(rule.closing())) == (False, "1")
+    assert rule.take(rule.closing()[0])
+    assert (rule.complete, rule.finished, rule.closing()) == (True, False, ())
+
+
+def test_behind_an_error_nothing_is_appended(constraints):
+    rule = begun(constraints, {"const": True}, "t")
+    rule._matcher.consume_token(0)
+    assert rule.closing() == ()
+
+
+def test_a_request_is_held_to_what_it_asks_for(constraints):
+    assert constraints.begin(Sampling(), NO_STOPS) == (None, ())
+    assert constraints.begin(Sampling(grammar=NUMBER), NO_STOPS)[0].active
     from langchain_gemma_jax.dialects import Tool, grammar_for
     from langchain_gemma_jax.dialects.gemma4 import Gemma4
 
     none = grammar_for([Tool("x")], "none", True, Gemma4())
     opener = tokenizer().control_id("<|tool_call>")
-    assert constraints.begin(Sampling(grammar=none), NO_STOPS, 1, 1) == (None, (opener,))
+    assert constraints.begin(Sampling(grammar=none), NO_STOPS) == (None, (opener,))
     full = {token + opener + 1: 1.0 for token in range(512)}
     with pytest.raises(InputError, match="found 513"):
-        constraints.begin(Sampling(grammar=none, logit_bias=full), NO_STOPS, 1, 1)
+        constraints.begin(Sampling(grammar=none, logit_bias=full), NO_STOPS)
 
 
 def test_what_llguidance_does_not_take_is_a_schema_error(constraints, monkeypatch):
