@@ -13,7 +13,7 @@ from time import thread_time
 
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_arrays import array, in_brackets
-from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, same
+from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
 from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.dialects.schema_scalars import number, string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
@@ -25,13 +25,13 @@ from langchain_gemma_jax.engine.grammar.nodes import (
     Terminal,
     either,
 )
-from langchain_gemma_jax.engine.grammar.reading import Reading
+from langchain_gemma_jax.engine.grammar.reading import Reading, ReadingError
 from langchain_gemma_jax.errors import SchemaError
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
-SECONDS = 0.06  # of a processor, for one schema
+SECONDS = 0.05  # of a processor, for one schema
 MAX_PARTS = 6000
 MAX_RULES = 4000
 MOST_APART = 100  # options of a oneOf that are compared with each other
@@ -94,20 +94,18 @@ class Reader:
             return
         try:
             self._readings[node] = Reading(node)
-        except ValueError as error:
-            raise SchemaError(at, str(error)) from None
-        finally:
-            self._spend(at)
+        except ReadingError as error:
+            raise UnreadableError(at, str(error)) from None
+        self._spend(at)
 
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
         """See ``Promises.fits``."""
         self.check(terminal, at)
+        self._spend(at)
         try:
             return self._readings[terminal].fits(text)
-        except ValueError as error:
-            raise SchemaError(at, str(error)) from None
-        finally:
-            self._spend(at)
+        except ReadingError as error:
+            raise UnreadableError(at, str(error)) from None
 
     def _spend(self, at: str) -> None:
         if thread_time() - self._began > SECONDS:

@@ -55,6 +55,10 @@ class Promises(Protocol):
         """Whether all of a text is as a terminal has it."""
 
 
+class UnreadableError(SchemaError):
+    """A string or a number that nothing fits, or that costs too much to tell."""
+
+
 @dataclass
 class Facts:
     """What is asked. Several schemas that ask the same kind of thing make it narrower."""

@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Rep
 from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
-MAX_MEMBERS = 1000
+MAX_MEMBERS = 800
 MAX_COUNTED = 4000  # places in a chain of members that are counted
 
 
@@ -51,47 +51,50 @@ class ObjectShape:
             count = len(self.members)
             if count < self.low or (self.high is not None and count > self.high):
                 return None
-            inner: Node | None = self._row()
+            comma = Literal(self.writing.comma)
+            parts = [(*((comma,) if number else ()), member.node) for number, member in enumerate(self.members)]
+            inner: Node | None = sequence(*(node for part in parts for node in part))
         else:
             inner = self._chain(rule)
         return None if inner is None else sequence(Literal(brackets[0]), inner, Literal(brackets[1]))
 
-    def _row(self) -> Node:
-        comma = Literal(self.writing.comma)
-        return sequence(
-            *(part for n, member in enumerate(self.members) for part in ((comma,) if n else ()) + (member.node,))
-        )
-
     def _chain(self, rule: Callable[[Node], Node]) -> Node | None:
-        """From the last member to the first: what can follow where so many have been written."""
-        top = min(max(1, self.low, self.high or 0), max(1, len(self.members)))
+        """From the last member to the first: the lists that can follow where so many members have been written.
+
+        There is always one more member in them. Where nothing is counted, it does not matter how many came before.
+        """
+        counted = self.low > 1 or self.high is not None
+        top = min(max(self.low, self.high or 0), max(1, len(self.members))) if counted else 0
         if len(self.members) * top > MAX_COUNTED:
             raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
-        after = [self._rest(seen) for seen in range(top + 1)]
-        for place in reversed(range(len(self.members))):
-            member = self.members[place]
-            node = rule(member.node) if top and place else member.node  # it is written more than once
-            now: list[Node | None] = []
-            for seen in range(min(place, top) + 1):
-                more = after[min(seen + 1, top)] if self.high is None or seen < self.high else None
-                comma = Literal(self.writing.comma) if seen else NOTHING
-                taken = None if more is None else sequence(comma, node, more)
-                left = None if member.required else after[seen]
-                options = [node for node in (taken, left) if node is not None]
-                now.append(_ruled(either(*options), rule) if options else None)
-            after = now
-        return after[0]
-
-    def _rest(self, seen: int) -> Node | None:
-        """Behind the last member with a name."""
-        low = max(0, self.low - seen)
-        if self.free is None or (self.high is not None and seen >= self.high):
-            return NOTHING if low == 0 else None
-        if low > 1:  # names may be the same
-            return None
-        high = None if self.high is None else self.high - seen
+        lists = [self._free_members(seen) for seen in range(top + 1)]
+        may_end = True  # no member that is required comes behind
         comma = Literal(self.writing.comma)
-        return Repeat(sequence(comma, self.free), NOTHING, low, high) if seen else Repeat(self.free, comma, low, high)
+        for member in reversed(self.members):
+            node = rule(member.node) if counted else member.node  # then it is written more than once
+            now: list[Node | None] = []
+            for seen, without in enumerate(lists):
+                after = min(seen + 1, top)
+                more = lists[after]
+                options: list[Node] = []
+                if self.high is None or seen < self.high:
+                    ends = [NOTHING] if may_end and (not counted or after >= self.low) else []
+                    goes_on = [] if more is None else [sequence(comma, more)]
+                    options = [sequence(node, either(*goes_on, *ends))] if goes_on or ends else []
+                if without is not None and not member.required:
+                    options.append(without)
+                now.append(rule(either(*options)) if options else None)
+            lists = now
+            may_end = may_end and not member.required
+        empty = [NOTHING] if may_end and self.low == 0 else []
+        found = [*([] if lists[0] is None else [lists[0]]), *empty]
+        return either(*found) if found else None
+
+    def _free_members(self, seen: int) -> Node | None:
+        """Those without names, of which there is one at least."""
+        if self.free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
+            return None  # names may be the same: two of them need not be two members
+        return Repeat(self.free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)
 
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
@@ -251,7 +254,3 @@ def _table(schema: Mapping[str, Json], word: str, at: str) -> Mapping[str, Json]
     if not isinstance(found, Mapping):
         raise SchemaError(at, f"{word}: expected schemas by name, found {type(found).__name__}")
     return found
-
-
-def _ruled(node: Node, rule: Callable[[Node], Node]) -> Node:
-    return node if node == NOTHING else rule(node)

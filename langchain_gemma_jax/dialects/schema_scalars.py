@@ -9,7 +9,7 @@ from typing import Protocol
 
 from langchain_gemma_jax.dialects import number_patterns
 from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError
+from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
 from langchain_gemma_jax.dialects.writing import Asked, Writing
 from langchain_gemma_jax.engine.grammar import nodes
 from langchain_gemma_jax.engine.grammar.nodes import Node
@@ -30,7 +30,7 @@ class Checks(Promises, Protocol):
         """See that some text fits, and that it does not cost too much to tell which.
 
         Raises:
-            SchemaError: none does, or it does.
+            UnreadableError: none does, or it does.
         """
 
 
@@ -129,7 +129,7 @@ def _multiple(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, 
         raise UnpromisedError(facts.at, f"multipleOf {step}")
     try:
         reader.check(found, facts.at)
-    except SchemaError:
+    except UnreadableError:
         raise UnpromisedError(facts.at, f"multipleOf {step}") from None
     return found
 

@@ -137,7 +137,7 @@ def _nodes(out: Writer) -> Node:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_plain)
+    return _ENCODER.encode(value)
 
 
 def _plain(value: object) -> object:
@@ -145,3 +145,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_plain)

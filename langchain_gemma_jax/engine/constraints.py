@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 
+LONGEST = 250_000  # characters of a grammar
+
+
 class Tokenizer(Protocol):
     """As much of a tokenizer as grammars need."""
 
@@ -134,11 +137,13 @@ class Constraints:
     def _compiled(self, grammar: Grammar) -> LLMatcher:
         from llguidance import LLMatcher
 
-        text = LLMatcher.grammar_from_lark(lark(grammar, _Ids(self.lexicon)))
-        matcher = LLMatcher(self.lexicon.matching(), text, log_level=0, limits=limits())
-        if matcher.is_error():
-            raise SchemaError("#", "it is too large or too ambiguous to be compiled")
-        return matcher
+        text = lark(grammar, _Ids(self.lexicon))
+        if len(text) <= LONGEST:
+            written = LLMatcher.grammar_from_lark(text)
+            matcher = LLMatcher(self.lexicon.matching(), written, log_level=0, limits=limits())
+            if not matcher.is_error():
+                return matcher
+        raise SchemaError("#", "it is too large or too ambiguous to be compiled")
 
 
 class _Ids(Mapping[str, int]):

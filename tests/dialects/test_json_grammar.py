@@ -9,11 +9,10 @@ import time
 import pytest
 
 from langchain_gemma_jax.dialects import json_grammar
-from langchain_gemma_jax.engine.grammar.ending import Outline
 from langchain_gemma_jax.errors import SchemaError
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
-from tests.dialects.walks import check, constraints, walk
+from tests.dialects.walks import check, constraints, takes, tokens_of, walk
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
@@ -24,8 +23,7 @@ def said(grammar, rng, most=200, **how):
 
 def fits(schema, value, **options) -> bool:
     """Whether the grammar of a schema lets a value through, as Python's ``json`` writes it."""
-    outline = Outline(json_grammar(schema, **options))
-    return outline.text(outline.start, json.dumps(value, ensure_ascii=False).encode()).complete
+    return takes(json_grammar(schema, **options), json.dumps(value, ensure_ascii=False))
 
 
 def validity(seed):
@@ -225,8 +223,8 @@ def test_recursion_ends_so_that_no_reader_of_json_gives_up():
     for _ in range(20):
         check(said(grammar, rng, 600), tree)
     deepest = "".join('{"kids": [' for _ in range(40))
-    outline = Outline(grammar)
-    assert not outline.text(outline.start, deepest.encode()).possible
+    rule = constraints().of(grammar, frozenset(), forces=False)
+    assert not all(map(rule.take, tokens_of(deepest)))
 
 
 def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second():

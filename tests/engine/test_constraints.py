@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from llguidance import LLParserLimits
 
-from langchain_gemma_jax.dialects import json_grammar
+from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from langchain_gemma_jax.engine import constraints as module
 from langchain_gemma_jax.engine.constrain import Trust
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.errors import InputError, SchemaError
 from tests.dialects.vocabulary import tokenizer
+from tests.dialects.walks import allowed
 
 NUMBER = json_grammar({"type": "integer", "minimum": 100})
 NO_STOPS: frozenset[int] = frozenset()
@@ -60,25 +63,29 @@ def test_of_a_draft_what_is_legal_is_checked(constraints):
     assert rule.legal(draft) == ()  # it is to be drawn with a mask
 
 
-def test_what_the_outline_refuses_is_illegal_whatever_llguidance_says(constraints, monkeypatch):
+def test_behind_an_illegal_token_comes_another_try_and_then_the_end(constraints):
     rule = constraints.of(NUMBER, NO_STOPS, forces=False)
-    real = type(rule._compiled.outline).text
-    seven, one = (tokenizer().encode_text(digit)[0] for digit in "71")
-    nowhere = real(rule._compiled.outline, rule._place, b"x")
-    monkeypatch.setattr(
-        type(rule._compiled.outline),
-        "text",
-        lambda self, place, data: nowhere if data == b"7" else real(self, place, data),
-    )
+    one, letter = (tokenizer().encode_text(text)[0] for text in "1x")
     assert rule.take(one)
-    assert not rule.take(seven)
+    assert not rule.take(letter)
     assert (rule.illegal, rule.cut_off) == (True, False)
-    assert rule.take(one)  # the matcher is where the outline is
+    assert rule.take(one)  # the matcher is where it was
     assert rule.take(one)
-    assert rule._matcher.is_accepting()
-    assert not rule.take(seven)
-    assert not rule.take(seven)  # again, behind a mask: rather end than go round in circles
+    assert rule.complete
+    assert not rule.take(letter)
+    assert not rule.take(letter)  # again, behind a mask: rather end than go round in circles
     assert rule.cut_off
+
+
+def test_the_end_that_llguidance_means_is_no_token_of_a_text(constraints):
+    end = constraints.lexicon.end
+    rule = constraints.of(NUMBER, NO_STOPS, forces=False)
+    assert all(map(rule.take, tokenizer().encode_text("123")))
+    assert not rule.take(end)
+    assert constraints.of(NUMBER, frozenset({end}), forces=False).take(end) is False  # it is not whole yet
+    rule = begun(constraints, {"const": 123}, "123")
+    assert rule.take(end)
+    assert rule.finished
 
 
 def test_requests_do_not_share_a_place(constraints):
@@ -91,19 +98,6 @@ def test_requests_do_not_share_a_place(constraints):
     assert [rule._matcher.is_accepting() for rule in (first, second)] == [False, False]
     assert first.take(one)
     assert [rule._matcher.is_accepting() for rule in (first, second)] == [True, False]
-
-
-def test_what_was_compiled_is_kept_up_to_a_limit(constraints, monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 2)
-    grammars = [json_grammar({"const": number}) for number in range(3)]
-    for grammar in grammars:
-        constraints.of(grammar, NO_STOPS, forces=True)
-    assert list(constraints._compiled) == grammars[1:]
-    compiled = constraints._compiled[grammars[1]]
-    constraints.of(json_grammar({"const": 1}), NO_STOPS, forces=True)
-    assert constraints._compiled[grammars[1]] is compiled
-    constraints.of(grammars[0], NO_STOPS, forces=True)
-    assert list(constraints._compiled) == [grammars[1], grammars[0]]
 
 
 def begun(constraints, schema, text):
@@ -137,18 +131,30 @@ def test_the_end_that_is_appended_is_one_without_any_choice(constraints, text, c
     if closing == "]}":
         several = [{"properties": {"A": {"const": [True]}}, "required": ["A"]} | closed]
     rule = begun(constraints, {"anyOf": several}, text)
-    before = rule._place
+    before = allowed(rule)
     assert tokenizer().decode(rule.closing()) == closing
-    assert rule._place == before
+    assert allowed(rule) == before
     assert all(map(rule.take, rule.closing()))
     assert rule.finished == (text.endswith("}") or bool(closing))
 
 
-def test_what_is_complete_can_still_go_on(constraints):
+def test_what_could_become_another_value_is_not_closed(constraints):
     rule = begun(constraints, {"enum": [1, 12]}, "")
-    assert (rule.complete, tokenizer().decode(rule.closing())) == (False, "1")
-    assert rule.take(rule.closing()[0])
+    assert (rule.complete, rule.closing()) == (False, ())  # 1 has no alternative, and need not be all
+    assert rule.take(tokenizer().encode_text("1")[0])
     assert (rule.complete, rule.finished, rule.closing()) == (True, False, ())
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_call_is_closed_though_another_one_could_follow(constraints, parallel):
+    tool = Tool("x", "", {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
+    known = tokenizer()
+    rule = constraints.of(grammar_for([tool], "any", parallel, Gemma4()), NO_STOPS, forces=False)
+    assert all(map(rule.take, rule.forced() or rule._matcher.compute_ff_tokens()))
+    assert rule.closing() == ()
+    quote = known.control_id('<|"|>')
+    assert all(map(rule.take, [*known.encode_text("me"), quote]))
+    assert rule.closing() == (*known.encode_text("}"), known.control_id("<tool_call|>"))
 
 
 def test_behind_an_error_nothing_is_appended(constraints):
@@ -160,9 +166,6 @@ def test_behind_an_error_nothing_is_appended(constraints):
 def test_a_request_is_held_to_what_it_asks_for(constraints):
     assert constraints.begin(Sampling(), NO_STOPS) == (None, ())
     assert constraints.begin(Sampling(grammar=NUMBER), NO_STOPS)[0].active
-    from langchain_gemma_jax.dialects import Tool, grammar_for
-    from langchain_gemma_jax.dialects.gemma4 import Gemma4
-
     none = grammar_for([Tool("x")], "none", True, Gemma4())
     opener = tokenizer().control_id("<|tool_call>")
     assert constraints.begin(Sampling(grammar=none), NO_STOPS) == (None, (opener,))
@@ -173,12 +176,28 @@ def test_a_request_is_held_to_what_it_asks_for(constraints):
 
 def test_what_llguidance_does_not_take_is_a_schema_error(constraints, monkeypatch):
     monkeypatch.setattr(module, "lark", lambda *_: "start: nowhere\n")
-    with pytest.raises(SchemaError, match="llguidance does not take it"):
+    with pytest.raises(SchemaError, match="too large or too ambiguous"):
         constraints.of(NUMBER, NO_STOPS, forces=True)
 
 
-def test_what_takes_long_can_be_made_before(constraints):
+def test_what_takes_long_can_be_made_before(constraints, monkeypatch):
     constraints.prepare()
-    assert "matching" in vars(constraints.lexicon)
+    made = constraints.lexicon.matching()
     constraints.prepare(NUMBER)
-    assert NUMBER in constraints._compiled
+    assert constraints.lexicon.matching() is made
+    monkeypatch.setattr(module, "lark", lambda *_: "start: nowhere\n")
+    with pytest.raises(SchemaError):
+        constraints.prepare(NUMBER)
+
+
+def test_a_grammar_that_fails_is_given_up_and_the_log_tells_neither_text_nor_schema(constraints, monkeypatch, caplog):
+    monkeypatch.setattr(module, "limits", lambda: LLParserLimits(step_lexer_fuel=100))
+    schema = {"type": "string", "pattern": "canary[a-m].{10}[a-c].{30}", "maxLength": 900}
+    rule = constraints.of(json_grammar(schema), NO_STOPS, forces=False)
+    taken = 0
+    while not rule.cut_off:
+        rule.illegal = True
+        rule.prepare()
+        taken += not rule.cut_off and rule.take(tokenizer().encode_text('"birdcanary'[taken])[0])
+    assert not rule.finished
+    assert caplog.messages == [f"A grammar is given up after {taken} tokens: LexerTooComplex"]

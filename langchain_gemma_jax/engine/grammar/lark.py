@@ -36,7 +36,6 @@ class _Writer:
         self._lines: list[str] = []
 
     def text(self) -> str:
-        todo = []
         if self._grammar.root is not None:
             self._lines.append(f"start: {self._node(self._grammar.root)}")
         done = 0
@@ -96,7 +95,7 @@ def _count(low: int, high: int | None) -> str:
 
 def quoted(text: str) -> str:
     """A text as a literal."""
-    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
-_ESCAPES = {chr(code): f"\\u{code:04x}" for code in (*range(32), 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0x2029)}
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(32), 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0x2029)}

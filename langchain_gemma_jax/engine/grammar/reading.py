@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from llguidance import LLParserLimits, LLTokenizer
 
 STATES = 60_000  # of a lexer, of about 400 bytes each
-FUEL = 1_000_000  # for what is compiled: 20 ms
+FUEL = 500_000  # for what is compiled: 10 ms
 
 
 @cache
@@ -29,6 +29,10 @@ def limits() -> LLParserLimits:
     )
 
 
+class ReadingError(ValueError):
+    """What no text fits, or what costs too much."""
+
+
 class Reading:
     """One part of a grammar, without control tokens, and which texts fit it."""
 
@@ -36,21 +40,24 @@ class Reading:
         """Compile it.
 
         Raises:
-            ValueError: it costs too much, or no text fits it.
+            ReadingError: it costs too much, or no text fits it.
         """
         from llguidance import LLMatcher
 
         written = LLMatcher.grammar_from_lark(lark(Grammar("", node, {}), {}))
         self._matcher = LLMatcher(_bytes(), written, log_level=0, limits=limits())
         self._check()
-        if not self._matcher.is_accepting() and self._is_dead():
-            raise ValueError("no text fits all that is asked of it")
+        if not self._matcher.is_accepting():
+            self._matcher.compute_bitmask()
+            if self._matcher.stop_reason() in {"NoExtension", "NoExtensionBias"}:
+                raise ReadingError("no text fits all that is asked of it")
+            self._check()
 
     def fits(self, text: str) -> bool:
         """Whether all of a text fits.
 
         Raises:
-            ValueError: it costs too much to tell.
+            ReadingError: it costs too much to tell.
         """
         self._matcher.reset()
         data = list(text.encode())
@@ -58,13 +65,9 @@ class Reading:
         self._check()
         return found
 
-    def _is_dead(self) -> bool:
-        self._matcher.compute_bitmask()
-        return self._matcher.stop_reason() in {"NoExtension", "NoExtensionBias"}
-
     def _check(self) -> None:
         if self._matcher.is_error():
-            raise ValueError("it costs too much to compile: ask for shorter texts, or for a simpler pattern")
+            raise ReadingError("it costs too much to compile: ask for shorter texts, or for a simpler pattern")
 
 
 @cache
