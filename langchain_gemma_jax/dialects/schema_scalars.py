@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from math import lcm
 from typing import Protocol
@@ -12,13 +13,12 @@ from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
 from langchain_gemma_jax.dialects.writing import Asked, Writing
 from langchain_gemma_jax.engine.grammar import nodes
-from langchain_gemma_jax.engine.grammar.nodes import Node
+from langchain_gemma_jax.engine.grammar.nodes import Node, either
 from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
 LONGEST = 10_000  # characters that a string must have
 MOST_REMAINDERS = 1000  # a reader of multiples is in so many states
-EXACT = 2**53  # beyond it, llguidance's bounds of multiples are not exact
 
 
 class Checks(Promises, Protocol):
@@ -69,14 +69,14 @@ def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
     if low is not None and high is not None and (low > high or (low == high and (facts.above or facts.below))):
         return None
     if facts.steps:
-        step = _step(facts.steps, whole=whole)
+        step = _least_common([*facts.steps, Decimal(1)] if whole else facts.steps)
+        if step == 1 and not whole:
+            return number(reader, facts, whole=True)
         if step != 1:
             try:
-                return _multiple(reader, facts, step, low, high)
+                return _multiples(reader, facts, step, low, high)
             except UnpromisedError as error:
                 reader.cannot(error.at, error.problem)
-        elif not whole:
-            return number(reader, facts, whole=True)
     if whole:
         least = None if low is None else _whole_bound(low, facts.above, 1)
         most = None if high is None else _whole_bound(high, facts.below, -1)
@@ -100,38 +100,44 @@ def _whole_bound(bound: Decimal, excluded: bool, inward: int) -> int:  # noqa: F
     return int(bound.to_integral_value("ROUND_CEILING" if inward > 0 else "ROUND_FLOOR"))
 
 
-def _step(steps: list[Decimal], *, whole: bool) -> Decimal:
-    """The number of which all multiples of all steps are multiples."""
-    every = [*steps, Decimal(1)] if whole else steps
-    places = max(0, *(-int(step.normalize().as_tuple().exponent) for step in every))
-    return Decimal(lcm(*(int(step.scaleb(places)) for step in every))).scaleb(-places)
+def _least_common(numbers: Sequence[Decimal]) -> Decimal:
+    """The least number that is a multiple of all."""
+    places = max(map(_places, numbers))
+    return Decimal(lcm(*(int(number.scaleb(places)) for number in numbers))).scaleb(-places)
 
 
-def _multiple(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None) -> Node | None:
+def _places(number: Decimal) -> int:
+    """Its digits behind the point."""
+    return max(0, -int(number.normalize().as_tuple().exponent))
+
+
+def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None) -> Node | None:
     """Multiples, which llguidance tells by their remainders. None: there are none.
 
     Raises:
         UnpromisedError: there are too many remainders, or digits.
     """
-    places = max(0, -int(step.normalize().as_tuple().exponent))
-    far = Decimal(10) ** (number_patterns.DIGITS - places) - 1
-    least = (-far if low is None else low) / step
-    most = (far if high is None else high) / step
-    first, last = int(least.to_integral_value("ROUND_CEILING")), int(most.to_integral_value("ROUND_FLOOR"))
-    first += facts.above and first == least
-    last -= facts.below and last == most
-    if first > last:
-        return None
-    low, high = first * step, last * step
-    schema: dict[str, Json] = {"type": "integer" if places == 0 else "number", "multipleOf": _plain(step)}
-    found = nodes.Json(json.dumps(schema | {"minimum": _plain(low), "maximum": _plain(high)}), 1)
-    if step.scaleb(places) > MOST_REMAINDERS or max(abs(low), abs(high)) > EXACT:
+    far = Decimal(10) ** (number_patterns.DIGITS - _places(step)) - 1
+    too_far = any(bound is not None and abs(bound) > far for bound in (low, high))
+    if step.scaleb(_places(step)) > MOST_REMAINDERS or _places(step) >= number_patterns.DIGITS or too_far:
         raise UnpromisedError(facts.at, f"multipleOf {step}")
+    found: list[Node] = []
+    for places in range(_places(step) + 1):  # it wants all of a multiple's digits: 0.50 where it is one of 0.25
+        each = _least_common([step, Decimal(10) ** -places])
+        least, most = (-far if low is None else low) / each, (far if high is None else high) / each
+        first, last = int(least.to_integral_value("ROUND_CEILING")), int(most.to_integral_value("ROUND_FLOOR"))
+        first += facts.above and first == least
+        last -= facts.below and last == most
+        if first <= last:
+            schema: dict[str, Json] = {"type": "number" if places else "integer", "multipleOf": _plain(each)}
+            schema |= {"minimum": _plain(first * each), "maximum": _plain(last * each)}
+            found.append(nodes.Json(json.dumps(schema), 1))
     try:
-        reader.check(found, facts.at)
+        for node in found:
+            reader.check(node, facts.at)
     except UnreadableError:
         raise UnpromisedError(facts.at, f"multipleOf {step}") from None
-    return found
+    return either(*found) if found else None
 
 
 def _plain(number: Decimal) -> int | float:

@@ -29,6 +29,10 @@ def limits() -> LLParserLimits:
     )
 
 
+# The last one is of a class without characters.
+_EMPTY = frozenset({"NoExtension", "NoExtensionBias", "InternalError"})
+
+
 class ReadingError(ValueError):
     """What no text fits, or what costs too much."""
 
@@ -49,7 +53,7 @@ class Reading:
         self._check()
         if not self._matcher.is_accepting():
             self._matcher.compute_bitmask()
-            if self._matcher.stop_reason() in {"NoExtension", "NoExtensionBias"}:
+            if self._matcher.stop_reason() in _EMPTY:
                 raise ReadingError("no text fits all that is asked of it")
             self._check()
 
