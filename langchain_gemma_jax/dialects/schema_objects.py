@@ -67,7 +67,8 @@ class ObjectShape:
         top = min(max(self.low, self.high or 0), max(1, len(self.members))) if counted else 0
         if len(self.members) * top > MAX_COUNTED:
             raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
-        lists = [self._free_members(seen) for seen in range(top + 1)]
+        free = rule(self.free) if self.free is not None and counted else self.free
+        lists = [self._free_members(free, seen) for seen in range(top + 1)]
         may_end = True  # no member that is required comes behind
         comma = Literal(self.writing.comma)
         for member in reversed(self.members):
@@ -90,11 +91,11 @@ class ObjectShape:
         found = [*([] if lists[0] is None else [lists[0]]), *empty]
         return either(*found) if found else None
 
-    def _free_members(self, seen: int) -> Node | None:
+    def _free_members(self, free: Node | None, seen: int) -> Node | None:
         """Those without names, of which there is one at least."""
-        if self.free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
+        if free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
             return None  # names may be the same: two of them need not be two members
-        return Repeat(self.free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)
+        return Repeat(free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)
 
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:

@@ -19,6 +19,9 @@ from langchain_gemma_jax.engine.grammar.nodes import (
 )
 
 
+SHORT = 40  # characters that can as well be written twice
+
+
 def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
     """The grammar's text.
 
@@ -76,6 +79,14 @@ class _Writer:
         written = self._node(node)
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
 
+    def _named(self, written: str) -> str:
+        """What is written more than once. Repetitions in repetitions would double each time."""
+        if len(written) <= SHORT:
+            return written
+        name = f"x{len(self._lines)}"
+        self._lines.append(f"{name}: {written}")
+        return name
+
     def _repeat(self, node: Repeat) -> str:
         item = self._part(node.item)
         if node.high == 0:
@@ -84,6 +95,7 @@ class _Writer:
             return f"{item}{_count(node.low, node.high)}"
         several = item
         if node.high != 1:
+            item = several = self._named(item)
             more = _count(max(0, node.low - 1), None if node.high is None else node.high - 1)
             several = f"{item} ({self._part(node.between)} {item}){more}"
         return several if node.low > 0 else f"({several})?"
