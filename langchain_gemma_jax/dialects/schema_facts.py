@@ -27,7 +27,7 @@ Part: TypeAlias = tuple[Mapping[str, Json], str]
 # Keywords that tell what kind of value is meant where no type is given.
 _HINTS = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-               "maxProperties"),
+               "maxProperties", "unevaluatedProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems"),
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),

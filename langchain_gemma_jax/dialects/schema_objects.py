@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, pattern_of
+from langchain_gemma_jax.dialects.schema_facts import Facts, Part, Promises, pattern_of
 from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
 from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
@@ -222,7 +222,11 @@ class _Keys:
         asked_for = any(each.additional not in (None, False) or each.patterns for each in declared)
         is_open = asked_for or not any("properties" in schema or "required" in schema for schema, _ in facts.objects)
         closed = any(each.additional is False and not each.patterns for each in declared)
-        closed |= any(schema.get("unevaluatedProperties") is False for schema, _ in facts.objects) and not asked_for
+        for schema, at in facts.objects:
+            if schema.get("unevaluatedProperties") not in (None, True):
+                if not _sees_all(schema, at, facts.objects):
+                    reader.cannot(at, "unevaluatedProperties, other than false beside all that says which there are")
+                closed |= not asked_for
         of_names = Facts(facts.at, reader)
         for schema, at in facts.objects:
             if (rule := schema.get("propertyNames")) is not None and rule is not True:
@@ -246,6 +250,18 @@ class _Keys:
             and (high is None or len(name) <= high)
             and (not self.asked.patterns or reader.fits(words(self.asked.patterns), name, at))
         )
+
+
+def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Part]) -> bool:
+    """Whether all parts of an object stand inside this one, which closes it: in its own words or behind its own $ref."""
+    inside = schema.get("allOf")
+    nested = inside if isinstance(inside, list | tuple) else []
+    named = [one["$ref"] for one in (schema, *nested) if isinstance(one, Mapping) and isinstance(one.get("$ref"), str)]
+    places = (at, *map(str, named))
+    others = (other for _, other in parts if other not in places)
+    return schema["unevaluatedProperties"] is False and all(
+        any(other.startswith(f"{place}/allOf/") for place in places) for other in others
+    )
 
 
 def _table(schema: Mapping[str, Json], word: str, at: str) -> Mapping[str, Json]:

@@ -99,7 +99,7 @@ class Constraint:
         if not self._consume(token):
             self._trust.wrong()
             # Behind an illegal token comes a masked one. If that is wrong too, rather end than go round in circles.
-            self.cut_off, self.illegal = self.illegal or self._gave_up(), True
+            self.cut_off, self.illegal = self._gave_up() or self.illegal, True
             return False
         self.illegal = False
         self._trust.right(1)
@@ -173,7 +173,8 @@ class Constraint:
         """Whether the matcher has failed. What it says of that holds the text: only how it stopped is told."""
         if not self._matcher.is_error():
             return False
-        _log.warning("A grammar is given up after %d tokens: %s", self._taken, self._matcher.stop_reason())
+        if not self.cut_off:
+            _log.warning("A grammar is given up after %d tokens: %s", self._taken, self._matcher.stop_reason())
         return True
 
 

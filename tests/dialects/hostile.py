@@ -9,7 +9,9 @@ from typing import Any
 def pattern(rng: random.Random, depth: int = 3) -> str:
     """A pattern whose automaton is large, now and then."""
     atoms = ["a", "b", ".", r"\d", r"\w", r"\S", "[a-m]", "[^a]", r"[\s\S]", "é", "(?:a|ab)", "(a+)+"]
-    atoms.append("[" + "".join(f"{chr(0x4E00 + 3 * i)}-{chr(0x4E01 + 3 * i)}" for i in range(rng.randint(1, 300))) + "]")
+    atoms.append(
+        "[" + "".join(f"{chr(0x4E00 + 3 * i)}-{chr(0x4E01 + 3 * i)}" for i in range(rng.randint(1, 300))) + "]"
+    )
     parts = []
     for _ in range(rng.randint(1, 4)):
         part = rng.choice(atoms) if not depth or rng.random() < 0.5 else f"(?:{pattern(rng, depth - 1)})"
@@ -30,7 +32,9 @@ def schema(rng: random.Random, depth: int = 4) -> Any:
 def _string(rng: random.Random, depth: int) -> Any:
     found: dict[str, Any] = {"type": "string"}
     for _ in range(rng.choice([0, 1, 1, 1, 5])):
-        found.setdefault("allOf", []).append({"pattern": f"{rng.choice(['', '^'])}{pattern(rng)}{rng.choice(['', '$'])}"})
+        found.setdefault("allOf", []).append(
+            {"pattern": f"{rng.choice(['', '^'])}{pattern(rng)}{rng.choice(['', '$'])}"}
+        )
     if rng.random() < 0.5:
         found["maxLength"] = 10 ** rng.randint(0, 6)
     if rng.random() < 0.3:

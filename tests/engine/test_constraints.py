@@ -191,14 +191,14 @@ def test_what_takes_long_can_be_made_before(constraints, monkeypatch):
 
 
 def test_a_grammar_that_fails_is_given_up_and_the_log_tells_neither_text_nor_schema(constraints, monkeypatch, caplog):
-    monkeypatch.setattr(module, "limits", lambda: LLParserLimits(step_max_items=30))
+    monkeypatch.setattr(module, "limits", lambda: LLParserLimits(max_items_in_row=30))
     members = {"canary": {"const": "bird"}} | {f"canary{number}": {} for number in range(100)}
     rule = constraints.of(json_grammar({"properties": members, "required": ["canary"]}), NO_STOPS, forces=False)
-    assert all(map(rule.take, tokenizer().encode_text('{"canary": "bird"')))
-    rule.take(tokenizer().encode_text(",")[0])
-    rule.illegal = True
-    rule.prepare()
+    taken = 0
+    for token in tokenizer().encode_text('{"canary": "bird", "canary3": 1'):
+        taken += rule.take(token)
+        rule.illegal = not rule.cut_off  # so that there is a mask
+        rule.prepare()
     assert (rule.cut_off, rule.finished, rule.closing()) == (True, False, ())
-    (message,) = caplog.messages
-    assert message.startswith("A grammar is given up after ")
-    assert not any(canary in message for canary in ("canary", "bird"))
+    assert caplog.messages == [f"A grammar is given up after {taken} tokens: InternalError"]
+    assert not any(canary in caplog.text for canary in ("canary", "bird"))
