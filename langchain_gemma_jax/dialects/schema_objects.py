@@ -253,7 +253,7 @@ class _Keys:
 
 
 def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Part]) -> bool:
-    """Whether all parts of an object stand inside this one, which closes it: in its own words or behind its own $ref."""
+    """Whether all parts of an object stand inside this one, which closes it, or behind its $ref."""
     inside = schema.get("allOf")
     nested = inside if isinstance(inside, list | tuple) else []
     named = [one["$ref"] for one in (schema, *nested) if isinstance(one, Mapping) and isinstance(one.get("$ref"), str)]

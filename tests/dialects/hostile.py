@@ -65,16 +65,14 @@ def _members(rng: random.Random, depth: int) -> Any:
     names = [f"p{i}" for i in range(rng.choice([1, 3, 40, 700, 1000]))]
     found: dict[str, Any] = {"type": "object", "properties": dict.fromkeys(names, inner)}
     found["required"] = rng.sample(names, rng.choice([0, 1, len(names)]))
-    for word, value in (
+    others = (
         ("minProperties", rng.choice([1, 2, 30, 10**6])),
         ("maxProperties", rng.choice([1, 2, 30, 10**6])),
         ("additionalProperties", inner),
         ("patternProperties", {pattern(rng): inner for _ in range(rng.choice([1, 9]))}),
         ("propertyNames", {"pattern": pattern(rng), "maxLength": rng.choice([3, 300])}),
-    ):
-        if rng.random() < 0.2:
-            found[word] = value
-    return found
+    )
+    return found | {word: value for word, value in others if rng.random() < 0.2}
 
 
 def _list(rng: random.Random, depth: int) -> Any:

@@ -18,7 +18,6 @@ from langchain_gemma_jax.engine.grammar.nodes import (
     Terminal,
 )
 
-
 SHORT = 40  # characters that can as well be written twice
 
 
