@@ -198,10 +198,20 @@ def _checked(schema: object) -> str:
         characters += sum(map(_size, level))
         if values > MAX_VALUES or characters > MAX_CHARACTERS:
             raise SchemaError("#", "it is too large")
-        level = [inner for value in level for inner in _inside(value)]
+        level = _below(level, MAX_VALUES - values)
         if not level:
             return json.dumps(schema, default=_plain)
     raise SchemaError("#", f"it is more than {MAX_DEPTH} levels deep, or holds itself")
+
+
+def _below(level: Iterable[object], room: int) -> list[object]:
+    """What these hold, or as much of it as shows that it is too much."""
+    found: list[object] = []
+    for value in level:
+        found += _inside(value)
+        if len(found) > room:
+            break
+    return found
 
 
 def _of_tool(tool: Tool) -> str:

@@ -33,7 +33,7 @@ LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
 SECONDS = 0.05  # of a processor, for one schema
 MAX_PARTS = 6000
-MAX_RULES = 4000
+MAX_RULES = 2000
 MOST_APART = 100  # options of a oneOf that are compared with each other
 
 _ALTERNATIVES = ("anyOf", "oneOf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from decimal import Decimal
-from math import lcm
+from math import lcm, prod
 from typing import Protocol
 
 from langchain_gemma_jax.dialects import number_patterns
@@ -14,10 +14,12 @@ from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, Unpromise
 from langchain_gemma_jax.dialects.writing import Asked, Writing
 from langchain_gemma_jax.engine.grammar import nodes
 from langchain_gemma_jax.engine.grammar.nodes import Node, either
+from langchain_gemma_jax.engine.grammar.pattern_text import Pattern
 from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
 LONGEST = 10_000  # characters that a string must have
+MOST_PLACES = 50_000  # in patterns and lengths that have to fit at once
 MOST_REMAINDERS = 1000  # a reader of multiples is in so many states
 
 
@@ -50,12 +52,30 @@ def asked_string(reader: Checks, facts: Facts) -> Asked | None:
     if high is not None and high < low:
         return None
     patterns = tuple(dict.fromkeys(facts.patterns))
-    if (least := max([low, *(pattern.least for pattern in patterns)])) > LONGEST:
+    least = max([low, *(pattern.least for pattern in patterns)])
+    if least > LONGEST:
         raise SchemaError(
             facts.at, f"a string of at least {least:,} characters: expected at most {LONGEST:,}. No model writes more"
         )
-    if patterns:
-        reader.check(words(patterns, low, high), facts.at)
+    return Asked((), low, high) if not patterns else _counted(reader, facts.at, patterns, low, high)
+
+
+def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, high: int | None) -> Asked:
+    """Patterns, and a length where they do not have it by themselves.
+
+    To see whether several things fit at once takes about as long as their sizes multiplied. Where only a length is too
+    much, a shorter one is asked for: of what is shorter, all is as it is asked as well.
+    """
+    size = prod(pattern.size for pattern in patterns)
+    most = min((pattern.most for pattern in patterns if pattern.most is not None), default=None)
+    if max(pattern.least for pattern in patterns) >= low:
+        low = 0
+    if high is not None:
+        high = None if most is not None and most <= high else min(high, max(MOST_PLACES // size, low))
+    counted = len(patterns) > 1 or low or high is not None
+    if counted and size * max(1, low, high or 1) > MOST_PLACES:
+        raise UnreadableError(at, "its patterns are too large to be joined, with each other or with a length")
+    reader.check(words(patterns, low, high), at)
     return Asked(patterns, low, high)
 
 

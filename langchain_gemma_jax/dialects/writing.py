@@ -79,7 +79,9 @@ class JsonWriting(Writing):
         return sequence(Literal('"'), name, Literal(f'"{self.colon}'))
 
     def string(self, asked: Asked) -> Node:
-        schema: dict[str, Json] = {"type": "string", "minLength": asked.low}
+        schema: dict[str, Json] = {"type": "string"}
+        if asked.low:
+            schema["minLength"] = asked.low
         if asked.high is not None:
             schema["maxLength"] = asked.high
         if asked.patterns:
@@ -124,10 +126,12 @@ class NativeWriting(Writing):
         return _nodes(out)
 
 
-_UNESCAPED = Pattern(rf"[^\x22\\{UNWRITTEN}\n\r\t]*", 0)
+_UNESCAPED = Pattern(rf"[^\x22\\{UNWRITTEN}\n\r\t]*", 0, None, 1)
 _KEY_INSIDE = rf"{UNWRITTEN}:,\{{\}}\[\]\n\r\t"
 _KEY_END = f"{_KEY_INSIDE}{SPACES}"
-_BARE = Pattern(rf"[^\x22{_KEY_END}](?:[^{_KEY_INSIDE}]{{0,{LONGEST_KEY - 2}}}[^{_KEY_END}])?", 1)
+_BARE = Pattern(
+    rf"[^\x22{_KEY_END}](?:[^{_KEY_INSIDE}]{{0,{LONGEST_KEY - 2}}}[^{_KEY_END}])?", 1, LONGEST_KEY, LONGEST_KEY
+)
 
 
 def _nodes(out: Writer) -> Node:

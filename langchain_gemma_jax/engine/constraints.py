@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 
-LONGEST = 250_000  # characters of a grammar
+LONGEST = 150_000  # characters of a grammar
 
 
 class Tokenizer(Protocol):

@@ -35,6 +35,11 @@ class Pattern:
 
     regex: str
     least: int  # characters that such a text has at least
+    most: int | None  # and at most; None: there is no limit
+    size: int  # about as many places there are in it, once what is repeated is written out
+
+
+_ANYTHING = Pattern(ANYTHING, 0, None, 1)
 
 
 def exactly(text: str) -> str:
@@ -65,7 +70,8 @@ class _Reader:
             begins = self._take("^")
             row = self._row()
             ends = self._take("$")
-            options.append(Pattern(f"{'' if begins else ANYTHING}{row.regex}{'' if ends else ANYTHING}", row.least))
+            parts = [*([] if begins else [_ANYTHING]), row, *([] if ends else [_ANYTHING])]
+            options.append(_row_of(parts))
             if not self._take("|"):
                 break
         if self.at < len(self.text):
@@ -78,7 +84,7 @@ class _Reader:
             if self.text[self.at] == "$" and self.nesting == 0:
                 break
             items.append(self._counted(self._item()))
-        return Pattern("".join(item.regex for item in items), sum(item.least for item in items))
+        return _row_of(items)
 
     def _item(self) -> Pattern:
         character = self._next()
@@ -86,17 +92,17 @@ class _Reader:
             case "(":
                 return self._group()
             case "[":
-                return Pattern(self._class(), 1)
+                return _character(self._class())
             case ".":
-                return Pattern(_ANY_BUT_LINE_ENDS, 1)
+                return _character(_ANY_BUT_LINE_ENDS)
             case "\\":
                 found = self._escape()
-                return Pattern(_one(found) if len(found) == 1 else f"[{found}]", 1)
+                return _character(_one(found) if len(found) == 1 else f"[{found}]")
             case "^" | "$":
                 raise self._error(f"{character!r} in its midst")
             case "*" | "+" | "?":
                 raise self._error(f"{character!r} behind nothing")
-        return Pattern(_one(character), 1)
+        return _character(_one(character))
 
     def _group(self) -> Pattern:
         if self._take("?") and not self._take(":"):
@@ -131,7 +137,9 @@ class _Reader:
         if self._peek("+", "*", "?") or self._braces() is not None:
             raise self._error("a quantifier behind a quantifier")
         counted = f"{{{low},{'' if high < 0 else high}}}"
-        return Pattern(f"{item.regex}{counted}", low * item.least)
+        endless = item.most is None or (high < 0 and item.most > 0)
+        most = 0 if high == 0 else None if endless else high * (item.most or 0)
+        return Pattern(f"{item.regex}{counted}", low * item.least, most, item.size * max(1, low + 1, high))
 
     def _braces(self) -> tuple[int, int] | None:
         """``{2}``, ``{2,}`` or ``{2,5}``; None: a brace that means itself, or something else."""
@@ -256,7 +264,27 @@ def _one(character: str) -> str:
 
 
 def _any_of(options: list[Pattern]) -> Pattern:
-    return Pattern(f"(?:{'|'.join(option.regex for option in options)})", min(option.least for option in options))
+    highs = [option.most for option in options if option.most is not None]
+    return Pattern(
+        f"(?:{'|'.join(option.regex for option in options)})",
+        min(option.least for option in options),
+        max(highs) if len(highs) == len(options) else None,
+        sum(option.size for option in options),
+    )
+
+
+def _row_of(items: list[Pattern]) -> Pattern:
+    highs = [item.most for item in items if item.most is not None]
+    return Pattern(
+        "".join(item.regex for item in items),
+        sum(item.least for item in items),
+        sum(highs) if len(highs) == len(items) else None,
+        sum(item.size for item in items),
+    )
+
+
+def _character(regex: str) -> Pattern:
+    return Pattern(regex, 1, 1, 1)
 
 
 def _is_count(text: str) -> bool:

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from llguidance import LLParserLimits, LLTokenizer
 
 STATES = 60_000  # of a lexer, of about 400 bytes each
-FUEL = 500_000  # for what is compiled: 10 ms
+FUEL = 500_000  # for a whole grammar: 10 ms
+FUEL_FOR_ONE = 20_000  # for one part, besides what it takes to read it
 
 
-@cache
-def limits() -> LLParserLimits:
+def limits(fuel: int = FUEL) -> LLParserLimits:
     """How far llguidance goes, before it gives a grammar up. Its errors do not repeat what the grammar says."""
     from llguidance import LLParserLimits
 
     return LLParserLimits(
-        initial_lexer_fuel=FUEL,
+        initial_lexer_fuel=fuel,
         max_lexer_states=STATES,
         max_items_in_row=20_000,  # as many optional members can come next
         step_max_items=200_000,
@@ -48,8 +48,9 @@ class Reading:
         """
         from llguidance import LLMatcher
 
-        written = LLMatcher.grammar_from_lark(lark(Grammar("", node, {}), {}))
-        self._matcher = LLMatcher(_bytes(), written, log_level=0, limits=limits())
+        text = lark(Grammar("", node, {}), {})
+        written = LLMatcher.grammar_from_lark(text)
+        self._matcher = LLMatcher(_bytes(), written, log_level=0, limits=limits(FUEL_FOR_ONE + len(text)))
         self._check()
         if not self._matcher.is_accepting():
             self._matcher.compute_bitmask()

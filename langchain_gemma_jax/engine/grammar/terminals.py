@@ -27,7 +27,7 @@ def words(
     if not parts:
         parts.append(f"/{WRITTEN}{count(low, high)}/")
     elif low > 0 or high is not None:
-        parts.append(f"/(?s:.){count(low, high)}/")
+        parts.append(f"/(?s:.){count(low, high)}/")  # beside patterns, any character
     if words := sorted(excluded):
         parts.append(f"~/(?:{'|'.join(map(exactly, words))})/")
     return Terminal(" & ".join(parts), max([low, *(pattern.least for pattern in patterns)]))
