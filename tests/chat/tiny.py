@@ -64,6 +64,7 @@ def towards_ends(dialect: str, *, of_turns: bool = True) -> dict[int, float]:
     """A bias by which a model that knows nothing ends its strings, lists and objects, and what it writes as a whole."""
     vocabulary = _with_markers(json.loads(tiny_gemma.tiny_gemma()["tokenizer.json"]), dialect)["model"]["vocab"]  # type: ignore[index]
     stop, *quote = LAST[dialect]
-    sure = ["<0x22>", *quote, *([stop] if of_turns else [])]
-    in_strings_too = [f"<0x{byte:02X}>" for byte in (b"}]`" if of_turns else b"}]")]
-    return {vocabulary[name]: 25.0 for name in sure} | {vocabulary[name]: 15.0 for name in in_strings_too}
+    names = [*quote, *([stop] if of_turns else [])]
+    marks = b"}]`" if of_turns else b"}]"  # which strings can have in them, too
+    last = {vocabulary[name]: 30.0 for name in names} | {vocabulary["<0x22>"]: 22.0}
+    return last | {vocabulary[f"<0x{byte:02X}>"]: 15.0 for byte in marks}
