@@ -54,7 +54,8 @@ def ending(call: Call, done: Completion) -> dict[str, Any]:
     }
     if isinstance(done.stop, str):
         found["stop"] = done.stop
-    broken = not done.complete or any(each.unfinished for each in call.answer.invalid)
+    answer = call.answer
+    broken = any(each.unfinished for each in answer.invalid) or not (done.complete or answer.calls)
     if broken and (cut_off := call.limits.reason(done)) is not None:
         found[KEY] = cut_off
     if call.options.step is not None:
