@@ -79,9 +79,11 @@ class ChatGemmaJax(BaseChatModel):
     seed: int | None = None
     """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
     stop: list[str] | None = None
-    """Texts that end the answer and are not part of it: one, or up to 64. They count in thoughts and calls too."""
+    """Texts that end the answer and are not part of it: one, or up to 64. They count in words
+    and thoughts, and cut no call and no object that is held to a schema."""
     max_tokens: int | None = None
-    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full."""
+    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full. A call or an
+    object that is cut off by it is an invalid call, or ``CutOffError``."""
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None

@@ -18,7 +18,7 @@ from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
-from langchain_gemma_jax import CutOffError, DeadlineError, GemmaJaxError, SchemaError
+from langchain_gemma_jax import ContextLengthError, CutOffError, DeadlineError, GemmaJaxError, SchemaError
 from langchain_gemma_jax.engine.request import Request
 from tests.chat.tiny import towards_ends
 from tests.dialects.schemas import Schemas
@@ -334,14 +334,17 @@ def test_a_turn_that_was_cut_off_behind_a_whole_call_is_known_again(chat_of):
     assert "cut_off" not in one.response_metadata
     told = [HumanMessage("HELLO"), one, ToolMessage("done", tool_call_id=one.tool_calls[0]["id"])]
     again = bound.invoke(told, max_tokens=40).usage_metadata["input_token_details"]["cache_read"]
-    assert one.usage_metadata["input_tokens"] < again < one.usage_metadata["total_tokens"]
+    assert one.usage_metadata["input_tokens"] < again <= one.usage_metadata["total_tokens"]
 
 
 # Many
 
 
 def one_case(number, whole_of):
-    """A turn that was cut off, beside the whole. Gives how many calls were handed out, and whether one was not."""
+    """A turn that was cut off, beside the whole. Gives how many calls were handed out, and whether one was not.
+
+    None: it cannot be asked for.
+    """
     rng = random.Random(number)
     dialect = DIALECTS[number % 3]
     how = {"temperature": rng.choice([0.0, 0.8, 1.5]), "seed": number, "parallel_tool_calls": rng.random() < 0.5}
@@ -350,10 +353,10 @@ def one_case(number, whole_of):
     choice = rng.choice(["any", "any", "auto"])
     try:
         bound = whole_of(dialect, logit_bias=bias, **how).bind_tools(tools, tool_choice=choice)
-    except SchemaError:  # no value fits
-        return 0, False
-    text = "".join(rng.choices("ABC DEF, ß日", k=rng.randint(1, 30)))
-    whole = bound.invoke(text, max_tokens=400)
+        text = "".join(rng.choices("ABC DEF, ß日", k=rng.randint(1, 30)))
+        whole = bound.invoke(text, max_tokens=400)
+    except (SchemaError, ContextLengthError):  # no value fits, or the tools are too long for this model
+        return None
     expected = [(call["name"], json.dumps(call["args"])) for call in whole.tool_calls]
     most = rng.randint(1, 60)
     first, *rest = bound.stream(text, max_tokens=most)
@@ -367,12 +370,14 @@ def one_case(number, whole_of):
 
 def cases(numbers, whole_of):
     with ThreadPoolExecutor(8) as threads:
-        return list(threads.map(lambda number: one_case(number, whole_of), numbers))
+        found = threads.map(lambda number: one_case(number, whole_of), numbers)
+        return [each for each in found if each is not None]
 
 
-@pytest.mark.parametrize("numbers", [range(18), pytest.param(range(18, 518), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("numbers", [range(18), pytest.param(range(18, 580), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.timeout(3600)
 def test_every_call_that_is_handed_out_is_one_of_the_unlimited_run(numbers, whole_of):
     found = cases(numbers, whole_of)
-    assert sum(count for count, _ in found) > len(numbers) / 5
-    assert sum(cut for _, cut in found) > len(numbers) / 5
+    assert len(found) > 0.85 * len(numbers)
+    assert sum(count for count, _ in found) > len(found) / 5
+    assert sum(cut for _, cut in found) > len(found) / 5
