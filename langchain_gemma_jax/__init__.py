@@ -48,6 +48,7 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.cut_off import CutOffError
     from langchain_gemma_jax.chat.options import UnknownOptionWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
@@ -85,6 +86,7 @@ __all__ = [
     "ConfigError",
     "ContextLengthError",
     "CorruptCheckpointError",
+    "CutOffError",
     "DeadlineError",
     "DeviceFailedError",
     "DeviceMemoryError",
@@ -135,6 +137,7 @@ _LAZY = {
     "Choice": ("routing", "Choice"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.request", "Completion"),
+    "CutOffError": ("chat.cut_off", "CutOffError"),
     "Engine": ("engine.engine", "Engine"),
     "Evicted": ("engine.pool.log", "Evicted"),
     "FinishReason": ("engine.request", "FinishReason"),

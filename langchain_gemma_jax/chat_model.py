@@ -30,6 +30,7 @@ from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.errors import EngineError
 from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
@@ -78,9 +79,11 @@ class ChatGemmaJax(BaseChatModel):
     seed: int | None = None
     """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
     stop: list[str] | None = None
-    """Texts that end the answer and are not part of it: one, or up to 64. They count in thoughts and calls too."""
+    """Texts that end the answer and are not part of it: one, or up to 64. They count in words
+    and thoughts, and cut no call and no object that is held to a schema."""
     max_tokens: int | None = None
-    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full."""
+    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full. A call or an
+    object that is cut off by it is an invalid call, or ``CutOffError``."""
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None
@@ -204,9 +207,14 @@ class ChatGemmaJax(BaseChatModel):
                 return
             call = start(messages, larger)
         chunks = self._chunks(call)
-        for piece in call.generation:
-            yield from map(_generation, chunks.of(piece))
-        yield from map(_generation, chunks.last(call.generation.result()))
+        try:
+            for piece in call.generation:
+                yield from map(_generation, chunks.of(piece))
+            done = call.generation.result()
+        except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
+            yield from map(_generation, chunks.broken())
+            raise
+        yield from map(_generation, chunks.last(done))
 
     async def _astream(
         self,
@@ -224,11 +232,17 @@ class ChatGemmaJax(BaseChatModel):
                 return
             call = await run_in_executor(None, start, messages, larger)
         chunks = self._chunks(call)
-        async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
-            async for piece in pieces:
-                for chunk in chunks.of(piece):
-                    yield _generation(chunk)
-        for chunk in chunks.last(await call.generation):
+        try:
+            async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
+                async for piece in pieces:
+                    for chunk in chunks.of(piece):
+                        yield _generation(chunk)
+            done = await call.generation
+        except EngineError:
+            for chunk in chunks.broken():
+                yield _generation(chunk)
+            raise
+        for chunk in chunks.last(done):
             yield _generation(chunk)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:

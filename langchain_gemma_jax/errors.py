@@ -25,6 +25,8 @@ GemmaJaxError
 │   ├── ClosedError                        the engine or the model was closed
 │   ├── ForkedError                        this process was forked from one whose engine was running
 │   └── GuardError                         a guard that is set to "raise" was tripped
+├── CutOffError                            an answer broke off before it was the object that was asked for. Also
+│                                          LangChain's OutputParserException, so it is made in chat/cut_off.py
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
     └── UnsafeJaxError                     a JAX release that is known to compute wrong results
 

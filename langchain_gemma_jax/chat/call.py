@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answer import Answer
 from langchain_gemma_jax.chat.answers import answers_of
+from langchain_gemma_jax.chat.cut_off import Limits
 from langchain_gemma_jax.chat.held import grammar_of
 from langchain_gemma_jax.chat.messages_in import conversation
 from langchain_gemma_jax.chat.options import Options
@@ -20,6 +21,7 @@ from langchain_gemma_jax.dialects import (
     Dialect,
     Encoded,
     Event,
+    Invalid,
     Message,
     ModelFacts,
     Prompt,
@@ -86,19 +88,27 @@ def start(messages: Sequence[BaseMessage], options: Options) -> Call:
         engine().note_route(step.size, switched=switched, escalated=bool(step.gave_up))
     model = ready(options)
     prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
-    sampling = _sampling(model, options, prompt, len(encoded.ids))
+    sampling = _sampling(model, options, prompt)
+    limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
+    sampling = replace(sampling, max_tokens=limits.most)
     timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
     generation = engine().submit(
         model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
     )
-    return Call(generation, model, spoken, prompt, options)
+    return Call(generation, model, spoken, prompt, options, limits)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
     def __init__(
-        self, generation: Generation, model: Ready, spoken: Sequence[Message], prompt: Prompt, options: Options
+        self,
+        generation: Generation,
+        model: Ready,
+        spoken: Sequence[Message],
+        prompt: Prompt,
+        options: Options,
+        limits: Limits,
     ) -> None:
         from langchain_gemma_jax.models.tokenizer import StreamDecoder
 
@@ -107,6 +117,7 @@ class Call:
         self.spoken = spoken
         self.prompt = prompt
         self.options = options
+        self.limits = limits
         tokenizer = model.tokenizer
         parser = model.dialect.parser(in_thought=prompt.in_thought)
         self._reader = Reader(parser, StreamDecoder(tokenizer), tokenizer.control_name)
@@ -119,15 +130,16 @@ class Call:
     def finish(self, done: Completion, *, streamed: bool) -> list[Event]:
         """What is left at the end, which is all if nothing was streamed. The answer's ids are remembered."""
         events = [] if streamed else self._reader.take(done.ids, done.text)
-        events += self._reader.finish(complete=not isinstance(done.stop, str))
+        last = self._reader.finish(complete=not isinstance(done.stop, str))
+        events += [_explained(event, self.limits.reason(done)) for event in last]
         self._seen(events)
         answer = self.answer
+        remember(self.options, [*self.spoken, answer.message])
         if not answer.invalid:  # those come back as words
             ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
             remembered = answers_of(self.model.served.model)
             told = [*self.options.told(self.spoken), answer.message]
             remembered.keep(self.options.scope, self.model.dialect.name, told, ids)
-            remember(self.options, [*self.spoken, answer.message])
         return events
 
     @property
@@ -140,16 +152,21 @@ class Call:
         return events
 
 
-def _sampling(model: Ready, options: Options, prompt: Prompt, tokens: int) -> Sampling:
-    """How the answer is sampled, and where it ends."""
+def _explained(event: Event, reason: str | None) -> Event:
+    """The same, where it is a call that broke off, with the reason."""
+    if reason is None or not isinstance(event, Invalid) or not event.unfinished:
+        return event
+    return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
+
+
+def _sampling(model: Ready, options: Options, prompt: Prompt) -> Sampling:
+    """How the answer is sampled, and what ends it."""
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
     stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
     if may_escalate(options):
         sampling = replace(sampling, logprobs=True)
-    room = _room(model, options, tokens)
-    most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
-    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt), max_tokens=most)
+    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt))
 
 
 def _room(model: Ready, options: Options, tokens: int) -> int:

@@ -68,7 +68,8 @@ def escalated(options: Options, answer: Answer, done: Completion) -> Options | N
     if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
         return None
     if answer.invalid:
-        reason = f"a call of {step.size} could not be understood"
+        cut_off = any(each.unfinished for each in answer.invalid) and not done.complete
+        reason = f"a call of {step.size} " + ("was cut off" if cut_off else "could not be understood")
     elif route.confidence is not None and answer.calls and (sure := confidence(done)) < route.confidence:
         reason = f"{step.size} was sure of its call to {sure:.0%} only"
     else:

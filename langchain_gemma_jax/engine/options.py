@@ -91,7 +91,8 @@ class Sampling:
     ignore_eos: bool = False
     """Go on past the model's own end of turn, for benchmarks. ``stop`` and ``stop_ids`` still hold."""
     max_tokens: int | None = None
-    """The most tokens that are generated, at least 1. None: until the context is full."""
+    """The most tokens that are generated, at least 1, but for brackets that a ``grammar`` leaves no choice about. None:
+    until the context is full."""
     logprobs: bool = False
     """Report each token's log-probability, by the model's own distribution before any of the options above."""
     top_logprobs: int = 0
