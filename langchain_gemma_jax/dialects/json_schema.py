@@ -275,6 +275,7 @@ class Reader:
             facts = Facts(at, self)
             for schema, place in parts:
                 facts.add(schema, place)
+            self._count()
             known.append(facts)
         if all(facts.choices is not None for facts in known):
             values = [value for facts in known for value in {same(choice) for choice in facts.choices or ()}]

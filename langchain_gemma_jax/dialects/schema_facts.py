@@ -203,11 +203,13 @@ def pattern_of(text: Json, at: str) -> Pattern:
 
 def same(value: Json) -> str:
     """A text that is the same for values that are equal: 1 is 1.0, and true is neither."""
+    if isinstance(value, str):  # most are
+        return json.dumps(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{json.dumps(key)}:{same(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         return "[" + ",".join(map(same, value)) + "]"
     return json.dumps(value)
 
