@@ -57,7 +57,7 @@ def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
     """The files that a model in this folder is read from; none if there is no such folder."""
     names = _names(folder)
     yield from _each(folder, folder, filter(_is_read, names))
-    if not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
+    if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
         around = folder.resolve().parent  # where Google's downloads have it
         yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))
     if not any(name.endswith(".safetensors") for name in names):
