@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault and fault.status:
             self.refuse(fault.status, "", fault.message)
         elif match := TREE.fullmatch(path):
-            self.with_commit(match, token, self.send_tree)
+            self.with_commit(match, token, self.send_tree, fault)
         elif match := API.fullmatch(path):
             self.with_commit(match, token, self.send_info, fault)
         elif match := FILE.fullmatch(path):
@@ -205,7 +205,10 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         self.send_json({"id": "model", "sha": commit, "siblings": siblings, "private": repository.private})
 
-    def send_tree(self, repository: Repository, commit: str) -> None:
+    def send_tree(self, repository: Repository, commit: str, fault: Fault | None) -> None:
+        if fault and fault.body is not None:
+            self.send(200, fault.body, {"Content-Type": "application/json"})
+            return
         self.send_json(
             [
                 {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}

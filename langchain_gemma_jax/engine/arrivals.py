@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.device import out_of_memory
-from langchain_gemma_jax.engine.known import Known, Source
+from langchain_gemma_jax.engine.known import Known
 from langchain_gemma_jax.engine.libraries import Libraries
 from langchain_gemma_jax.engine.library import Library
 from langchain_gemma_jax.engine.metrics import Metrics
@@ -34,6 +34,7 @@ from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.surroundings import Surroundings
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
 from langchain_gemma_jax.models.checkpoint.place import READERS
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
@@ -88,6 +89,7 @@ class Arrivals:
         began, planned = time.monotonic(), _Planned()
 
         def plan(found: Plan) -> None:
+            planned.files = found.files
             if planned.entry is None:
                 self._reserve(planned, found, until)
                 planned.library = library = self._library(found)
@@ -110,7 +112,6 @@ class Arrivals:
         """Wait until there is room for what will be read."""
         shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
         entry = planned.entry = self._entry(plan.name, plan.device, shape, weights_bytes(shape), returns=True)
-        planned.source = Source.of(plan.folder)
         began = time.monotonic()
         granted = self._owner.call(lambda: self._owner.keeper.line_up(entry))
         try:
@@ -141,7 +142,7 @@ class Arrivals:
             drafts_pay(settings, model.recipe),
             entry,
             self._surroundings.shelf(served, where),
-            source=None if planned is None else planned.source,
+            files=None if planned is None else planned.files,
         )
         keeper.known[served] = known
         with self._lock:
@@ -164,11 +165,11 @@ class Arrivals:
             known.programs = known.programs or tuple(library.opening())
             if _cores_to_spare():
                 library.soon(known.programs)
-            if (source := Source.of(found.folder)) != known.source:
+            if found.files != known.files:
                 self._owner.call(known.shelf.clear)  # its conversations were read by other weights than these
-                known.source = source
+                known.files = found.files
 
-        folder = model.name if known.source is None else known.source.folder
+        folder = model.name if known.files is None else known.files.folder
         try:
             with collected_later():
                 fresh = self._read(partial(self._loader, folder, planned=plan, like=model), planned)
@@ -300,7 +301,7 @@ class _Planned:
 
     def __init__(self, entry: Entry | None = None) -> None:
         self.entry = entry
-        self.source: Source | None = None
+        self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served
         self.waited = 0.0  # seconds, for room
 

@@ -60,7 +60,7 @@ class Engine(Residents):
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         known = self._known_of(served)
-        if known.source is None and served.model.closed:
+        if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
         vocabulary = served.model.config.vocab_size
         sampling = checked_sampling(sampling, vocabulary)

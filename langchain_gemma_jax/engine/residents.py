@@ -106,7 +106,7 @@ class Residents(Arrivals):
             if (runner := self._owner.runners.pop(served, None)) is not None:
                 runner.close()
             keeper.leave(known)
-            if known.source is not None:
+            if known.files is not None:
                 served.model.close()
                 let_go()
             self._owner.count_kv()
@@ -120,7 +120,7 @@ class Residents(Arrivals):
             InputError: the engine has not loaded it, and cannot load it again.
         """
         known = self._known_of(served)
-        if known.source is None:
+        if known.files is None:
             raise InputError(f"{served!r} was loaded by somebody else, who can close it after unload().")
         self._owner.call(lambda: setattr(known.entry, "leaving", known.entry.state is not State.ABSENT))
 

@@ -27,6 +27,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
+from langchain_gemma_jax.models.checkpoint.strict_json import short
 from langchain_gemma_jax.models.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub_request import Request, check_token, is_commit, make_request
 from langchain_gemma_jax.models.progress import is_wanted
@@ -43,6 +44,7 @@ _BESIDE_WEIGHTS = frozenset(
     {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
 )
 
+_MOST_BYTES = 1 << 63  # no file is so large
 _PAUSES = (1.0, 3.0)  # seconds before the Hub is asked again, after it answered that it is busy or broken
 _ROUNDS = 3  # a branch that moves during the transfer is followed so often
 
@@ -150,9 +152,18 @@ def _list(api: HfApi, request: Request) -> tuple[str, Files]:
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # a page of a login portal, for one
             raise UnreachableError(f"{request.site} does not answer as a Hub does") from error
         time.sleep(pause)
-    if not is_commit(info.sha or ""):
+    listing = info.siblings or ()
+    if not isinstance(info.sha, str) or not is_commit(info.sha):
         raise UnreachableError(f"{request.site} does not answer as a Hub does: it names no commit")
-    return str(info.sha), {file.rfilename: file.size for file in info.siblings or ()}
+    if not all(_is_listed(file.rfilename, file.size) for file in listing):
+        raise UnreachableError(f"{request.site} does not answer as a Hub does: its list of files is malformed")
+    return info.sha, {file.rfilename: file.size for file in listing}
+
+
+def _is_listed(name: object, size: object) -> bool:
+    """Whether a file can have this name and this size: huggingface_hub hands on whatever was sent."""
+    is_size = size is None or (type(size) is int and 0 <= size < _MOST_BYTES)  # `true` is an int to Python
+    return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
 
 
 def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
@@ -167,7 +178,7 @@ def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
         return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
     if ADAPTER in top:
         raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
-    shown = ", ".join(sorted(listed)[:8]) or "nothing"
+    shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"
     pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
     if pickles and not weights:
         raise UnsafeCheckpointError(

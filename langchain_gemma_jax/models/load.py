@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -15,13 +16,14 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.hub_request import is_model_id
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
-from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
+from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 
 GENERATION_DEFAULTS = "generation_config.json"
 
@@ -35,7 +37,7 @@ class Plan:
     recipe: Recipe
     tokenizer: Tokenizer
     device: jax.Device
-    folder: Path
+    files: Unchanged  # what it is read from
 
 
 def load(
@@ -81,33 +83,60 @@ def load(
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
     folder, name = _find(source, revision=revision, token=token, progress=progress)
+    files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
         dtype = asked or default_dtype(tensors, naming, config)
         # What is small and can be wrong comes before what is large.
-        tokenizer = load_tokenizer(folder)
+        tokenizer, digest = load_tokenizer(folder), tokenizer_digest(folder)
         generation_defaults = _generation_defaults(folder)
         recipe = recipe or choose_recipe(dtype)
         device = device or jax.local_devices()[0]
         if planned is not None:
-            planned(Plan(name, config, recipe, tokenizer, device, folder))
+            planned(Plan(name, config, recipe, tokenizer, device, files))
         with loading_bar(name, total_bytes(abstract(config, dtype)), progress=progress) as advance:
-            params = place(tensors, naming, config, dtype, recipe.layout, device, advance)
-    return Model(config, params, tokenizer, recipe, name, generation_defaults)
+            params = _placed(partial(place, tensors, naming, config, dtype, recipe.layout, device, advance), files)
+    return Model(config, params, tokenizer, recipe, name, generation_defaults, ReadFrom(files, digest))
+
+
+def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
+    """The weights, if the files are now what they were before."""
+    params = read()
+    try:
+        files.check()
+    except BaseException:
+        for array in leaves(params):
+            array.delete()
+        raise
+    return params
 
 
 def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
+    files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
-        if config != like.config:
+        if (other := _what_is_other(like, config, files)) is not None:
             advice = "Unload it, and load it anew."
-            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
+            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", other, advice)
         recipe, device = like.recipe, like.device
         if planned is not None:
-            planned(Plan(like.name, config, recipe, like.tokenizer, device, folder))
+            planned(Plan(like.name, config, recipe, like.tokenizer, device, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
-            params = place(tensors, naming, config, recipe.dtype, recipe.layout, device, advance)
+            read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, device, advance)
+            params = _placed(read, files)
     return replace(like, params=params)
+
+
+def _what_is_other(like: Model, config: ModelConfig, files: Unchanged) -> str | None:
+    """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
+    if config != like.config:
+        return "another one"
+    before = like.read_from
+    if before is None or before.files == files:
+        return None
+    if _generation_defaults(files.folder) != like.generation_defaults:
+        return f"another {GENERATION_DEFAULTS} than its own"
+    return None if tokenizer_digest(files.folder) == before.tokenizer else "another tokenizer than its own"
 
 
 def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:

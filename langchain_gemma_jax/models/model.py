@@ -13,6 +13,7 @@ from langchain_gemma_jax.models.abstract import Path
 from langchain_gemma_jax.models.config import ModelConfig
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
     from langchain_gemma_jax.models.recipes import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
@@ -45,6 +46,14 @@ def assemble(arrays: Iterable[tuple[Path, jax.Array]]) -> Params:
     return params | {"layers": layers}
 
 
+@dataclass(frozen=True)
+class ReadFrom:
+    """The files that a model was read from, as they were then."""
+
+    files: Unchanged
+    tokenizer: bytes  # a digest of it
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A Gemma with its weights on a device.
@@ -59,6 +68,7 @@ class Model:
     recipe: Recipe  # how its matrices lie in memory, and how they are multiplied
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
+    read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
 
     @property
     def nbytes(self) -> int:
