@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -70,6 +70,16 @@ class Endings:
         self.metrics.requests += 1
         self.metrics.failed += isinstance(outcome, Exception)
         request.mailbox.put(outcome, last=True)
+
+    def take_or_refuse(self, request: Request, take: Callable[[Request], None]) -> None:
+        """Take a request in. Should what it is held to raise, that concerns nobody else, and it is answered."""
+        try:
+            take(request)
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self.raised.append(error)
+            failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.answer(request, failure)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
         """How long reading a prompt takes here."""

@@ -167,7 +167,7 @@ class Owner(Endings):
                 item = self._inbox.get(patience)
                 patience = 0.0
                 if isinstance(item, Request):
-                    self._take_in(item)
+                    self.take_or_refuse(item, self._take_in)
                 elif item is not None:
                     item()
         return not self.closing
