@@ -54,7 +54,8 @@ class Noticeboard:
     def __init__(self) -> None:
         self._shown: list[tuple[str, str, bool]] = []  # which models are there, and in use
         self._next = 0.0
-        self._file = f"{os.getpid()}-{os.urandom(8).hex()}.json"
+        # The process, when this engine started, by which they are listed, and what no other one has.
+        self._file = f"{os.getpid()}-{time.time_ns():016x}{os.urandom(4).hex()}.json"
         self._folder: Folder | None = None
         self._hold: Hold | None = None
 

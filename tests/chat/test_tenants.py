@@ -35,7 +35,7 @@ SCHEMA = {
 TOOL = {"name": f"read_{SECRET}", "description": f"Reads {SECRET}.", "parameters": {**SCHEMA, "title": "Read"}}
 SETTINGS = {
     "scope": f"scope_{SECRET}",
-    "max_tokens": 60,
+    "max_tokens": 24,
     "temperature": 3.0,
     "timeout": 100,
     "stop": [f"stop {SECRET}"],
@@ -90,9 +90,8 @@ WRONG = [
 @pytest.mark.parametrize("dialect", ["gemma", "gemma4"])
 def test_nothing_of_it_is_heard(chat_of, heard, dialect):
     llm = chat_of(dialect, **SETTINGS)
-    for seed in range(2):
-        for error in everything(llm, seed):
-            assert not isinstance(error, TypeError), error
+    for error in everything(llm, seed=1):
+        assert not isinstance(error, TypeError), error
     for wrong in WRONG:
         with suppress(GemmaJaxError, ValueError):
             wrong(llm)
