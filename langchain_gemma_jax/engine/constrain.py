@@ -143,7 +143,7 @@ class Constraint:
             for token in self._stops:
                 allowed[token // 32] |= np.uint32(1 << token % 32)
         if self._matcher.is_error() or not allowed.any():
-            _log.warning("a grammar is given up: %s", self._matcher.stop_reason())
+            _log.warning("a grammar is given up: %s", self._matcher.get_error() or "it allows no token")
             self.cut_off = True
             return None
         return allowed
