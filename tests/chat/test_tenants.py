@@ -101,6 +101,7 @@ def test_nothing_of_it_is_heard(chat_of, heard, dialect):
     assert SECRET not in found
 
 
+BYTES = 262  # tokens of the vocabulary in which each byte is one
 FAULTS = ["compute_bitmask", "try_consume_tokens", "validate_tokens", "compute_ff_tokens", "nothing is allowed"]
 
 
@@ -112,13 +113,18 @@ def failing_matcher(fault, failures):
         grammar_from_lark = staticmethod(real.grammar_from_lark)
         grammar_from_json_schema = staticmethod(real.grammar_from_json_schema)
 
-        def __init__(self, *args, **named):
-            self._real = real(*args, **named)
+        def __new__(cls, tokenizer, *args, **named):
+            made = real(tokenizer, *args, **named)
+            return cls._of(made) if tokenizer.vocab_size > BYTES else made  # schemas are read by bytes
+
+        @classmethod
+        def _of(cls, made):
+            failing = object.__new__(cls)
+            failing._real = made
+            return failing
 
         def deep_copy(self):
-            copy = Failing.__new__(Failing)
-            copy._real = self._real.deep_copy()
-            return copy
+            return self._of(self._real.deep_copy())
 
         def __getattr__(self, name):
             found = getattr(self._real, name)
