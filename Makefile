@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded
+.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,3 +52,6 @@ bench-routing: setup ## time an agent of two sizes, one of which fits
 
 bench-memory: setup ## time models and conversations that come back into memory
 	$(PY) benchmarks/memory.py $(ARGS)
+
+soak: setup ## mixed traffic for 15 minutes: memory, threads, descriptors, tenants' words, answers
+	$(PY) benchmarks/soak.py $(ARGS)

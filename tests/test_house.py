@@ -31,6 +31,7 @@ ROOMS = [
     "models",
     "config",
     "_jax_check",
+    "private",
     "errors",
 ]
 
@@ -38,8 +39,8 @@ ROOMS = [
 PLAIN = [
     "__init__", "_jax_check", "chat_model", "chat.*", "routing.*", "config", "dialects", "dialects.*", "errors",
     "engine.__init__", "compile_cache.__init__",
-    *(f"compile_cache.{name}" for name in ("claims", "entry", "everywhere", "folder", "install", "platform", "store")),
-    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
+    *(f"compile_cache.{name}" for name in ("entry", "everywhere", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")), "cli", "private.*",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
     *(f"engine.{name}" for name in ("options", "pool.*", "postprocess", "prefix", "request", "route", "scheduler")),
     *(f"engine.{name}" for name in ("settings", "noticeboard", "sharing", "speculate", "stop_strings", "collecting")),

@@ -25,6 +25,7 @@ import jax
 from langchain_gemma_jax.compile_cache.store import Entry, Store
 from langchain_gemma_jax.engine import program_names
 from langchain_gemma_jax.engine.buckets import ProgramKey
+from langchain_gemma_jax.engine.error_names import named
 from langchain_gemma_jax.engine.mappings import room_for_a_program
 from langchain_gemma_jax.engine.opening import LONGEST, Opening
 from langchain_gemma_jax.engine.programs import Programs
@@ -202,7 +203,7 @@ class Library:
         try:
             call = _load(entry, self._signatures, key, self.programs.device)
         except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
-            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, error)
+            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, named(error))
             store.discard(name)
             return None
         took = time.perf_counter() - began
@@ -232,7 +233,7 @@ class Library:
         try:
             payload = _dump(made.call)
         except Exception as error:  # noqa: BLE001  not every platform can; then JAX's own cache has it
-            _log.warning("compiled programs cannot be kept on this platform: %s", error)
+            _log.warning("compiled programs cannot be kept on this platform: %s", named(error))
             return
         self._store.put(name, payload, label=program_names.label(self._name, key), seconds=made.seconds)
 

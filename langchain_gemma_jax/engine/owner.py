@@ -18,7 +18,7 @@ from typing import TypeVar
 from langchain_gemma_jax.engine import postprocess
 from langchain_gemma_jax.engine.again import clear_frames
 from langchain_gemma_jax.engine.background import Background, workers
-from langchain_gemma_jax.engine.endings import Endings, no_number, too_large
+from langchain_gemma_jax.engine.endings import Endings, ended_by, no_number, too_large
 from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.leaving import leave_early
@@ -134,10 +134,8 @@ class Owner(Endings):
                     clear_frames(self.raised.pop())
                 elapsed = time.perf_counter() - began
                 self.metrics.host_s += elapsed - (self.metrics.device_s + self.metrics.dispatch_s - busy)
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001  Python would write all that it says to where anybody reads it
             error = problem
-            if not isinstance(problem, SystemExit):  # which no thread reports
-                raise
         finally:
             self._end_all(error)
             self.compiles.leave_this_thread()
@@ -170,7 +168,7 @@ class Owner(Endings):
                 item = self._inbox.get(patience)
                 patience = 0.0
                 if isinstance(item, Request):
-                    self._take_in(item)
+                    self.take_or_refuse(item, self._take_in)
                 elif item is not None:
                     item()
         return not self.closing
@@ -389,11 +387,9 @@ class Owner(Endings):
         # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it could
         # be inside XLA, taking them apart, while the process ends: see leaving.py. So they stay as long as the engine.
         self._kept = self.programs()
-        ended = closed()
-        if error is not None:
-            ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
-            ended.__cause__ = error
-            clear_frames(error)
-        for request in [*self._inbox.end(), *self.scheduler.running, *self.scheduler.waiting]:
+        requests = [*self._inbox.end(), *self.scheduler.running, *self.scheduler.waiting]
+        ended = closed() if error is None else ended_by(error, requests)
+        clear_frames(error)
+        for request in requests:
             self.answer(request, ended)
         self.give_up_everything()

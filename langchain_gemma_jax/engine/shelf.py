@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from langchain_gemma_jax.engine.error_names import named
 from langchain_gemma_jax.engine.host_memory import HostMemory
 from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.pool.costs import Costs, Rate
@@ -39,7 +40,8 @@ class Shelf:
         try:
             handle, *copies = self._host.put([resident.handle, *(kept.handle for kept in resident.snapshots)])
         except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
-            _log.warning("a conversation of %d tokens could not be kept on the host: %s", len(resident.ids), error)
+            tokens = len(resident.ids)
+            _log.warning("a conversation of %d tokens could not be kept on the host: %s", tokens, named(error))
             return False
         self._costs.to_host.add(time.perf_counter() - began, size)
         snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]

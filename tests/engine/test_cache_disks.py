@@ -44,7 +44,9 @@ def said(monkeypatch, caplog):
     def said() -> list[str]:
         found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
         caplog.clear()
-        monkeypatch.setattr(warning, "_said", threading.Lock())  # as in the next process
+        monkeypatch.setattr(
+            warning, "_said", {topic: threading.Lock() for topic in warning._said}
+        )  # as in the next process
         return found
 
     said()

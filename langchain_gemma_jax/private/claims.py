@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 
-from langchain_gemma_jax.compile_cache.folder import Folder
+from langchain_gemma_jax.private.folder import Folder
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.05
 

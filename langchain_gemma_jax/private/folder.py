@@ -1,8 +1,11 @@
-"""A folder for code that will be run: nobody else can write there, now or later, or it is not used.
+"""A folder that is trusted: nobody else can write there, now or later, or it is not used.
 
 It is looked at from the top of the tree down. A folder that only this user or root can change, in one that only they
 can change, cannot be swapped for another between the look and the use. After that every file is named relative to
 the open folder, so that not even a renamed parent leads elsewhere.
+
+A folder that is made here has mode 0700. One that was there already may be anybody's: its mode is looked at, and never
+changed.
 """
 
 from __future__ import annotations
@@ -14,9 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from langchain_gemma_jax.compile_cache.entry import DamagedError
-
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_OPEN_TO_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 # A reader must not follow a link or hang on a pipe. And looking at all the files must not make them all look used,
 # where the system can be asked for that.
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK
@@ -24,15 +26,26 @@ _READ = os.O_RDONLY | getattr(os, "O_NOATIME", 0)
 
 
 class UnsafeFolderError(Exception):
-    """Others could put code there. The message says which folder, why, and what can be done."""
+    """A folder is not used, because others could put something there. It was left as it was found."""
+
+    def __init__(self, path: Path, found: str, expected: str, *, remedy: str = "") -> None:
+        self.path, self.found, self.expected, self.remedy = path, found, expected, remedy
+        then = f": {remedy}" if remedy else ""
+        super().__init__(f"{path} {found}. It is used when {expected}{then}.")
+
+
+class DamagedError(Exception):
+    """A file is not what was written there. The message says in what."""
 
 
 class Folder:
     """A folder that was checked, and is open. It is closed when nobody refers to it any more."""
 
-    def __init__(self, path: Path, fd: int) -> None:
+    def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = ()) -> None:
+        """``visible``: this folder and those of ours above it, as far as others may look into them."""
         self.path = path
         self.fd = fd
+        self.visible = visible
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:  # noqa: SIM105  at the end of the process a module's names may be gone, `suppress` among them
@@ -107,11 +120,12 @@ def blemish(facts: os.stat_result) -> str | None:
 
 
 def open_folder(path: Path, root: Path) -> Folder:
-    """The folder, made if it was missing, with mode 0700 from ``root`` down.
+    """The folder, made with mode 0700 if it was missing, as whatever is missing above it is.
 
     Args:
         path: an absolute path, as it is or will be.
-        root: the topmost folder of it that is ours alone.
+        root: the topmost folder of it that has to be ours. Others may write to none from there down, and may look into
+            those that had been there.
 
     Raises:
         UnsafeFolderError: it, or a folder above it, is not safe. Nothing below was read.
@@ -120,10 +134,14 @@ def open_folder(path: Path, root: Path) -> Folder:
     path, root = _without_system_link(path), _without_system_link(root)
     for above in reversed(root.parents):
         _check_above(above, _seen(above), holds_root=above == root.parent)
+    visible = []
     for own in [root, *(root / part for part in _steps(path.relative_to(root)))]:
-        _check_own(own, _seen(own))
+        facts = _seen(own)
+        _check_own(own, facts)
+        if facts.st_mode & _OPEN_TO_OTHERS:  # that they may look there is no danger
+            visible.append(own)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    return Folder(path, fd)
+    return Folder(path, fd, tuple(visible))
 
 
 def _steps(path: Path) -> list[Path]:
@@ -160,39 +178,32 @@ def _seen(path: Path) -> os.stat_result:
 def _check_above(path: Path, facts: os.stat_result, *, holds_root: bool) -> None:
     _check_folder(path, facts)
     if facts.st_uid not in {0, os.geteuid()}:
-        raise _unsafe(path, f"belongs to user {facts.st_uid}, neither to root nor to you", "it belongs to you")
+        raise UnsafeFolderError(
+            path, f"belongs to user {facts.st_uid}, neither to root nor to you", "it belongs to you"
+        )
     if not facts.st_mode & _WRITABLE_BY_OTHERS:
         return
     mode = f"can be written to by others (mode {stat.S_IMODE(facts.st_mode):04o})"
     if not facts.st_mode & stat.S_ISVTX:
-        raise _unsafe(path, mode, "it cannot", remedy=f"chmod go-w {path}")
+        raise UnsafeFolderError(path, mode, "it cannot", remedy=f"chmod go-w {path}")
     if holds_root and facts.st_mode & stat.S_IWOTH:
-        raise _unsafe(path, f"{mode}, who could take the name of the cache in it", "only you can make files in it")
+        raise UnsafeFolderError(
+            path, f"{mode}, who could take the name of the cache in it", "only you can make files in it"
+        )
 
 
 def _check_own(path: Path, facts: os.stat_result) -> None:
     _check_folder(path, facts)
     if facts.st_uid != os.geteuid():
-        raise _unsafe(path, f"belongs to user {facts.st_uid}, not to you", "it is yours")
+        raise UnsafeFolderError(path, f"belongs to user {facts.st_uid}, not to you", "it is yours")
     mode = stat.S_IMODE(facts.st_mode)
     if mode & _WRITABLE_BY_OTHERS:  # chmod is no remedy: what they may have put there would be trusted then
-        raise _unsafe(path, f"can be written to by others (mode {mode:04o})", "it cannot", remedy=f"rm -r {path}")
-    if mode & 0o077:
-        with suppress(OSError):  # that others may read there is no danger
-            path.chmod(mode & 0o700)
+        remedy = f"rm -r {path}, if it holds nothing else"
+        raise UnsafeFolderError(path, f"can be written to by others (mode {mode:04o})", "it cannot", remedy=remedy)
 
 
 def _check_folder(path: Path, facts: os.stat_result) -> None:
     if stat.S_ISLNK(facts.st_mode):
-        raise _unsafe(path, "is a symbolic link", "there are no links on the way")
+        raise UnsafeFolderError(path, "is a symbolic link", "there are no links on the way")
     if not stat.S_ISDIR(facts.st_mode):
-        raise _unsafe(path, "is no folder", "it is one")
-
-
-def _unsafe(path: Path, found: str, expected: str, *, remedy: str = "") -> UnsafeFolderError:
-    ways = [remedy] if remedy else []
-    ways.append("set GEMMA_JAX_COMPILE_CACHE to a folder of your own, or to off")
-    return UnsafeFolderError(
-        f"Compiled programs are not kept: {path} {found}. Others could have their code run by you. The folder of the "
-        f"cache is used when {expected}: {', or '.join(ways)}."
-    )
+        raise UnsafeFolderError(path, "is no folder", "it is one")

@@ -7,9 +7,9 @@ import fcntl
 
 import pytest
 
-from langchain_gemma_jax.compile_cache.folder import open_folder
 from langchain_gemma_jax.compile_cache.sweep import sweep
-from langchain_gemma_jax.compile_cache.writing import write_whole
+from langchain_gemma_jax.private.folder import open_folder
+from langchain_gemma_jax.private.writing import write_whole
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax.compile_cache import folder as folder_module
-from langchain_gemma_jax.compile_cache.entry import DamagedError
-from langchain_gemma_jax.compile_cache.folder import _without_system_link, blemish, open_folder
+from langchain_gemma_jax.compile_cache.everywhere import stores
+from langchain_gemma_jax.compile_cache.platform import platform_folder
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.private import folder as folder_module
+from langchain_gemma_jax.private.folder import DamagedError, _without_system_link, blemish, open_folder
 from tests.compile_cache.faults import READ_ONLY, watch
 
 STRANGER = 12345
@@ -211,17 +212,58 @@ def test_folders_are_made_private_whatever_the_umask(root, umask):
 
 
 @pytest.mark.parametrize("part", ["", "jaxlib-1", "jaxlib-1/cpu"])
-def test_a_folder_that_others_may_read_is_made_private(cache, part):
-    (cache / part).chmod(0o755)
-    assert store_in(cache).get("bait") is not None
-    assert mode(cache / part) == 0o700
+@pytest.mark.parametrize("bits", [0o755, 0o750, 0o711])
+def test_a_folder_that_others_may_look_into_is_used_and_left_as_it_was_found(cache, said, part, bits):
+    (cache / part).chmod(bits)
+    for _ in range(2):
+        store = store_in(cache)
+        assert store.get("bait") is not None
+        assert store.put("more", b"code", label="", seconds=1)
+    assert mode(cache / part) == bits
+    message = said.pop()
+    assert str(cache / part) in message
+    assert "Others may look into" in message
+    assert "chmod go-rwx" in message
 
 
-def test_a_folder_that_others_may_read_is_used_if_that_cannot_be_changed(cache, faults, said):
-    cache.chmod(0o755)
+def test_a_folder_of_somebody_elses_that_is_named_by_mistake_keeps_its_mode_and_its_files(tmp_path, said):
+    """As ``GEMMA_JAX_COMPILE_CACHE=/opt`` for root."""
+    opt = tmp_path / "opt"
+    (opt / "program" / "bin").mkdir(parents=True)
+    (opt / "program" / "bin" / "run").write_text("theirs")
+    (opt / "jaxlib-0.9.2-source" / "cpu").mkdir(parents=True)
+    (opt / "jaxlib-0.9.2-source" / "cpu" / "code.c").write_text("theirs")
+    opt.chmod(0o755)
+    before = {path: path.lstat().st_mode for path in [opt, *opt.rglob("*")]}
+    store = Store(opt / platform_folder() / "cpu", root=opt)
+    assert store.put("a", b"code", label="", seconds=1)
+    assert [len(each.entries()) for each in stores(opt)] == [1]
+    assert sum(each.clear() for each in stores(opt)) == 1
+    assert [each.verify() for each in stores(opt)] == [[]]
+    assert {path: path.lstat().st_mode for path in before} == before
+    assert {mode(path) for path in [store.folder, store.folder.parent]} == {0o700}
+    assert "Others may look into" in said.pop()
+
+
+def test_no_folder_that_was_there_has_its_mode_changed(cache, monkeypatch, said):
+    changed = []
+    real = os.chmod
+    monkeypatch.setattr(os, "chmod", lambda path, *args, **named: (changed.append(path), real(path, *args, **named)))
+    for bits in range(0o700, 0o1000):
+        for part in ["", "jaxlib-1", "jaxlib-1/cpu", ".."]:
+            before = mode(cache / part)
+            (cache / part).chmod(bits)
+            changed.clear()
+            store_in(cache).get("bait")
+            assert (mode(cache / part), changed) == (bits, [])
+            (cache / part).chmod(before)
+    assert len(said) == 2, "one for those that others may look into, one for those that they may write to"
+    said.clear()
+
+
+def test_a_file_system_that_cannot_be_written_is_read(cache, faults, said):
     with faults.failing(READ_ONLY):
         assert store_in(cache).get("bait") is not None
-    assert "chmod" in faults.failed
     assert "Read-only" in said.pop()
 
 

@@ -6,8 +6,8 @@ import errno
 import os
 from contextlib import suppress
 
-from langchain_gemma_jax.compile_cache.claims import Hold, try_hold
-from langchain_gemma_jax.compile_cache.folder import Folder
+from langchain_gemma_jax.private.claims import Hold, try_hold
+from langchain_gemma_jax.private.folder import Folder
 
 TEMPORARY = ".tmp"
 _ATTEMPTS = 20
@@ -21,21 +21,32 @@ def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
     Raises:
         OSError: it was not written. What was there before still is.
     """
+    hold = write_and_hold(folder, name, *parts)
+    try:
+        return os.fstat(hold.fd)
+    finally:
+        hold.release()
+
+
+def write_and_hold(folder: Folder, name: str, *parts: bytes) -> Hold:
+    """Write a file as ``write_whole`` does, and go on holding it: others can tell whether its writer still lives.
+
+    Raises:
+        OSError: it was not written. What was there before still is.
+    """
     temporary, hold = _begin(folder)
     try:
         for part in parts:
             rest = memoryview(part)
             while rest:
                 rest = rest[os.write(hold.fd, rest) :]
-        facts = os.fstat(hold.fd)
         folder.replace(temporary, name)
-        return facts
     except BaseException:
         with suppress(OSError):
             folder.remove(temporary)
-        raise
-    finally:
         hold.release()
+        raise
+    return hold
 
 
 def _begin(folder: Folder) -> tuple[str, Hold]:
