@@ -5,7 +5,6 @@ Only the owner thread comes here. Byte counts follow from shapes; nothing is ask
 
 from __future__ import annotations
 
-import logging
 import time
 from array import array
 from collections import defaultdict
@@ -22,12 +21,13 @@ from langchain_gemma_jax.engine.eviction import Drop, DropSnapshot, Policy
 from langchain_gemma_jax.engine.kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.library import Library
 from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.own_log import OwnLog
 from langchain_gemma_jax.engine.prefix import PrefixIndex, Resident, Reuse, Rings, Snapshot, token_ids
 from langchain_gemma_jax.engine.programs import Shape
 from langchain_gemma_jax.engine.request import Request
 from langchain_gemma_jax.engine.shelf import Shelf, bytes_of
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 WORTH_A_COPY = 16  # tokens in common: fewer are read again sooner than copied
 HEADROOM = 64  # tokens that a new conversation can grow by before its cache does

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jax
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
@@ -22,8 +23,11 @@ from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
+from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
+
+_loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Plan:
     folder: Path
 
 
+@_loading.here()
 def load(
     source: str | os.PathLike[str],
     *,
@@ -74,9 +79,12 @@ def load(
         InputError: an argument is not possible.
         CheckpointError: the files cannot be used. The subclass says why.
         HubError: the model could not be fetched.
+        ForkedError: this process was forked from one that had used JAX.
+        ReentrantCallError: a signal handler calls this while its thread loads a model.
 
         Nothing stays on the device after an error.
     """
+    ancestry.refuse_forked()
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
