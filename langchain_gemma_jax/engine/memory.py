@@ -9,7 +9,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 import jax
@@ -233,7 +233,7 @@ class Memory:
         for action in eviction.to_free(
             self.index,
             missing,
-            policy=self.policy,
+            policy=self._policy_now(),
             capacity_bytes=lambda tokens: self._bytes(self.ladders.capacity(tokens)),
             asking=scope,
             asked=needed,
@@ -260,6 +260,10 @@ class Memory:
                 time.perf_counter() - began,
             )
         return freed
+
+    def _policy_now(self) -> Policy:
+        """The policy for what there is room for beside all else: shares of more than that would bind nobody."""
+        return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
     def _bring_back(self, request: Request) -> None:
         """A conversation that was moved to the host, if that is faster than to read it again."""
