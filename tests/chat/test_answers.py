@@ -168,7 +168,7 @@ def test_who_comes_in_the_midst_of_it_does_without():
 
 
 def test_what_is_remembered_ends_with_the_engine(chat_of, running):
-    model = chat_of("gemma4", temperature=1.0, seed=3)
+    model = chat_of("gemma4", scope="remembered")
     told = [HumanMessage("HELLO"), model.invoke("HELLO"), HumanMessage("MORE")]
     first = conversations()
     assert conversations() is first
