@@ -31,7 +31,7 @@ class Settings:
     """Tokens that a conversation may have, at most. None: as many as the model was made for."""
     memory_budget: int | str | None = None
     """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
-    tenths of what the device has, or four fifths of the machine's memory, as far as it may be used, where that is it."""
+    tenths of what the device has, or four fifths of the memory that the process may use where that is the device."""
     keep_alive: float | None = None
     """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
     host_kv_bytes: int | None = None

@@ -156,7 +156,8 @@ def test_a_process_that_was_forked_before_any_use_works(environment, tmp_path):
     script = """
     import jax
     def generate():
-        return len(engine().submit(started(), [10, 11], Sampling(max_tokens=2, ignore_eos=True)).result().ids)
+        served = started()
+        return len(engine().submit(served, [10, 11], Sampling(max_tokens=2, ignore_eos=True)).result().ids)
     def grandchild():
         tokens = generate()
         came, goes = os.pipe()
