@@ -39,6 +39,7 @@ from langchain_gemma_jax.errors import (
     InstallationError,
     ModelNotOnHubError,
     OfflineError,
+    ReentrantCallError,
     SchemaError,
     TensorMismatchError,
     TokenizerError,
@@ -110,6 +111,7 @@ __all__ = [
     "ModelStatus",
     "OfflineError",
     "Piece",
+    "ReentrantCallError",
     "Report",
     "Route",
     "Sampling",
@@ -162,6 +164,7 @@ _LAZY = {
 }
 
 refuse_faulty_jax()
+import_module(f"{__name__}.ancestry")  # now, so that it sees every fork from here on
 _compile_cache.install()
 
 

@@ -30,6 +30,8 @@ ROOMS = [
     "compile_cache",
     "models",
     "config",
+    "ancestry",
+    "reentry",
     "_jax_check",
     "private",
     "errors",
@@ -38,6 +40,7 @@ ROOMS = [
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "chat_model", "chat.*", "routing.*", "config", "dialects", "dialects.*", "errors",
+    "ancestry", "reentry",
     "engine.__init__", "compile_cache.__init__",
     *(f"compile_cache.{name}" for name in ("entry", "everywhere", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")), "cli", "private.*",

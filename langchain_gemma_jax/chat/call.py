@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answer import Answer
-from langchain_gemma_jax.chat.answers import answers_of
+from langchain_gemma_jax.chat.answers import Conversations, conversations
 from langchain_gemma_jax.chat.cut_off import Limits
 from langchain_gemma_jax.chat.held import grammar_of
 from langchain_gemma_jax.chat.messages_in import conversation
@@ -45,6 +45,7 @@ class Ready:
 
     served: Served
     dialect: Dialect
+    remembered: Conversations = field(repr=False)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -55,7 +56,7 @@ class Ready:
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
-        known = answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
+        known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         return prompt, prompt.encode(self.tokenizer, known)
 
 
@@ -68,7 +69,7 @@ def ready(options: Options) -> Ready:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return Ready(served, dialect_for(facts, options.dialect))
+    return Ready(served, dialect_for(facts, options.dialect), conversations())
 
 
 def start(messages: Sequence[BaseMessage], options: Options) -> Call:
@@ -134,12 +135,12 @@ class Call:
         events += [_explained(event, self.limits.reason(done)) for event in last]
         self._seen(events)
         answer = self.answer
-        remember(self.options, [*self.spoken, answer.message])
+        remembered = self.model.remembered
+        remember(self.options, [*self.spoken, answer.message], remembered)
         if not answer.invalid:  # those come back as words
             ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
-            remembered = answers_of(self.model.served.model)
             told = [*self.options.told(self.spoken), answer.message]
-            remembered.keep(self.options.scope, self.model.dialect.name, told, ids)
+            remembered.answers_of(self.model.served.model).keep(self.options.scope, self.model.dialect.name, told, ids)
         return events
 
     @property

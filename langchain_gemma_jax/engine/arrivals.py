@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -13,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 import jax
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.background import cores
 from langchain_gemma_jax.engine.checks import seconds as checked_timeout
@@ -32,7 +32,7 @@ from langchain_gemma_jax.engine.runner import Runner
 from langchain_gemma_jax.engine.served import Served, drafts_pay, ladders_for, loop_steps, stop_ids
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.surroundings import Surroundings
-from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.config import ModelConfig
@@ -67,7 +67,7 @@ class Arrivals:
         self._loader = loader
         self._process = os.getpid()
         self._metrics = Metrics()
-        self._lock = threading.Lock()
+        # The owner thread and callers share these without a lock: see mailbox.py. Each change is one atomic step.
         self._models: dict[Served, Runner] = {}  # in memory
         self._known: dict[Served, Known] = {}
         self._loads: dict[LoadKey, Future[Served]] = {}
@@ -145,8 +145,7 @@ class Arrivals:
             files=None if planned is None else planned.files,
         )
         keeper.known[served] = known
-        with self._lock:
-            self._known[served] = known
+        self._known[served] = known
         self._arrived(known, seconds)
         return served
 
@@ -210,15 +209,20 @@ class Arrivals:
     def _bring(self, served: Served, until: float | None) -> None:
         """Have a model in memory, from which it may be evicted again."""
         known, began = self._known_of(served), time.monotonic()
+        if known.entry.state is not State.RESIDENT:
+            with self._owner.waiting.here():
+                self._wait_for(known, until, began)
+
+    def _wait_for(self, known: Known, until: float | None, began: float) -> None:
         while known.entry.state is not State.RESIDENT:
             waits = [True]
             coming = self._owner.call(lambda waits=waits: self._owner.keeper.want(known, lambda: bool(waits)))  # type: ignore[misc]
             try:
                 coming.result(left(until))
             except TimeoutError:
-                raise self._too_late(repr(served), began) from None
+                raise self._too_late(repr(known.served), began) from None
             except CancelledError:
-                self._check_usable()  # the one who had asked for it gave up: ask again
+                self._check_alive()  # the one who had asked for it gave up: ask again
             except Exception as error:  # noqa: BLE001
                 raise again(error) from None
             finally:
@@ -230,8 +234,7 @@ class Arrivals:
         library = self._libraries.of(known.shape, where, served.name)
         library.soon(known.programs)
         runner = self._surroundings.runner(known, library)
-        with self._lock:
-            self._models[served] = runner
+        self._models[served] = runner
         self._owner.keeper.arrived(known, runner, seconds)
 
     def _library(self, plan: Plan) -> Library:
@@ -259,19 +262,16 @@ class Arrivals:
         return Shape(config, recipe, min(vocabulary, config.vocab_size), context, steps)
 
     def _served(self, model: Model) -> Served | None:
-        with self._lock:
-            return next((served for served in self._known if served.model is model), None)
+        return next((served for served in list(self._known) if served.model is model), None)
 
     def _forget_runner(self, known: Known) -> None:
-        with self._lock:
-            self._models.pop(known.served, None)
+        self._models.pop(known.served, None)
 
     def _known_of(self, served: Served) -> Known:
         self._check_usable()
         found: object = served
-        with self._lock:
-            if not isinstance(found, Served) or (known := self._known.get(found)) is None:
-                raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
+        if not isinstance(found, Served) or (known := self._known.get(found)) is None:
+            raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
         return known
 
     def _too_late(self, what: str, began: float) -> DeadlineError:
@@ -282,18 +282,26 @@ class Arrivals:
         )
 
     def _check_usable(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedError(
-                "This process was forked from one whose engine was running, and JAX does not survive that. Start "
-                'processes by spawning: multiprocessing.get_context("spawn").'
-            )
+        self._check_alive()
+        self._owner.refuse_waiting()
+
+    def _check_alive(self) -> None:
+        ancestry.refuse_forked()
         if not self.alive:
             raise ClosedError("This engine was closed. engine() starts a new one.")
+
+    def refuse_waiting(self) -> None:
+        """Nothing, in a thread that may wait for this engine.
+
+        Raises:
+            ReentrantCallError: that would be for ever.
+        """
+        self._owner.refuse_waiting()
 
     @property
     def alive(self) -> bool:
         """Whether it can take requests."""
-        return os.getpid() == self._process and self._owner.thread.is_alive() and not self._owner.closing
+        return os.getpid() == self._process and not self._owner.thread.ended and not self._owner.closing
 
 
 class _Planned:

@@ -33,7 +33,7 @@ class Background:
         self._workers, self._begin, self._end = workers, begin, end  # the last two are called in each thread
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come here too
         self._closed = False
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
@@ -49,6 +49,11 @@ class Background:
                 self._threads.add(thread)
                 thread.start()
         return future
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is one of the threads."""
+        return threading.current_thread() in self._threads
 
     @property
     def closed(self) -> bool:
@@ -73,7 +78,8 @@ class Background:
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(None if until is None else max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in threads)
+        with self._lock:  # which they say themselves: see loop_thread.py
+            return self._threads.isdisjoint(threads)
 
     def _live(self) -> None:
         self._begin()
@@ -89,6 +95,8 @@ class Background:
                 del task, work, future
         finally:
             self._end()
+            with self._lock:
+                self._threads.discard(threading.current_thread())  # also if it could not begin
 
     def _next(self) -> _Task | None:
         with self._lock:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.engine.own_log import OwnLog
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from langchain_gemma_jax.engine.constraints import Lexicon
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 
 class Trust:

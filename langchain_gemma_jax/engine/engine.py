@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine import metrics as counting
+from langchain_gemma_jax.engine.arrivals import Loader
 from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
@@ -21,7 +25,11 @@ from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.speculate import Lookup
 from langchain_gemma_jax.engine.warmup import Warmup, first_answer, needed, warm
 from langchain_gemma_jax.errors import BusyError, ClosedError, InputError
+from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from langchain_gemma_jax.reentry import Inside
+
+T = TypeVar("T")
 
 
 class Engine(Residents):
@@ -32,6 +40,12 @@ class Engine(Residents):
     for piece in generation:
         print(piece.text, end="")
     """
+
+    def __init__(self, settings: Settings, loader: Loader = load_model) -> None:
+        super().__init__(settings, loader)
+        self._grammars = Inside("it compiled a grammar")
+        self._noting = threading.RLock()  # for callers alone: a signal handler may come a second time
+        self._companions: dict[Callable[[], object], object] = {}
 
     # Requests.
 
@@ -67,7 +81,8 @@ class Engine(Residents):
         ids = checked_prompt(prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
-        constraint, banned = known.constraints.begin(sampling, stops)
+        with self._grammars.here():
+            constraint, banned = known.constraints.begin(sampling, stops)
         request = Request(
             model=served,
             prompt=ids,
@@ -86,7 +101,7 @@ class Engine(Residents):
         if known.drafts and known.ladders.draft > 0 and sampling.drafts:
             request.lookup = Lookup(limit=known.ladders.draft)
             request.lookup.extend(ids)
-        generation = Generation(request)
+        generation = Generation(request, self._owner.refuse_waiting)
         if not self._owner.offer(request, self.settings.max_waiting):
             raise BusyError(
                 f"{self.settings.max_waiting} requests wait already. Try again when some are done, or let more wait: "
@@ -132,14 +147,14 @@ class Engine(Residents):
         """
         served = model if isinstance(model, Served) else self.load(model)
         with self.hold(served):
-            with self._lock:
-                runner = self._models[served]
+            runner = self._models[served]
             limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
             keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
             for key in keys:
                 runner.device.expect(key)
             opening = first_answer(runner.ladders)
-            return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
+            with self._owner.waiting.here():
+                return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -147,21 +162,32 @@ class Engine(Residents):
         Raises:
             SchemaError: the grammar is too large, or too ambiguous.
         """
-        self._known_of(served).constraints.prepare(grammar)
+        known = self._known_of(served)
+        with self._grammars.here():
+            known.constraints.prepare(grammar)
 
     def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
         """Count a step that was given to one of several sizes. Any thread may do so."""
         found = self._metrics
-        with self._lock:
+        with self._noting:
             found.routed[size] = found.routed.get(size, 0) + 1
             found.switches += switched
             found.escalations += escalated
 
+    def companion(self, make: Callable[[], T]) -> T:
+        """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
+
+        A closed engine keeps nothing: there, everybody gets one of their own.
+        """
+        if not self.alive:
+            return make()
+        return cast("T", self._companions.setdefault(make, make()))
+
     def report(self) -> Report:
         """What was done so far, and what it cost."""
+        ancestry.refuse_forked()
         owner, view = self._owner, self._owner.kv
-        with self._lock:
-            runners = list(self._models.values())
+        runners = list(self._models.values())
         found = counting.snapshot(self._metrics)
         return Report(
             **found,  # type: ignore[arg-type]
@@ -190,8 +216,8 @@ class Engine(Residents):
         if os.getpid() != self._process:
             return True  # it never lived here
         ended = self._owner.close(timeout)
-        with self._lock:
-            self._models.clear()
-            self._known.clear()
-            self._loads.clear()
+        self._models.clear()
+        self._known.clear()
+        self._loads.clear()
+        self._companions.clear()
         return ended

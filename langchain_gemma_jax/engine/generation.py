@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from collections.abc import Generator as PyGenerator
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.request import Completion, Piece, Request
-from langchain_gemma_jax.errors import DeadlineError, ForkedError
+from langchain_gemma_jax.errors import DeadlineError
 
 
 class Generation:
@@ -24,10 +24,10 @@ class Generation:
     The errors of ``EngineError`` are raised where the generation is read.
     """
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    def __init__(self, request: Request, may_wait: Callable[[], None] = lambda: None) -> None:
+        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own."""
+        self._request, self._may_wait = request, may_wait
         self._end: Completion | Exception | None = None
-        self._process = os.getpid()
         self._stop = weakref.finalize(self, request.cancelled.set)
         self._stop.atexit = False
         self._iterated = False
@@ -95,7 +95,7 @@ class Generation:
     def _next(self) -> Piece | Completion | Exception:
         if self._end is not None:
             return self._end
-        self._check_process()
+        self._check_thread()
         try:
             return self._request.mailbox.get(self._patience())
         except TimeoutError:
@@ -104,7 +104,7 @@ class Generation:
     async def _anext(self) -> Piece | Completion | Exception:
         if self._end is not None:
             return self._end
-        self._check_process()
+        self._check_thread()
         try:
             return await self._request.mailbox.aget(self._patience())
         except TimeoutError:
@@ -119,12 +119,10 @@ class Generation:
         self.cancel()
         return deadline_error(self._request)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedError(
-                "This generation belongs to the process that this one was forked from. Submit a new one in a process "
-                'that was spawned: multiprocessing.get_context("spawn").'
-            )
+    def _check_thread(self) -> None:
+        ancestry.refuse_forked()
+        if not self._request.mailbox.has_ended:
+            self._may_wait()
 
 
 def deadline_error(request: Request) -> DeadlineError:

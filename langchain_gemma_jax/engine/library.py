@@ -10,7 +10,6 @@ Any thread may come here.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,11 +27,12 @@ from langchain_gemma_jax.engine.buckets import ProgramKey
 from langchain_gemma_jax.engine.error_names import named
 from langchain_gemma_jax.engine.mappings import room_for_a_program
 from langchain_gemma_jax.engine.opening import LONGEST, Opening
+from langchain_gemma_jax.engine.own_log import OwnLog
 from langchain_gemma_jax.engine.programs import Programs
 from langchain_gemma_jax.engine.signatures import Signatures, lower
 from langchain_gemma_jax.errors import ClosedError
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
 _LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile

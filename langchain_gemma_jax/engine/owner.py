@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ from langchain_gemma_jax.engine.endings import Endings, ended_by, no_number, too
 from langchain_gemma_jax.engine.generation import deadline_error
 from langchain_gemma_jax.engine.inbox import closed
 from langchain_gemma_jax.engine.leaving import leave_early
+from langchain_gemma_jax.engine.loop_thread import LoopThread
 from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.postprocess import End
 from langchain_gemma_jax.engine.prefix import Resident
@@ -31,6 +31,7 @@ from langchain_gemma_jax.engine.runner import Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
+from langchain_gemma_jax.reentry import Inside, from_the_engine
 
 T = TypeVar("T")
 
@@ -50,11 +51,10 @@ class Owner(Endings):
         )
         self.programs: Callable[[], object] = list  # all that are loaded
         self._kept: object = None
-        self._elsewhere = 0  # callers' own threads that may be inside XLA
-        self._counting = threading.Lock()
+        self.loading = Inside("it loaded a model")  # callers' own threads that may be inside XLA ...
+        self.waiting = Inside("it waited for a model")  # ... and those that wait for something that takes long
         self._process = os.getpid()
-        self.thread = threading.Thread(target=self._live, name="gemma-jax-engine", daemon=True)
-        self.thread.start()
+        self.thread = LoopThread(self._live, "gemma-jax-engine")  # begun by the first who wants something of it
         atexit.register(self._end_with_process)
 
     # From other threads.
@@ -69,11 +69,8 @@ class Owner(Endings):
         return self._inbox.queued
 
     def offer(self, request: Request, max_waiting: int) -> bool:
-        """Have a request carried out: what comes of it goes to its mailbox, whatever happens. False: too many wait.
-
-        Raises:
-            ClosedError: the engine has ended.
-        """
+        """Have a request carried out, as ``Inbox.offer`` has it."""
+        self.thread.start()
         return self._inbox.offer(request, max_waiting)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -82,40 +79,42 @@ class Owner(Endings):
         Raises:
             ClosedError: the engine was closed.
         """
-        if threading.current_thread() is self.thread:
+        if self.thread.is_current:
             return function()
-        return self._inbox.call(function).result()
+        self.thread.start()
+        return self._inbox.call(function).get().give()
 
-    @contextmanager
-    def inside_xla(self) -> Iterator[None]:
-        """For a caller's own thread that computes. Should the process end meanwhile, it is left early."""
-        with self._counting:
-            self._elsewhere += 1
-        try:
-            yield
-        finally:
-            with self._counting:
-                self._elsewhere -= 1
+    def refuse_waiting(self) -> None:
+        """Nothing, in a thread that may wait for this one.
+
+        Raises:
+            ReentrantCallError: it is one of the engine's own, or was interrupted while it held what this one may need.
+        """
+        self.loading.refuse()
+        self.waiting.refuse()
+        if self.thread.is_current or self.background.is_current:
+            raise from_the_engine()
 
     def close(self, timeout: float | None = None) -> bool:
         """End the threads after what they are doing. Requests get ``ClosedError``. Gives whether they have ended."""
         began = time.monotonic()
         self._inbox.close()
         self.background.close(0)
-        if threading.current_thread() is not self.thread:
-            self.thread.join(timeout)
+        self.thread.start()  # which ends what there is
+        if not self.thread.is_current:
+            self.thread.wait(timeout)
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
-        return self.background.close(left) and not self.thread.is_alive()
+        return self.background.close(left) and self.thread.ended
 
     def _end_with_process(self) -> None:
-        if os.getpid() != self._process:
-            return  # forked: the thread did not come along
+        if os.getpid() != self._process or not self.thread.begun:
+            return  # forked: the thread did not come along; or there is none
         try:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
-        if (not ended or self._elsewhere) and not leave_early():
-            self.thread.join()
+        if (not ended or self.loading) and not leave_early():
+            self.thread.wait()
             self.background.close()
 
     # The loop.

@@ -1,26 +1,16 @@
-"""What a model will take on its device, before a byte of it is read; and what a device has."""
+"""What a model will take on its device, before a byte of it is read; and what is on a device."""
 
 from __future__ import annotations
-
-import os
-from collections.abc import Sequence
-from pathlib import Path
 
 import jax
 
 from langchain_gemma_jax.engine import kv
 from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.pool.sizes import parse_bytes
 from langchain_gemma_jax.engine.programs import Shape
-from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.models.abstract import abstract, total_bytes
 
-SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
-HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
-HOST_KV_PARTS = 16  # of the machine's memory, one part in so many is for conversations that had to leave a device
-LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # a container's
 
 
 def weights_bytes(shape: Shape) -> int:
@@ -41,34 +31,6 @@ def first_workspace(shape: Shape, ladders: Ladders) -> int:
     chunk = ladders.chunks[-1] * (widest + 2 * config.width + config.heads * seen)
     scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * config.vocab_size
     return ANY_WORKSPACE + 4 * max(chunk, scores)
-
-
-def memory_budget(settings: Settings, device: jax.Device) -> int:
-    """Bytes of a device that models and their conversations may take together."""
-    if settings.memory_budget is not None:
-        return parse_bytes("memory_budget", settings.memory_budget)
-    statistics = device.memory_stats()
-    if statistics and "bytes_limit" in statistics:
-        return int(SHARE * int(statistics["bytes_limit"]))
-    return int(HOST_SHARE * host_memory())
-
-
-def host_kv_budget(settings: Settings) -> int:
-    """Bytes of host memory for conversations that had to leave their device."""
-    if settings.host_kv_bytes is not None:
-        return settings.host_kv_bytes
-    return host_memory() // HOST_KV_PARTS
-
-
-def host_memory(limits: Sequence[Path] = LIMITS) -> int:
-    """The machine's memory, or what a container may have of it."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in limits:
-        try:
-            found.append(int(path.read_text()))
-        except (OSError, ValueError):  # there is no such file; or "max"
-            continue
-    return min(found)
 
 
 def bytes_in_use(device: jax.Device) -> int:

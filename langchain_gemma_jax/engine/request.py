@@ -8,7 +8,6 @@ token to read, a step; with more, a chunk.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from array import array
 from collections.abc import Hashable
@@ -91,6 +90,20 @@ class Decoder(Protocol):
     def finish(self) -> str: ...
 
 
+class Flag:
+    """Whether something is so. Setting it takes no lock: a forked process, or a signal handler, could wait for that."""
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """It is so from now on."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
+
+
 _numbers = itertools.count(1)
 
 
@@ -112,7 +125,7 @@ class Request:
     banned: tuple[int, ...] = ()  # tokens that never come
     number: int = field(default_factory=lambda: next(_numbers))
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: Flag = field(default_factory=Flag)
 
     # How far it is.
     marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
@@ -120,7 +133,6 @@ class Request:
     device_masked: object = None  # ... and with a mask
     memory_failures: int = 0
     streamed: bool = True  # its caller wants the pieces, and not the whole alone
-    queued: bool = False  # counted among those that wait for their first turn
     context: list[int] = field(init=False)  # prompt and generated
     resident: Resident | None = None  # its KV
     issued: int = 0  # tokens that dispatches in flight will bring

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.again import again
 from langchain_gemma_jax.engine.arrivals import Arrivals, LoadKey, left, until_when
 from langchain_gemma_jax.engine.collecting import collected_later, let_go
@@ -53,13 +54,13 @@ class Residents(Arrivals):
         while True:
             self._check_usable()
             mine: Future[Served] = Future()
-            with self._lock:
-                load = self._loads.setdefault(key, mine)
+            load = self._loads.setdefault(key, mine)
             if load is mine:
-                with collected_later(), self._owner.inside_xla():
+                with collected_later(), self._owner.loading.here():
                     return self._load(mine, key, source, until)
             try:
-                error = load.exception(left(until))
+                with self._owner.waiting.here():
+                    error = load.exception(left(until))
             except TimeoutError:
                 raise self._too_late(f"the model {key[0]!r}", began) from None
             if error is None:
@@ -96,13 +97,10 @@ class Residents(Arrivals):
             if waiting or known.entry.holds or known.entry.state is State.LOADING:
                 raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
             self._forget_runner(known)
-            with self._lock:
-                self._known.pop(served, None)
-                self._loads = {
-                    key: load
-                    for key, load in self._loads.items()
-                    if not (load.done() and load.exception() is None and load.result() is served)
-                }
+            self._known.pop(served, None)
+            for key, load in list(self._loads.items()):
+                if load.done() and load.exception() is None and load.result() is served:
+                    self._loads.pop(key, None)
             if (runner := self._owner.runners.pop(served, None)) is not None:
                 runner.close()
             keeper.leave(known)
@@ -159,14 +157,15 @@ class Residents(Arrivals):
         self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
     ) -> ModelStatus | None:
         """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
-        with self._lock:
-            load = self._loads.get(_key(source, dtype, revision))
-            done = load is not None and load.done() and load.exception() is None
-            known = self._known.get(load.result()) if load is not None and done else None
+        ancestry.refuse_forked()
+        load = self._loads.get(_key(source, dtype, revision))
+        done = load is not None and load.done() and load.exception() is None
+        known = self._known.get(load.result()) if load is not None and done else None
         return None if known is None else status_of(known.entry, time.monotonic())
 
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
+        ancestry.refuse_forked()
         return self._owner.keeper.statuses()
 
     def _load(self, mine: Future[Served], key: LoadKey, source: str | os.PathLike[str], until: float | None) -> Served:
@@ -174,9 +173,8 @@ class Residents(Arrivals):
         try:
             served = self._load_first(source, key, until)
         except BaseException as error:
-            with self._lock:
-                if self._loads.get(key) is mine:
-                    del self._loads[key]
+            if self._loads.get(key) is mine:
+                self._loads.pop(key, None)
             # One of their own: this one's traceback goes on growing in this thread.
             mine.set_exception(again(error) if isinstance(error, Exception) else error)
             raise

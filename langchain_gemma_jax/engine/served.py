@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-
-import jax
 
 from langchain_gemma_jax.engine.buckets import Ladders
 from langchain_gemma_jax.engine.settings import Settings
@@ -15,7 +12,6 @@ from langchain_gemma_jax.models.recipes.recipe import Form, Recipe
 CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
 ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
 LOOP_STEPS = 8
-KV_SHARE = 4  # of the device's memory, one part in so many goes to conversations
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +55,3 @@ def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
     if settings.drafts is not None:
         return settings.drafts
     return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}
-
-
-def kv_budget(settings: Settings, device: jax.Device) -> int:
-    """Bytes for conversations."""
-    if settings.kv_bytes is not None:
-        return settings.kv_bytes
-    statistics = device.memory_stats()
-    if statistics and "bytes_limit" in statistics:
-        return int(statistics["bytes_limit"]) // KV_SHARE
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // KV_SHARE

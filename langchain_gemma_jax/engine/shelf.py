@@ -5,7 +5,6 @@ For the owner thread. Whether it is faster follows from what moving bytes and re
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,11 +12,12 @@ from dataclasses import replace
 from langchain_gemma_jax.engine.error_names import named
 from langchain_gemma_jax.engine.host_memory import HostMemory
 from langchain_gemma_jax.engine.metrics import Metrics
+from langchain_gemma_jax.engine.own_log import OwnLog
 from langchain_gemma_jax.engine.pool.costs import Costs, Rate
 from langchain_gemma_jax.engine.pool.parked import Parked
 from langchain_gemma_jax.engine.prefix import PrefixIndex, Resident, Rings, token_ids
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 
 class Shelf:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 
 from langchain_gemma_jax.engine.device import Device
+from langchain_gemma_jax.engine.device_memory import host_kv_budget, kv_budget, memory_budget
 from langchain_gemma_jax.engine.eviction import Policy
 from langchain_gemma_jax.engine.guards import Guard
 from langchain_gemma_jax.engine.host_memory import HostMemory
@@ -20,9 +21,8 @@ from langchain_gemma_jax.engine.owner import Owner
 from langchain_gemma_jax.engine.pool.costs import Costs
 from langchain_gemma_jax.engine.pool.entry import Entry
 from langchain_gemma_jax.engine.pool.parked import Parked
-from langchain_gemma_jax.engine.predict import host_kv_budget, memory_budget
 from langchain_gemma_jax.engine.runner import Runner
-from langchain_gemma_jax.engine.served import Served, kv_budget
+from langchain_gemma_jax.engine.served import Served
 from langchain_gemma_jax.engine.settings import Settings
 from langchain_gemma_jax.engine.shelf import Shelf
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES, abstract, total_bytes
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
@@ -24,8 +25,11 @@ from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
+
+_loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Plan:
     files: Unchanged  # what it is read from
 
 
+@_loading.here()
 def load(
     source: str | os.PathLike[str],
     *,
@@ -76,9 +81,12 @@ def load(
         InputError: an argument is not possible.
         CheckpointError: the files cannot be used. The subclass says why.
         HubError: the model could not be fetched.
+        ForkedError: this process was forked from one that had used JAX.
+        ReentrantCallError: a signal handler calls this while its thread loads a model.
 
         Nothing stays on the device after an error.
     """
+    ancestry.refuse_forked()
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)

@@ -6,7 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.options import Sampling
@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.vocabulary import tokenizer
 
+T = TypeVar("T")
 TURN_END = "<turn|>"
 
 
@@ -33,6 +34,7 @@ class ScriptedEngine:
     submitted: list[dict[str, Any]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     routes: list[tuple[str, bool, bool]] = field(default_factory=list)
+    companions: dict[Callable[[], object], object] = field(default_factory=dict)
     silent: bool = False  # it never answers
     before: Callable[[], None] = lambda: None  # happens when something is submitted
 
@@ -47,6 +49,9 @@ class ScriptedEngine:
 
     def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
         self.routes.append((size, switched, escalated))
+
+    def companion(self, make: Callable[[], T]) -> T:
+        return self.companions.setdefault(make, make())  # type: ignore[return-value]
 
     def status(self, source: str, **how: object) -> None:
         """Nothing is known of it."""
