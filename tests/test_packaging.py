@@ -124,9 +124,10 @@ def checkout(tmp_path):
         bin = tmp_path / "bin"
         log = tmp_path / "log"
 
-        def add_python(self, name: str, version: tuple[int, int], flags: str = "", folder: Path = bin) -> None:
+        def add_python(self, name: str, version: tuple[int, int], flags: str = "", folder: Path | None = None) -> None:
             """A stand-in that knows its version, makes environments of stand-ins, and notes what pip was told."""
             number = ".".join(map(str, version)) + flags
+            folder = folder or self.bin
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(
                 f"""#!/bin/sh

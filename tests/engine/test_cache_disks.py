@@ -95,8 +95,8 @@ def serve(strict_transfers, tiny_model, monkeypatch):
 def failing_at_each_call(serve, said, faults, folder, errors, numbers, *, lasting=False):
     """Two processes whose Nth call that writes fails, and two on a disk that works. Gives which calls failed.
 
-    They find no folder, one with a few damaged entries, or a whole one, in turns. What is written differs: that an entry
-    was used is noted on the way only where it was found, and by the first processes on a whole folder soonest.
+    They find no folder, one with a few damaged entries, or a whole one, in turns: what is written differs. On a whole
+    one the first thing is that entries were used.
     """
     expected, _ = serve(folder)
     good = {path.name: path.read_bytes() for path in folder.glob("*.entry")}
