@@ -45,10 +45,19 @@ class Background:
                 return future
             self._tasks.append((work, future))
             if len(self._threads) < self._workers:
-                thread = threading.Thread(target=self._live, name="gemma-jax-background", daemon=True)
-                self._threads.add(thread)
-                thread.start()
+                self._start(future)
         return future
+
+    def _start(self, future: Future[Any]) -> None:
+        thread = threading.Thread(target=self._live, name="gemma-jax-background", daemon=True)
+        self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads, or Python, from 3.12 on, is about to end
+            self._threads.discard(thread)
+            if not self._threads:  # else one of the others does it
+                self._tasks.clear()  # nothing but what has just come: a thread ends only when nothing waits
+                future.set_exception(error)
 
     @property
     def is_current(self) -> bool:
