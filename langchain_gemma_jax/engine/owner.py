@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
-from langchain_gemma_jax.engine.runner import Made, Runner
+from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
@@ -161,8 +161,7 @@ class Owner(Endings):
 
     def _receive(self) -> bool:
         """Take what callers sent; wait for it if there is nothing else to do. False: close."""
-        patience = self._patience()
-        if patience != 0.0:
+        if (patience := self._patience()) != 0.0:
             self.keeper.rest()
         with suppress(Empty):
             while not self.closing:
@@ -252,7 +251,7 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = runner.step(requests) if (requests := self._beside(requests, runner)) else None
+                flight = self._step(requests, runner)
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
@@ -260,13 +259,14 @@ class Owner(Endings):
             self.flights.append(flight)
         return flight is not None
 
-    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[Request, ...]:
-        """Those that have room beside each other in a step: the others are next. None of them: not yet."""
-        if (together := runner.together(requests)) < len(requests) and any(request.issued for request in requests):
+    def _step(self, requests: tuple[Request, ...], runner: Runner) -> InFlight | None:
+        """A step of those that find a place in one: the others are next. None: not yet."""
+        together, rows = runner.together(requests, self.scheduler.alike(requests[0]))
+        if together < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)
-            return ()
+            return None
         self.scheduler.split(requests[together:])
-        return requests[:together]
+        return runner.step(requests[:together], rows)
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
