@@ -150,8 +150,6 @@ class Library:
         except Exception:
             self._failed.add(key)
             raise
-        finally:
-            self._soon.discard(key)
 
     def distrust(self) -> bool:
         """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
@@ -164,6 +162,7 @@ class Library:
             for key in loaded:
                 del self._made[key]
                 self._calls.pop(key, None)
+                self._soon.discard(key)
         for key in loaded:
             if self._store is not None:
                 self._store.discard(program_names.name(self._family, key))

@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.prefix import Resident
 from langchain_gemma_jax.engine.programs import NO_TOKEN
 from langchain_gemma_jax.engine.request import Request, TokenLogprobs
-from langchain_gemma_jax.engine.runner import InFlight, Made, Runner
+from langchain_gemma_jax.engine.runner import Made, Runner
 from langchain_gemma_jax.engine.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.engine.sharing import will_be_shared
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
@@ -75,15 +75,15 @@ class Owner(Endings):
         """
         return self._inbox.offer(request, max_waiting)
 
-    def call(self, function: Callable[[], T]) -> T:
+    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """Have the owner thread run this between two dispatches; give what it gave.
 
         Raises:
-            ClosedError: the engine was closed.
+            ClosedError: the engine was closed. TimeoutError: it was not its turn in time; it will be.
         """
         if threading.current_thread() is self.thread:
             return function()
-        return self._inbox.call(function).result()
+        return self._inbox.call(function).result(timeout)
 
     @contextmanager
     def inside_xla(self) -> Iterator[None]:
@@ -175,13 +175,12 @@ class Owner(Endings):
 
     def _patience(self) -> float | None:
         """How long there is nothing to do unless somebody sends something. None: for ever."""
-        waiting = self.scheduler.waiting
         if self.scheduler.running or self.flights:
             return 0.0
-        if any(request.model in self.runners for request in waiting):
+        if any(request.model in self.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
         # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
-        return LOOK_SECONDS if waiting or self.keeper.waits else self.keeper.patience()
+        return LOOK_SECONDS if self.scheduler.waiting or self.keeper.waits else self.keeper.patience()
 
     def _take_in(self, request: Request) -> None:
         """It waits for its turn; unless its model was unloaded since it was sent."""
@@ -251,7 +250,8 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = self._step(requests, runner)
+                requests, rows = self._beside(requests, runner)
+                flight = runner.step(requests, rows) if requests else None
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
@@ -259,14 +259,14 @@ class Owner(Endings):
             self.flights.append(flight)
         return flight is not None
 
-    def _step(self, requests: tuple[Request, ...], runner: Runner) -> InFlight | None:
-        """A step of those that find a place in one: the others are next. None: not yet."""
+    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
+        """Those that share the next step, and its rows: the others are behind them. None of them: not yet."""
         together, rows = runner.together(requests, self.scheduler.alike(requests[0]))
         if together < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)
-            return None
+            return (), rows
         self.scheduler.split(requests[together:])
-        return runner.step(requests[:together], rows)
+        return requests[:together], rows
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""

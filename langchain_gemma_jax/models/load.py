@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
 
 GENERATION_DEFAULTS = "generation_config.json"
@@ -49,6 +50,7 @@ def load(
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
     like: Model | None = None,
+    stop: Stop | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
 
@@ -69,6 +71,7 @@ def load(
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
+        stop: how another thread can end it while its files are fetched.
 
     Raises:
         InputError: an argument is not possible.
@@ -80,7 +83,7 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
-    folder, name = _find(source, revision=revision, token=token, progress=progress)
+    folder, name = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     config, tensors, naming = open_folder(folder)
     with tensors:
         dtype = asked or default_dtype(tensors, naming, config)
@@ -124,7 +127,12 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
 
 
 def _find(
-    source: str | os.PathLike[str], *, revision: str | None, token: str | None, progress: bool | None
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None,
+    token: str | None,
+    progress: bool | None,
+    stop: Stop | None,
 ) -> tuple[Path, str]:
     """The folder, fetched if need be, and the model's name."""
     if (own := embedded_folder(source)) is not None:
@@ -143,7 +151,7 @@ def _find(
     from langchain_gemma_jax.models.hub import download
 
     try:
-        return download(source, revision=revision, token=token, progress=progress), source
+        return download(source, revision=revision, token=token, progress=progress, stop=stop), source
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder was meant: there is none at {path.absolute()}.")
         raise
