@@ -98,6 +98,7 @@ class Start:
     def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
         self._messages, self._options, self._clock = messages, options, clock
         self._spoken: Sequence[Message] = ()
+        clock.parts.now("waiting to begin")
 
     def begin(self) -> Call | Coming:
         """Find out what is asked for, and of whom. Where that model is there, have it answer."""

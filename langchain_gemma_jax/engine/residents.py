@@ -206,11 +206,11 @@ class Residents(Arrivals):
 
     def _load(self, key: LoadKey, source: str | os.PathLike[str], known: Served | None, load: Load[Served]) -> Served:
         """In a thread of its own: load it, for everybody who waits for that."""
+        if known is not None:
+            return self._bring_back(known, load)
         with collected_later(), self._owner.inside_xla():
-            if known is not None:
-                return self._bring_back(known, load)
             served = self._loaded[key] = self._load_first(source, key, load)
-            return served
+        return served
 
 
 def _key(source: object, dtype: str | None, revision: str | None) -> LoadKey:
