@@ -12,11 +12,10 @@ from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_gemma_jax.chat.answer_format import checked_format
 from langchain_gemma_jax.chat.batching import Configs, together
-from langchain_gemma_jax.chat.call import Call, start
+from langchain_gemma_jax.chat.call import Call
 from langchain_gemma_jax.chat.counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.held import check_answer, check_tools
 from langchain_gemma_jax.chat.messages_out import Chunks, whole
@@ -24,6 +23,7 @@ from langchain_gemma_jax.chat.metadata import PROVIDER
 from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
 from langchain_gemma_jax.chat.profile import profile_of, profile_of_all
 from langchain_gemma_jax.chat.schemas import SchemaLike
+from langchain_gemma_jax.chat.starting import astart, beside, called_together, clock_of, start
 from langchain_gemma_jax.chat.steps import escalated, may_escalate
 from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
 from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
@@ -94,7 +94,7 @@ class ChatGemmaJax(BaseChatModel):
     parallel_tool_calls: bool = True
     """Whether the model may call several tools at once. False ends its answer behind the first call."""
     timeout: float | None = None
-    """Seconds until ``DeadlineError``, from the call on. None: no limit."""
+    """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
     max_context: int | None = None
     """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
     longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
@@ -165,9 +165,10 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        options: Options | None = self._options(stop, kwargs)
+        asked = self._options(stop, kwargs)
+        clock, options = clock_of(self, asked), cast("Options | None", asked)
         while options is not None:
-            call = start(messages, options)
+            call = start(messages, options, clock)
             try:
                 done = call.generation.result()
             finally:
@@ -183,12 +184,13 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        options: Options | None = self._options(stop, kwargs)
+        asked = self._options(stop, kwargs)
+        clock, options = clock_of(self, asked), cast("Options | None", asked)
         while options is not None:
-            call = await run_in_executor(None, start, messages, options)
+            call = await astart(messages, options, clock)
             done = await call.generation
             short = done.generated_tokens < _LONG_ANSWER
-            found = _result(call, done) if short else await run_in_executor(None, _result, call, done)
+            found = _result(call, done) if short else await beside(_result, call, done)
             options = escalated(call.options, call.answer, done)
         return found
 
@@ -199,13 +201,15 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        call = start(messages, self._options(stop, kwargs))
+        options = self._options(stop, kwargs)
+        clock = clock_of(self, options)
+        call = start(messages, options, clock)
         while may_escalate(call.options):  # whose answer it is shows at its end
             at_once = self._at_once(call, done := call.generation.result())
             if (larger := escalated(call.options, call.answer, done)) is None:
                 yield from map(_generation, at_once)
                 return
-            call = start(messages, larger)
+            call = start(messages, larger, clock)
         chunks = self._chunks(call)
         try:
             for piece in call.generation:
@@ -223,14 +227,16 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
+        options = self._options(stop, kwargs)
+        clock = clock_of(self, options)
+        call = await astart(messages, options, clock)
         while may_escalate(call.options):
             at_once = self._at_once(call, done := await call.generation)
             if (larger := escalated(call.options, call.answer, done)) is None:
                 for chunk in at_once:
                     yield _generation(chunk)
                 return
-            call = await run_in_executor(None, start, messages, larger)
+            call = await astart(messages, larger, clock)
         chunks = self._chunks(call)
         try:
             async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
@@ -247,11 +253,13 @@ class ChatGemmaJax(BaseChatModel):
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
-        return super().batch(inputs, together(config), **kwargs)
+        with called_together(self):
+            return super().batch(inputs, together(config), **kwargs)
 
     async def abatch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.abatch``."""
-        return await super().abatch(inputs, together(config), **kwargs)
+        with called_together(self):
+            return await super().abatch(inputs, together(config), **kwargs)
 
     # Tools.
 

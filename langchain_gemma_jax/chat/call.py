@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
@@ -29,6 +29,7 @@ from langchain_gemma_jax.dialects import (
     Tool,
     dialect_for,
 )
+from langchain_gemma_jax.engine.clock import Clock, Steps
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.request import Completion, Piece
@@ -64,7 +65,13 @@ def ready(options: Options) -> Ready:
     """The model of these options, loaded if it is not yet."""
     from langchain_gemma_jax.engine.process import engine
 
-    served = engine().load(options.model, dtype=options.dtype, revision=options.revision)
+    limit = {} if options.timeout is None else {"timeout": options.timeout}
+    return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+
+
+def _ready(served: Served, options: Options) -> Ready:
+    from langchain_gemma_jax.engine.process import engine
+
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
@@ -72,31 +79,63 @@ def ready(options: Options) -> Ready:
     return Ready(served, dialect_for(facts, options.dialect), conversations())
 
 
-def start(messages: Sequence[BaseMessage], options: Options) -> Call:
-    """Have the engine work on an answer. It may take a while: a model is loaded, a prompt is encoded.
+class Coming:
+    """A model that is not there yet. Somebody has to wait for it, or ``cancel``."""
 
-    Raises:
-        InputError: the conversation or the options are not possible; other errors as ``engine().load`` and
-            ``engine().submit`` have them.
-    """
-    from langchain_gemma_jax.engine.process import engine
+    def __init__(self, first: Future[Any], rest: Steps[Served]) -> None:
+        self._first, self._rest = first, rest
 
-    begun = time.monotonic()
-    spoken = conversation(messages)
-    options = routed(options, messages, spoken)
-    if (step := options.step) is not None and step.chosen:
-        switched = step.last not in {None, step.size}
-        engine().note_route(step.size, switched=switched, escalated=bool(step.gave_up))
-    model = ready(options)
-    prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
-    sampling = _sampling(model, options, prompt)
-    limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
-    sampling = replace(sampling, max_tokens=limits.most)
-    timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
-    generation = engine().submit(
-        model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
-    )
-    return Call(generation, model, spoken, prompt, options, limits)
+    def steps(self) -> Steps[Served]:
+        """What has to be waited for until it is there."""
+        yield self._first
+        return (yield from self._rest)
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        self._rest.close()
+
+
+class Start:
+    """A call before the engine works on it."""
+
+    def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
+        self._messages, self._options, self._clock = messages, options, clock
+        self._spoken: Sequence[Message] = ()
+        clock.parts.now("waiting to begin")
+
+    def begin(self) -> Call | Coming:
+        """Find out what is asked for, and of whom. Where that model is there, have it answer."""
+        self._clock.parts.now("getting ready")
+        from langchain_gemma_jax.engine.process import engine
+
+        self._spoken = conversation(self._messages)
+        self._options = options = routed(self._options, self._messages, self._spoken)
+        if (step := options.step) is not None and step.chosen:
+            switched = step.last not in {None, step.size}
+            engine().note_route(step.size, switched=switched, escalated=bool(step.gave_up))
+        steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
+        try:
+            return Coming(next(steps), steps)
+        except StopIteration as there:
+            return self.submit(there.value)
+
+    def submit(self, served: Served) -> Call:
+        """Have the engine work on the answer."""
+        from langchain_gemma_jax.engine.process import engine
+
+        clock, options, spoken = self._clock, self._options, self._spoken
+        clock.parts.now("encoding the prompt")
+        model = _ready(served, options)
+        prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
+        clock.parts.now("compiling the grammar")
+        sampling = _sampling(model, options, prompt)
+        limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
+        sampling = replace(sampling, max_tokens=limits.most)
+        generation = engine().submit(
+            model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+        )
+        generation.on(clock)
+        return Call(generation, model, spoken, prompt, options, limits)
 
 
 class Call:
@@ -123,6 +162,10 @@ class Call:
         parser = model.dialect.parser(in_thought=prompt.in_thought)
         self._reader = Reader(parser, StreamDecoder(tokenizer), tokenizer.control_name)
         self._events: list[Event] = []
+
+    def cancel(self) -> None:
+        """Nobody wants it any more."""
+        self.generation.cancel()
 
     def take(self, piece: Piece) -> list[Event]:
         """What is new."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -14,14 +14,16 @@ import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.again import again
-from langchain_gemma_jax.engine.background import cores
+from langchain_gemma_jax.engine.background import Background, cores
 from langchain_gemma_jax.engine.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.clock import ForRoom
 from langchain_gemma_jax.engine.collecting import collected_later
 from langchain_gemma_jax.engine.constraints import Constraints
 from langchain_gemma_jax.engine.device import out_of_memory
 from langchain_gemma_jax.engine.known import Known
 from langchain_gemma_jax.engine.libraries import Libraries
 from langchain_gemma_jax.engine.library import Library
+from langchain_gemma_jax.engine.loads import Load, Loads
 from langchain_gemma_jax.engine.metrics import Metrics
 from langchain_gemma_jax.engine.owner import Owner
 from langchain_gemma_jax.engine.pool.entry import Entry, State
@@ -40,9 +42,14 @@ from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[str, str | None, str | None]
 """Where a model is, its dtype, its revision."""
+
+WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
+WAITING = "waiting for room"
+REREADS = 8  # models that are read again at the same time: there is room for each of them
 
 
 class Loader(Protocol):
@@ -56,6 +63,7 @@ class Loader(Protocol):
         revision: str | None = None,
         planned: Callable[[Plan], None] | None = None,
         like: Model | None = None,
+        stop: Stop | None = None,
     ) -> Model: ...
 
 
@@ -70,7 +78,9 @@ class Arrivals:
         # The owner thread and callers share these without a lock: see mailbox.py. Each change is one atomic step.
         self._models: dict[Served, Runner] = {}  # in memory
         self._known: dict[Served, Known] = {}
-        self._loads: dict[LoadKey, Future[Served]] = {}
+        self._loaded: dict[LoadKey, Served] = {}  # since when they may have been evicted
+        self._loads: Loads[Served] = Loads()
+        self._rereads = Background(REREADS, name="gemma-jax-load")
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics)
@@ -83,20 +93,25 @@ class Arrivals:
 
     # The first time.
 
-    def _load_first(self, source: str | os.PathLike[str], key: LoadKey, until: float | None) -> Served:
+    def _load_first(self, source: str | os.PathLike[str], key: LoadKey, load: Load[Served]) -> Served:
         """Load a model that was not known so far."""
         _, dtype, revision = key
-        began, planned = time.monotonic(), _Planned()
+        began, planned = time.monotonic(), _Planned(load=load)
+        load.parts.now("fetching and checking its files")
+        found = partial(self._loader, source, dtype=dtype, revision=revision, stop=load.stop)
 
         def plan(found: Plan) -> None:
             planned.files = found.files
             if planned.entry is None:
-                self._reserve(planned, found, until)
+                load.parts.now(WAITING)
+                self._reserve(planned, found, time.monotonic() + WAIT_SECONDS)
+                self._loads.go_on(load)
+                load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
                 library.soon(library.opening())
 
         try:
-            model = self._read(partial(self._loader, source, dtype=dtype, revision=revision, planned=plan), planned)
+            model = self._read(partial(found, planned=plan), planned)
             seconds = time.monotonic() - began - planned.waited
             try:
                 return self._owner.call(lambda: self._serve(model, planned, seconds))
@@ -108,16 +123,17 @@ class Arrivals:
                 self._owner.call(planned.abandon(self._owner.keeper.abandon))
             raise
 
-    def _reserve(self, planned: _Planned, plan: Plan, until: float | None) -> None:
-        """Wait until there is room for what will be read."""
+    def _reserve(self, planned: _Planned, plan: Plan, until: float) -> None:
+        """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
         shape = self._shape(plan.config, plan.recipe, plan.tokenizer.vocab_size, plan.device)
         entry = planned.entry = self._entry(plan.name, plan.device, shape, weights_bytes(shape), returns=True)
-        began = time.monotonic()
+        began, load = time.monotonic(), planned.load
         granted = self._owner.call(lambda: self._owner.keeper.line_up(entry))
         try:
-            granted.result(left(until))
+            _until_done(granted, load, until)
         except TimeoutError:
             raise self._too_late(f"the model {plan.name!r}", began) from None
+        granted.result()
         planned.waited = time.monotonic() - began
 
     def _serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
@@ -152,10 +168,10 @@ class Arrivals:
     # Each time.
 
     def _load_again_soon(self, known: Known) -> None:
-        self._owner.background.submit(partial(self._load_again, known))
+        self._rereads.submit(partial(self._load_again, known))
 
     def _load_again(self, known: Known) -> None:
-        """In the background: there is room, and somebody waits."""
+        """In a thread of its own: there is room, and somebody waits."""
         model, keeper, began = known.served.model, self._owner.keeper, time.monotonic()
         planned = _Planned(entry=known.entry)
 
@@ -206,23 +222,33 @@ class Arrivals:
                 tuple(str(status) for status in statuses if status.nbytes),
             ) from error
 
-    def _bring(self, served: Served, until: float | None) -> None:
+    def _bring_back(self, served: Served, load: Load[Served]) -> Served:
+        """Have a model that was evicted in memory again, for those who wait for its load."""
+        load.parts.now(WAITING)
+        self._bring(served, time.monotonic() + WAIT_SECONDS, load)
+        return served
+
+    def _bring(self, served: Served, until: float | None, load: Load[Served] | None = None) -> None:
         """Have a model in memory, from which it may be evicted again."""
         known, began = self._known_of(served), time.monotonic()
         if known.entry.state is not State.RESIDENT:
             with self._owner.waiting.here():
-                self._wait_for(known, until, began)
+                self._wait_for(known, until, began, load)
 
-    def _wait_for(self, known: Known, until: float | None, began: float) -> None:
+    def _wait_for(self, known: Known, until: float | None, began: float, load: Load[Served] | None) -> None:
         while known.entry.state is not State.RESIDENT:
             waits = [True]
-            coming = self._owner.call(lambda waits=waits: self._owner.keeper.want(known, lambda: bool(waits)))  # type: ignore[misc]
+            ask = partial(self._owner.keeper.want, known, lambda waits=waits: bool(waits))  # type: ignore[misc]
             try:
-                coming.result(left(until))
+                coming = self._owner.call(ask, left(until) if load is None else None)
+                _until_done(coming, load, until)
+                coming.result()
             except TimeoutError:
                 raise self._too_late(repr(known.served), began) from None
             except CancelledError:
                 self._check_alive()  # the one who had asked for it gave up: ask again
+            except StoppedError:
+                raise
             except Exception as error:  # noqa: BLE001
                 raise again(error) from None
             finally:
@@ -307,8 +333,8 @@ class Arrivals:
 class _Planned:
     """What is known of a model while it is loaded."""
 
-    def __init__(self, entry: Entry | None = None) -> None:
-        self.entry = entry
+    def __init__(self, entry: Entry | None = None, load: Load[Served] | None = None) -> None:
+        self.entry, self.load = entry, load
         self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served
         self.waited = 0.0  # seconds, for room
@@ -322,6 +348,21 @@ class _Planned:
 def until_when(timeout: float | None) -> float | None:
     """When so many seconds will have passed. None: never."""
     return None if timeout is None else time.monotonic() + checked_timeout(timeout)
+
+
+def _until_done(future: Future[None], load: Load[Served] | None, until: float | None) -> None:
+    """Wait for it: until then, or, if any of those who wait for a load has the patience, longer.
+
+    Raises:
+        TimeoutError: time is up. StoppedError: nobody waits any more.
+    """
+    both = (future,) if load is None else (future, load.stop.asked)
+    while not wait(both, left(until), FIRST_COMPLETED).done:
+        if load is None or not load.patient:
+            raise TimeoutError
+        until = None  # patience does not end again
+    if load is not None and not future.done():
+        load.stop.check()
 
 
 def left(until: float | None) -> float | None:

@@ -29,8 +29,17 @@ class Background:
     XLA lets go of Python's lock while it compiles and loads, so that several at once are faster.
     """
 
-    def __init__(self, workers: int, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        self._workers, self._begin, self._end = workers, begin, end  # the last two are called in each thread
+    def __init__(
+        self,
+        workers: int,
+        begin: Callable[[], None] = lambda: None,
+        end: Callable[[], None] = lambda: None,
+        *,
+        name: str = "gemma-jax-background",
+        daemon: bool = True,
+    ) -> None:
+        """``begin`` and ``end`` are called in each thread. The process does not end before one that is no daemon."""
+        self._workers, self._begin, self._end, self._name, self._daemon = workers, begin, end, name, daemon
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
         self._lock = threading.RLock()  # a signal handler may come here too
@@ -49,7 +58,7 @@ class Background:
         return future
 
     def _start(self, future: Future[Any]) -> None:
-        thread = threading.Thread(target=self._live, name="gemma-jax-background", daemon=True)
+        thread = threading.Thread(target=self._live, name=self._name, daemon=self._daemon)
         self._threads.add(thread)
         try:
             thread.start()

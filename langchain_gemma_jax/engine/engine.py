@@ -6,14 +6,14 @@ import dataclasses
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine import metrics as counting
-from langchain_gemma_jax.engine.arrivals import Loader
-from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
+from langchain_gemma_jax.engine.arrivals import WAIT_SECONDS, Loader, left, until_when
+from langchain_gemma_jax.engine.checks import check_place, checked_prompt, checked_sampling, tokens
+from langchain_gemma_jax.engine.clock import Clock
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.metrics import Report
@@ -73,6 +73,7 @@ class Engine(Residents):
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
+        deadline = until_when(timeout)
         known = self._known_of(served)
         if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
@@ -95,7 +96,7 @@ class Engine(Residents):
             max_context=served.max_context,
             scope=scope,
             system=system,
-            deadline=None if timeout is None else time.monotonic() + seconds(timeout),
+            deadline=deadline,
             marks={system} if system else set(),
         )
         if known.drafts and known.ladders.draft > 0 and sampling.drafts:
@@ -136,6 +137,7 @@ class Engine(Residents):
         *,
         max_context: int | None = None,
         progress: bool | None = None,
+        timeout: float | None = None,
     ) -> Warmup:
         """Compile every program that conversations of up to ``max_context`` tokens can need, all by default.
 
@@ -143,10 +145,14 @@ class Engine(Residents):
 
         Several at once, beside the requests that run. What was compiled is kept on the disk, so that
         the next process finds it. ``progress`` says whether to draw a bar: by default, if standard
-        error is a terminal.
+        error is a terminal. ``timeout`` is for all of it, in seconds; what was compiled until then is kept.
+
+        Raises:
+            DeadlineError: the time was up.
         """
-        served = model if isinstance(model, Served) else self.load(model)
-        with self.hold(served):
+        clock = Clock(timeout)
+        served = model if isinstance(model, Served) else self._wait_here(self.arriving(model, clock=clock), clock)
+        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models[served]
             limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
             keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
@@ -154,7 +160,9 @@ class Engine(Residents):
                 runner.device.expect(key)
             opening = first_answer(runner.ladders)
             with self._owner.waiting.here():
-                return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
+                return warm(
+                    runner.library, self._owner.background, keys, opening, clock, name=served.name, progress=progress
+                )
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -211,13 +219,17 @@ class Engine(Residents):
     def close(self, timeout: float | None = None) -> bool:
         """End the engine: its requests get ``ClosedError``, its conversations are freed. Models stay loaded.
 
-        Gives whether the thread has ended within ``timeout`` seconds. May be called twice.
+        Gives whether its threads have ended within ``timeout`` seconds. May be called twice.
         """
         if os.getpid() != self._process:
             return True  # it never lived here
+        until = until_when(timeout)
+        self._loads.close(0.0)
         ended = self._owner.close(timeout)
+        for threads in (self._loads, self._rereads):
+            ended &= threads.close(left(until))
         self._models.clear()
         self._known.clear()
-        self._loads.clear()
+        self._loaded.clear()
         self._companions.clear()
         return ended

@@ -9,8 +9,11 @@ from collections.abc import Generator as PyGenerator
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.again import again
+from langchain_gemma_jax.engine.clock import Clock
 from langchain_gemma_jax.engine.request import Completion, Piece, Request
 from langchain_gemma_jax.errors import DeadlineError
+
+_WORTH_TELLING = 0.05  # seconds
 
 
 class Generation:
@@ -31,6 +34,12 @@ class Generation:
         self._stop = weakref.finalize(self, request.cancelled.set)
         self._stop.atexit = False
         self._iterated = False
+        self._clock: Clock | None = None
+
+    def on(self, clock: Clock) -> None:
+        """It is part of a call that this clock is for, which knows what came before."""
+        clock.parts.now("answering")
+        self._clock = clock
 
     def cancel(self) -> None:
         """Stop it within one dispatch. Reading on raises ``CancelledRequestError``. May be called twice, and late."""
@@ -88,6 +97,8 @@ class Generation:
             return item
         if self._end is None:
             self._end = item
+        if isinstance(item, DeadlineError) and self._clock is not None:
+            raise self._clock.error(str(item))
         if isinstance(item, Exception):
             raise again(item)
         return None
@@ -127,9 +138,14 @@ class Generation:
 
 def deadline_error(request: Request) -> DeadlineError:
     """The error of a request whose time was up."""
-    waited = time.monotonic() - request.submitted_at
+    now = time.monotonic()
+    started = now if request.started_at is None else request.started_at
+    chosen = now if request.chosen_at is None else request.chosen_at
+    parts = {"waiting for its turn": started - request.submitted_at, "reading": chosen - started}
+    parts["generating"] = now - chosen
+    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
-        f"The deadline passed {waited:.1f} s after submission, with {request.generated} tokens generated behind a "
-        f"prompt of {len(request.prompt)}. Allow more time, ask for fewer tokens, or warm up first if programs were "
-        "compiled."
+        f"The deadline passed {now - request.submitted_at:.1f} s after submission{went and f' ({went})'}, with "
+        f"{request.generated} tokens generated behind a prompt of {len(request.prompt)}. Allow more time, ask for "
+        "fewer tokens, or warm up first if programs were compiled."
     )

@@ -88,6 +88,7 @@ class Library:
         self._family = "" if store is None else program_names.family(programs.shape, programs.device)
         self._opening = None if store is None else Opening(store, self._family)
         self._soon: set[ProgramKey] = set()
+        self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
         self._lock = threading.Lock()
         self._made: dict[ProgramKey, Future[Made]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
@@ -106,13 +107,23 @@ class Library:
         """What an earlier process needed first."""
         return [] if self._opening is None else self._opening.recall()
 
+    @property
+    def makes_later(self) -> bool:
+        """Whether there is a background to make programs in."""
+        return self._later is not None
+
+    def there(self, key: ProgramKey) -> bool:
+        """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
+        made = self._made.get(key)
+        return key in self._failed or (made is not None and made.done())
+
     def soon(self, keys: Iterable[ProgramKey]) -> None:
         """Have programs fetched or made in the background, several at once: they are needed next."""
         if self._later is not None:
             for key in keys:
-                if key not in self._calls and key not in self._soon:
+                if key not in self._soon and not self.there(key):
                     self._soon.add(key)
-                    self._later(partial(self.make, key))
+                    self._later(partial(self._make_soon, key))
 
     def make(self, key: ProgramKey) -> Made:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
@@ -130,8 +141,16 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
+        self._failed.discard(key)
         mine.set_result(made)
         return made
+
+    def _make_soon(self, key: ProgramKey) -> Made:
+        try:
+            return self.make(key)
+        except Exception:
+            self._failed.add(key)
+            raise
 
     def distrust(self) -> bool:
         """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
@@ -144,6 +163,7 @@ class Library:
             for key in loaded:
                 del self._made[key]
                 self._calls.pop(key, None)
+                self._soon.discard(key)
         for key in loaded:
             if self._store is not None:
                 self._store.discard(program_names.name(self._family, key))

@@ -73,16 +73,16 @@ class Owner(Endings):
         self.thread.start()
         return self._inbox.offer(request, max_waiting)
 
-    def call(self, function: Callable[[], T]) -> T:
+    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """Have the owner thread run this between two dispatches; give what it gave.
 
         Raises:
-            ClosedError: the engine was closed.
+            ClosedError: the engine was closed. TimeoutError: it was not its turn in time; it will be.
         """
         if self.thread.is_current:
             return function()
         self.thread.start()
-        return self._inbox.call(function).get().give()
+        return self._inbox.call(function).get(timeout).give()
 
     def refuse_waiting(self) -> None:
         """Nothing, in a thread that may wait for this one.
@@ -159,8 +159,7 @@ class Owner(Endings):
 
     def _receive(self) -> bool:
         """Take what callers sent; wait for it if there is nothing else to do. False: close."""
-        patience = self._patience()
-        if patience != 0.0:
+        if (patience := self._patience()) != 0.0:
             self.keeper.rest()
         with suppress(Empty):
             while not self.closing:
@@ -174,13 +173,12 @@ class Owner(Endings):
 
     def _patience(self) -> float | None:
         """How long there is nothing to do unless somebody sends something. None: for ever."""
-        waiting = self.scheduler.waiting
         if self.scheduler.running or self.flights:
             return 0.0
-        if any(request.model in self.runners for request in waiting):
+        if any(request.model in self.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
         # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
-        return LOOK_SECONDS if waiting or self.keeper.waits else self.keeper.patience()
+        return LOOK_SECONDS if self.scheduler.waiting or self.keeper.waits else self.keeper.patience()
 
     def _take_in(self, request: Request) -> None:
         """It waits for its turn; unless its model was unloaded since it was sent."""
@@ -250,7 +248,8 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = runner.step(requests) if (requests := self._beside(requests, runner)) else None
+                requests, rows = self._beside(requests, runner)
+                flight = runner.step(requests, rows) if requests else None
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
@@ -258,13 +257,14 @@ class Owner(Endings):
             self.flights.append(flight)
         return flight is not None
 
-    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[Request, ...]:
-        """Those that have room beside each other in a step: the others are next. None of them: not yet."""
-        if (together := runner.together(requests)) < len(requests) and any(request.issued for request in requests):
+    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
+        """Those that share the next step, and its rows: the others are behind them. None of them: not yet."""
+        together, rows = runner.together(requests, self.scheduler.alike(requests[0]))
+        if together < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)
-            return ()
+            return (), rows
         self.scheduler.split(requests[together:])
-        return requests[:together]
+        return requests[:together], rows
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""

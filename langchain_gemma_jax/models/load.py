@@ -24,6 +24,7 @@ from langchain_gemma_jax.models.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.reentry import Inside
 
@@ -56,6 +57,7 @@ def load(
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
     like: Model | None = None,
+    stop: Stop | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
 
@@ -76,6 +78,7 @@ def load(
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
+        stop: how another thread can end it while its files are fetched.
 
     Raises:
         InputError: an argument is not possible.
@@ -90,7 +93,7 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
-    folder, name = _find(source, revision=revision, token=token, progress=progress)
+    folder, name = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
@@ -161,7 +164,12 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
 
 
 def _find(
-    source: str | os.PathLike[str], *, revision: str | None, token: str | None, progress: bool | None
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None,
+    token: str | None,
+    progress: bool | None,
+    stop: Stop | None,
 ) -> tuple[Path, str]:
     """The folder, fetched if need be, and the model's name."""
     if (own := embedded_folder(source)) is not None:
@@ -180,7 +188,7 @@ def _find(
     from langchain_gemma_jax.models.hub import download
 
     try:
-        return download(source, revision=revision, token=token, progress=progress), source
+        return download(source, revision=revision, token=token, progress=progress, stop=stop), source
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder was meant: there is none at {path.absolute()}.")
         raise

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from langchain_gemma_jax.engine.clock import Clock, Steps
 from langchain_gemma_jax.engine.generation import Generation
 from langchain_gemma_jax.engine.options import Sampling
 from langchain_gemma_jax.engine.postprocess import accept
@@ -46,6 +47,10 @@ class ScriptedEngine:
     def load(self, source: str, **how: object) -> Served:
         self.loaded = (source, how)
         return self.served
+
+    def arriving(self, source: str, *, clock: Clock, **how: object) -> Steps[Served]:
+        return self.load(source, **how)
+        yield
 
     def note_route(self, size: str, *, switched: bool, escalated: bool) -> None:
         self.routes.append((size, switched, escalated))
