@@ -289,6 +289,14 @@ class Arrivals:
         if not self.alive:
             raise ClosedError("This engine was closed. engine() starts a new one.")
 
+    def refuse_waiting(self) -> None:
+        """Nothing, in a thread that may wait for this engine.
+
+        Raises:
+            ReentrantCallError: that would be for ever.
+        """
+        self._owner.refuse_waiting()
+
     @property
     def alive(self) -> bool:
         """Whether it can take requests."""

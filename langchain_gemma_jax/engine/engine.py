@@ -123,8 +123,6 @@ class Engine(Residents):
                 f"configure: {', '.join(fixed)} cannot be changed while the engine is running. Configure before its "
                 "first use, or close it first: engine().close()."
             )
-        if "memory_budget" in changed:
-            self._owner.refuse_waiting()
         self.settings = settings
         if "memory_budget" in changed:
             self._owner.call(self._owner.keeper.shrink)

@@ -70,8 +70,12 @@ class Inbox:
         with self._admission:
             if len(self._waiting) >= max_waiting:
                 return False
-            self._waiting.add(request)
-        self._put(request)
+            try:  # also around the first step, which an interrupt can follow
+                self._waiting.add(request)
+                self._put(request)
+            except BaseException:
+                self.begun(request)
+                raise
         return True
 
     def call(self, function: Callable[[], T]) -> Mailbox[Found[T] | Raised]:

@@ -61,6 +61,8 @@ def configure(**changes: object) -> Settings:
     if not changes:
         return _settings
     _refuse_a_second_time()
+    if _engine is not None and _engine.alive:
+        _engine.refuse_waiting()  # before the lock is waited for
     with _lock:
         new = _settings.replace(**changes)
         if new != _settings and _engine is not None and _engine.alive:
