@@ -128,7 +128,8 @@ def test_a_call_of_which_nothing_was_written_is_one_too(dialect, chat_of, transf
         answer = model.invoke("HELLO", max_tokens=most)
         assert answer.tool_calls == []
         assert answer.response_metadata["finish_reason"] == "length"
-        assert answer.invalid_tool_calls or "```tool_call\n".startswith(answer.text)
+        opened = dialect != "gemma" or most >= len("```tool_call\n")
+        assert len(answer.invalid_tool_calls) == opened
 
 
 def test_brackets_that_have_to_come_are_the_models(whole_of):
@@ -368,13 +369,16 @@ def one_case(number, whole_of):
     return len(found), bool(cut.invalid_tool_calls)
 
 
+MANY = [pytest.param(range(first, first + 140), marks=pytest.mark.slow) for first in range(18, 578, 140)]
+
+
 def cases(numbers, whole_of):
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda number: one_case(number, whole_of), numbers)
         return [each for each in found if each is not None]
 
 
-@pytest.mark.parametrize("numbers", [range(18), pytest.param(range(18, 580), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("numbers", [range(18), *MANY], ids=str)
 @pytest.mark.timeout(3600)
 def test_every_call_that_is_handed_out_is_one_of_the_unlimited_run(numbers, whole_of):
     found = cases(numbers, whole_of)
