@@ -9,8 +9,8 @@ from typing import Protocol
 
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_facts import Facts, Part, Promises, pattern_of
-from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string
-from langchain_gemma_jax.dialects.writing import Asked, Writing
+from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string, check_places
+from langchain_gemma_jax.dialects.writing import LONGEST_KEY, Asked, Writing
 from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
 from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
@@ -156,7 +156,9 @@ def _free(
         asked = Asked((*asked.patterns, pattern_of(patterns[0], at)), asked.low, asked.high)
     name = reader.writing.free_name(asked, frozenset(names))
     if asked.patterns:
-        reader.check(name, f"{declared[0].at}, the names of members")
+        at = f"{declared[0].at}, the names of members"
+        check_places(at, asked.patterns, LONGEST_KEY * max(1, asked.low, asked.high or 1))
+        reader.check(name, at)
     return sequence(reader.writing.free_key(name), value)
 
 

@@ -9,6 +9,7 @@ from math import lcm, prod
 from typing import Protocol
 
 from langchain_gemma_jax.dialects import number_patterns
+from langchain_gemma_jax.dialects.formats import known
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
 from langchain_gemma_jax.dialects.writing import Asked, Writing
@@ -73,10 +74,21 @@ def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, h
     if high is not None:
         high = None if most is not None and most <= high else min(high, max(MOST_PLACES // size, low))
     counted = len(patterns) > 1 or low or high is not None
-    if counted and size * max(1, low, high or 1) > MOST_PLACES:
-        raise UnreadableError(at, "its patterns are too large to be joined, with each other or with a length")
-    reader.check(words(patterns, low, high), at)
+    if counted:
+        check_places(at, patterns, max(1, low, high or 1))
+    if counted or patterns[0] not in known():
+        reader.check(words(patterns, low, high), at)
     return Asked(patterns, low, high)
+
+
+def check_places(at: str, patterns: Sequence[Pattern], others: int) -> None:
+    """See that patterns can be joined, with each other and with what has so many places besides.
+
+    Raises:
+        UnreadableError: they are too large.
+    """
+    if prod(pattern.size for pattern in patterns) * others > MOST_PLACES:
+        raise UnreadableError(at, "its patterns are too large to be joined, with each other or with a length")
 
 
 def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:

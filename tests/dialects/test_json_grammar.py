@@ -233,10 +233,10 @@ def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second(
     best = 1.0
     for attempt in range(5):
         properties = {f"p{attempt}_{i}": kinds[i % 5] | {"title": f"The {i}th"} for i in range(200)}
-        began = time.perf_counter()
+        began = time.thread_time()
         grammar = json_grammar({"type": "object", "properties": properties, "required": [f"p{attempt}_7"]})
         assert constraints().of(grammar, frozenset(), forces=True)
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.thread_time() - began)
     assert best < 0.1
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from llguidance import LLParserLimits
 
@@ -98,6 +101,19 @@ def test_requests_do_not_share_a_place(constraints):
     assert [rule._matcher.is_accepting() for rule in (first, second)] == [False, False]
     assert first.take(one)
     assert [rule._matcher.is_accepting() for rule in (first, second)] == [True, False]
+
+
+def test_nothing_of_a_grammar_is_kept(constraints):
+    """So no request is told by its time what another one, or another tenant, was held to."""
+    known = gc.collect(), constraints.of(NUMBER, NO_STOPS, forces=False)
+    matcher = weakref.ref(known[1])
+    kept = {name: value for name, value in vars(constraints).items() if name != "trust"}
+    assert constraints.of(NUMBER, NO_STOPS, forces=False)._matcher is not known[1]._matcher
+    del known
+    gc.collect()
+    assert matcher() is None
+    assert {name: value for name, value in vars(constraints).items() if name != "trust"} == kept
+    assert json_grammar({"const": 1}) is not json_grammar({"const": 1})
 
 
 def begun(constraints, schema, text):
