@@ -56,7 +56,7 @@ bench-embedded: setup ## time the embedded models
 	$(PY) benchmarks/embedded.py $(ARGS)
 
 bench-routed: setup ## whether routing pays: two sizes beside each of them alone
-	$(PY) benchmarks/routed.py $(ARGS)
+	$(PY) -m training.routed $(ARGS)
 
 bench-routing: setup ## time an agent of two sizes, one of which fits
 	$(PY) benchmarks/routing.py $(ARGS)

@@ -255,3 +255,13 @@ def test_look_alikes_are_allowed(source):
 @pytest.mark.parametrize("source", ["os.environ['X']", "os.getenv('X')", "from os import environ"])
 def test_reading_the_environment_is_seen(source):
     assert reads_environment(source)
+
+
+def test_nothing_outside_imports_training():
+    root = PACKAGE.parent
+    folders = ("langchain_gemma_jax", "benchmarks", "examples", "scripts", "tests")
+    files = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    assert len(files) > 300
+    found = [path for path in files if any(name.partition(".")[0] == "training" for name in imports(path.read_text()))]
+    assert found == []
+    assert "training" in {name.partition(".")[0] for name in imports((root / "training" / "__main__.py").read_text())}

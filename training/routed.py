@@ -20,9 +20,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from langchain_core.messages import AIMessage
 
@@ -60,7 +57,7 @@ Play = Callable[[Conversation], Played]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(prog="benchmarks/routed.py", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m training.routed", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tasks", type=positive, default=90, help="90 by default")
     parser.add_argument("--light", default="sprout-s")
     parser.add_argument("--heavy", default="sprout-m")
@@ -76,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if number >= 0:
                 found[name].append(played)
     text = report(found, options.light, options.heavy, others.cores_used())
-    print(text)
+    sys.stdout.write(f"{text}\n")
     if options.write_docs:
         PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
     return 0

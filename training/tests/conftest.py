@@ -1,6 +1,17 @@
-"""A tokenizer learned from little, and a model of next to no size."""
+"""What holds for every test of training: strict JAX, an empty home; and a tokenizer and a model of next to no size."""
 
 from __future__ import annotations
+
+import os
+
+# Before anything imports JAX or huggingface_hub, which read their settings once.
+os.environ |= {
+    "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "cpu"),
+    "JAX_NUMPY_DTYPE_PROMOTION": "strict",
+    "JAX_NUMPY_RANK_PROMOTION": "raise",
+    "GEMMA_JAX_COMPILE_CACHE": "off",
+    "HF_HUB_OFFLINE": "1",
+}
 
 import jax
 import pytest
@@ -14,6 +25,13 @@ def _quick_compiles():
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(autouse=True)
+def _empty_home(monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import routed
 from benchmarks.page import replace_block
+from training import routed
 from training.data.conversation import Calls, Model
 from training.data.side import Side
 

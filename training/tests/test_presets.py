@@ -14,7 +14,7 @@ from training.data.stream import LONGER
 from training.presets import RUNS, preset
 from training.train import Settings
 
-TRAINING = Path(__file__).parents[2] / "docs" / "training.md"
+TRAINING = Path(__file__).parents[1] / "docs" / "training.md"
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
