@@ -13,9 +13,9 @@ import jax
 
 from benchmarks.serve import Answer, Job, serve
 from benchmarks.workload import CAPACITY, PROMPT
-from langchain_gemma_jax.engine.buckets import ProgramKey
-from langchain_gemma_jax.engine.programs import Programs, Shape
-from langchain_gemma_jax.engine.signatures import Signatures, lower
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.models.catalog import published
 from langchain_gemma_jax.models.recipes import choose_recipe
 

@@ -21,7 +21,7 @@ from benchmarks.command import PAGE, positive
 from benchmarks.machine import Others, machine
 from benchmarks.page import Block, replace_block
 from langchain_gemma_jax import Sampling, configure, engine
-from langchain_gemma_jax.engine.request import Completion
+from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.embedded import DEFAULT, EMBEDDED
 
 BLOCK = Block("embedded figures", "make bench-embedded")

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.serve import Answer, Job, serve_engine
 from benchmarks.workload import CAPACITY, LONG_PROMPT, PROMPT
-from langchain_gemma_jax.engine.knobs import knobs
-from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.device.knobs import knobs
+from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.model import leaves

@@ -53,19 +53,19 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.options import UnknownOptionWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
-    from langchain_gemma_jax.engine.buckets import Ladders
-    from langchain_gemma_jax.engine.engine import Engine
-    from langchain_gemma_jax.engine.generation import Generation
-    from langchain_gemma_jax.engine.guards import GuardWarning
-    from langchain_gemma_jax.engine.metrics import Report
-    from langchain_gemma_jax.engine.options import Sampling
-    from langchain_gemma_jax.engine.pool.log import Evicted
-    from langchain_gemma_jax.engine.pool.status import ModelStatus
-    from langchain_gemma_jax.engine.process import configure, engine
-    from langchain_gemma_jax.engine.request import Completion, FinishReason, Piece
-    from langchain_gemma_jax.engine.served import Served
-    from langchain_gemma_jax.engine.settings import Settings
-    from langchain_gemma_jax.engine.warmup import Warmup
+    from langchain_gemma_jax.engine.api.engine import Engine
+    from langchain_gemma_jax.engine.api.generation import Generation
+    from langchain_gemma_jax.engine.api.process import configure, engine
+    from langchain_gemma_jax.engine.base.guards import GuardWarning
+    from langchain_gemma_jax.engine.base.ladders import Ladders
+    from langchain_gemma_jax.engine.base.metrics import Report
+    from langchain_gemma_jax.engine.base.sampling_options import Sampling
+    from langchain_gemma_jax.engine.base.settings import Settings
+    from langchain_gemma_jax.engine.executables.warmup import Warmup
+    from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, Piece
+    from langchain_gemma_jax.engine.residency.eviction_log import Evicted
+    from langchain_gemma_jax.engine.residency.model_status import ModelStatus
+    from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
@@ -138,27 +138,27 @@ _LAZY = {
     "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
     "Choice": ("routing", "Choice"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
-    "Completion": ("engine.request", "Completion"),
+    "Completion": ("engine.requests.request", "Completion"),
     "CutOffError": ("chat.cut_off", "CutOffError"),
-    "Engine": ("engine.engine", "Engine"),
-    "Evicted": ("engine.pool.log", "Evicted"),
-    "FinishReason": ("engine.request", "FinishReason"),
-    "Generation": ("engine.generation", "Generation"),
-    "GuardWarning": ("engine.guards", "GuardWarning"),
-    "Ladders": ("engine.buckets", "Ladders"),
+    "Engine": ("engine.api.engine", "Engine"),
+    "Evicted": ("engine.residency.eviction_log", "Evicted"),
+    "FinishReason": ("engine.requests.request", "FinishReason"),
+    "Generation": ("engine.api.generation", "Generation"),
+    "GuardWarning": ("engine.base.guards", "GuardWarning"),
+    "Ladders": ("engine.base.ladders", "Ladders"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.config", "ModelConfig"),
-    "ModelStatus": ("engine.pool.status", "ModelStatus"),
-    "Piece": ("engine.request", "Piece"),
-    "Report": ("engine.metrics", "Report"),
+    "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
+    "Piece": ("engine.requests.request", "Piece"),
+    "Report": ("engine.base.metrics", "Report"),
     "Route": ("routing", "Route"),
-    "Sampling": ("engine.options", "Sampling"),
-    "Served": ("engine.served", "Served"),
-    "Settings": ("engine.settings", "Settings"),
+    "Sampling": ("engine.base.sampling_options", "Sampling"),
+    "Served": ("engine.residency.served", "Served"),
+    "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
     "UnknownOptionWarning": ("chat.options", "UnknownOptionWarning"),
-    "Warmup": ("engine.warmup", "Warmup"),
-    "configure": ("engine.process", "configure"),
+    "Warmup": ("engine.executables.warmup", "Warmup"),
+    "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
     "load_model": ("models.load", "load"),
 }

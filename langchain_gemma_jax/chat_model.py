@@ -29,7 +29,7 @@ from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
 from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
-from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import EngineError
 from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from langchain_gemma_jax.engine.noticeboard import notices
-from langchain_gemma_jax.engine.pool.sizes import show_bytes
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.residency.status_file import notices
 from langchain_gemma_jax.models.abstract import abstract, total_bytes
 from langchain_gemma_jax.models.catalog import known
 from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder

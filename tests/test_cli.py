@@ -14,10 +14,10 @@ from huggingface_hub import constants
 import langchain_gemma_jax
 from langchain_gemma_jax.cli import main
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.engine import process
-from langchain_gemma_jax.engine.noticeboard import Noticeboard
-from langchain_gemma_jax.engine.warmup import Warmup
-from tests.engine.test_noticeboard import STATUS
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.executables.warmup import Warmup
+from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from tests.engine.residency.test_status_file import STATUS
 from tests.tiny_gemma import tiny_gemma
 
 ROOT = Path(__file__).parents[1]

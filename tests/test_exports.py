@@ -46,7 +46,7 @@ def test_completion_offers_a_name_before_it_is_first_used(name, monkeypatch):
 
 
 def test_type_checkers_and_python_see_the_same_lazy_names():
-    engine = {"engine": ("engine.process", "engine")}  # at run time the room itself, which can be called
+    engine = {"engine": ("engine.api.process", "engine")}  # at run time the room itself, which can be called
     assert imports_for_type_checkers() == langchain_gemma_jax._LAZY | engine
 
 
@@ -55,7 +55,9 @@ def test_nothing_else_is_public():
     assert set(langchain_gemma_jax.__all__) == lazy_and_error_names | {"__version__", "engine"}
 
 
-@pytest.mark.parametrize("first", ["", "import langchain_gemma_jax.engine.prefix", "import langchain_gemma_jax.engine"])
+@pytest.mark.parametrize(
+    "first", ["", "import langchain_gemma_jax.engine.conversations.prefix_index", "import langchain_gemma_jax.engine"]
+)
 def test_the_engine_can_be_called_whatever_was_imported_first(first):
     script = f"""
         {first}

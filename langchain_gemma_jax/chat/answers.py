@@ -60,7 +60,7 @@ class Conversations:
 
 def conversations() -> Conversations:
     """Those of this process's engine. They go when it is closed."""
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     return engine().companion(Conversations)
 

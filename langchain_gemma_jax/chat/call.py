@@ -29,14 +29,14 @@ from langchain_gemma_jax.dialects import (
     Tool,
     dialect_for,
 )
-from langchain_gemma_jax.engine.clock import Clock, Steps
-from langchain_gemma_jax.engine.generation import Generation
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.request import Completion, Piece
+from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps
+from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.engine.served import Served
+    from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 
@@ -63,14 +63,14 @@ class Ready:
 
 def ready(options: Options) -> Ready:
     """The model of these options, loaded if it is not yet."""
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     limit = {} if options.timeout is None else {"timeout": options.timeout}
     return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
 
 
 def _ready(served: Served, options: Options) -> Ready:
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
@@ -106,7 +106,7 @@ class Start:
     def begin(self) -> Call | Coming:
         """Find out what is asked for, and of whom. Where that model is there, have it answer."""
         self._clock.parts.now("getting ready")
-        from langchain_gemma_jax.engine.process import engine
+        from langchain_gemma_jax.engine.api.process import engine
 
         self._spoken = conversation(self._messages)
         self._options = options = routed(self._options, self._messages, self._spoken)
@@ -121,7 +121,7 @@ class Start:
 
     def submit(self, served: Served) -> Call:
         """Have the engine work on the answer."""
-        from langchain_gemma_jax.engine.process import engine
+        from langchain_gemma_jax.engine.api.process import engine
 
         clock, options, spoken = self._clock, self._options, self._spoken
         clock.parts.now("encoding the prompt")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage
 
-from langchain_gemma_jax.engine.request import Completion
+from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.errors import GemmaJaxError
 
 KEY = "cut_off"  # in response_metadata: by what, and what to do

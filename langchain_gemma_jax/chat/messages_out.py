@@ -21,7 +21,7 @@ from langchain_gemma_jax.dialects import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.engine.request import Completion, Piece, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import Completion, Piece, TokenLogprobs
 
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
 

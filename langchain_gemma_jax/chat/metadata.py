@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
 
 from langchain_gemma_jax.chat.cut_off import KEY
-from langchain_gemma_jax.engine.request import Completion, FinishReason, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, TokenLogprobs
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.call import Call

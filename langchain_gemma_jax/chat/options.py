@@ -12,7 +12,7 @@ from langchain_gemma_jax.chat.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.checks import checked_setting
 from langchain_gemma_jax.chat.tool_choice import checked_tools, lenient_tools, plain_choice
 from langchain_gemma_jax.dialects import Message, Tool
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import ConfigError, InputError
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route

@@ -20,8 +20,8 @@ from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.call import Call, Coming, Start
 from langchain_gemma_jax.chat.options import Options
-from langchain_gemma_jax.engine.background import Background
-from langchain_gemma_jax.engine.clock import Clock, Steps, await_for, wait_for
+from langchain_gemma_jax.engine.executables.background import Background
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 
 T = TypeVar("T")
 

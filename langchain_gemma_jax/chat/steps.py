@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answer import Answer
     from langchain_gemma_jax.chat.options import Options
     from langchain_gemma_jax.dialects import Message
-    from langchain_gemma_jax.engine.request import Completion
+    from langchain_gemma_jax.engine.requests.request import Completion
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _memory(
     route: Route, last: str | None, options: Options, tokens: int
 ) -> tuple[frozenset[str], Mapping[str, float]]:
     """Which sizes are in memory, and about how long each would take to be ready to go on."""
-    from langchain_gemma_jax.engine.process import engine
+    from langchain_gemma_jax.engine.api.process import engine
 
     dtype, revision = options.dtype, options.revision
     known = {name: engine().status(model, dtype=dtype, revision=revision) for name, model in route.sizes.items()}

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.engine.engine import Engine
+    from langchain_gemma_jax.engine.api.engine import Engine
 
 
 class _Room(ModuleType):
@@ -23,11 +23,11 @@ class _Room(ModuleType):
 
     def __call__(self) -> Engine:
         from langchain_gemma_jax.ancestry import ancestry
-        from langchain_gemma_jax.engine.collecting import collected_later
+        from langchain_gemma_jax.engine.host.gc_pause import collected_later
 
         ancestry.refuse_forked()  # before anything is imported
         with collected_later():
-            from langchain_gemma_jax.engine.process import engine
+            from langchain_gemma_jax.engine.api.process import engine
         return engine()
 
 

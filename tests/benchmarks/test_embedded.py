@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks import embedded
 from benchmarks.page import replace_block
-from langchain_gemma_jax.engine.request import Completion, Timings
+from langchain_gemma_jax.engine.requests.request import Completion, Timings
 from langchain_gemma_jax.models.embedded import DEFAULT
 
 

@@ -9,10 +9,10 @@ import jax
 import pytest
 
 from langchain_gemma_jax import ChatGemmaJax
-from langchain_gemma_jax.engine import process
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from langchain_gemma_jax.engine.clock import Clock, Steps
-from langchain_gemma_jax.engine.generation import Generation
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.postprocess import accept
-from langchain_gemma_jax.engine.request import FinishReason, Request, TokenLogprobs
-from langchain_gemma_jax.engine.served import Served
+from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps
+from langchain_gemma_jax.engine.requests.request import FinishReason, Request, TokenLogprobs
+from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.postprocess import accept
 from langchain_gemma_jax.models.catalog import published
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe

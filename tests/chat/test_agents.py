@@ -15,10 +15,10 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from langchain_gemma_jax import ChatGemmaJax
-from langchain_gemma_jax.engine import process
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.chat.tiny import tiny_folder, towards_ends
 from tests.engine.tiny import settle

@@ -22,8 +22,8 @@ from langchain_gemma_jax.chat import recent
 from langchain_gemma_jax.chat.answers import MOST_BYTES, Answers, Conversations, conversations
 from langchain_gemma_jax.chat.recent import Recent
 from langchain_gemma_jax.dialects import Message, ToolCall
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.settings import Settings
 from tests.chat.scripted import ScriptedEngine
 from tests.dialects.vocabulary import tokenizer
 

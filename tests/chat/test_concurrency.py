@@ -179,7 +179,7 @@ def test_whoever_interrupts_the_waiting_stops_the_work(scripted, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("langchain_gemma_jax.engine.mailbox.Mailbox.get", interrupted)
+    monkeypatch.setattr("langchain_gemma_jax.engine.requests.mailbox.Mailbox.get", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.invoke("Hi")
     assert engine.requests[0].cancelled.is_set()

@@ -19,7 +19,7 @@ from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
 from langchain_gemma_jax import ContextLengthError, CutOffError, DeadlineError, GemmaJaxError, SchemaError
-from langchain_gemma_jax.engine.request import Request
+from langchain_gemma_jax.engine.requests.request import Request
 from tests.chat.tiny import towards_ends
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer

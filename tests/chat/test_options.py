@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax import ChatGemmaJax, ConfigError, InputError, UnknownOptionWarning
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 
 WRONG = {
     "model": ["", 3],

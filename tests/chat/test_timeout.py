@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax import ChatGemmaJax, Route
-from langchain_gemma_jax.engine.constraints import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.errors import DeadlineError
 from langchain_gemma_jax.models.load import load as load_model
 

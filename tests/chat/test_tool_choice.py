@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from langchain_gemma_jax import InputError, SchemaError, engine
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from tests.chat.tiny import towards_ends
 from tests.dialects.vocabulary import tokenizer
 

@@ -14,10 +14,10 @@ from pathlib import Path
 PRELUDE = """
 import contextlib, os, signal, sys, threading, time
 from pathlib import Path
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.device import Device
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.process import configure, engine
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.api.process import configure, engine
 from langchain_gemma_jax.errors import BusyError
 from langchain_gemma_jax.models.load import load
 

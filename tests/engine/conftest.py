@@ -16,12 +16,12 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine import libraries
-from langchain_gemma_jax.engine.buckets import ProgramKey
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.library import Library, Made, Tally
-from langchain_gemma_jax.engine.programs import Programs, Shape
-from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe

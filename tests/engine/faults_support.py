@@ -13,13 +13,13 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.device import Device
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.generation import Generation
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.request import Completion
-from langchain_gemma_jax.engine.served import Served
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.requests.request import Completion
+from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.models.model import Model
 
 # Few programs, all of them among those of `tiny.LADDERS`: what one file compiles the others have.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import jax
 
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.pool.status import ModelStatus
-from langchain_gemma_jax.engine.predict import bytes_in_use
-from langchain_gemma_jax.engine.served import Served
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.residency.memory_estimate import bytes_in_use
+from langchain_gemma_jax.engine.residency.model_status import ModelStatus
+from langchain_gemma_jax.engine.residency.served import Served
 from tests.engine.tiny import settle
 from tests.tiny_gemma import tiny_gemma
 

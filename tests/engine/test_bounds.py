@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 from jax import monitoring
 
-from langchain_gemma_jax.engine import libraries
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.library import Library, Tally
-from langchain_gemma_jax.engine.metrics import CompileCounter
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.programs import Programs
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.metrics import CompileCounter
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.device.programs import Programs
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.executables.library import Library, Tally
 from tests.engine.tiny import CONTEXT, WINDOW, settle, text
 
 SMALL = Ladders(chunks=(8,), capacities=(32, CONTEXT), rows=(1, 2))

@@ -15,11 +15,11 @@ import pytest
 
 from langchain_gemma_jax.compile_cache import warning
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.engine import libraries
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.library import Library
-from langchain_gemma_jax.engine.settings import Settings
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.executables.library import Library
 from tests.compile_cache.faults import BROKEN, CALLS, FORBIDDEN, FULL, QUOTA, READ_ONLY, Faults
 from tests.engine.faults_support import greedy
 from tests.engine.tiny import settle

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import BusyError, CancelledRequestError, DeadlineError
 from tests.engine.faults_support import (
     LIMIT,

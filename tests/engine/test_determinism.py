@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CancelledRequestError
 from tests.engine.tiny import BATCH, CONTEXT, LADDERS, text
 

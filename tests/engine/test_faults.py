@@ -10,12 +10,12 @@ import warnings
 import jax
 import pytest
 
-from langchain_gemma_jax.engine import mappings
-from langchain_gemma_jax.engine import owner as owner_module
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.device import Device
-from langchain_gemma_jax.engine.guards import GuardWarning
-from langchain_gemma_jax.engine.programs import NO_TOKEN
+from langchain_gemma_jax.engine.base.guards import GuardWarning
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.programs import NO_TOKEN
+from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.executables import map_limit
+from langchain_gemma_jax.engine.loop import owner as owner_module
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
 from tests.engine.faults_support import (
     SMALL,
@@ -343,7 +343,7 @@ def test_a_program_that_there_is_no_room_for_ends_those_alone_who_need_it(engine
     with slowed(0.02):
         other = engine.submit(served, [10, 11, 12], greedy(25), scope="other")
         next(pieces := iter(other))
-        monkeypatch.setattr(mappings, "at_most", lambda: 0)
+        monkeypatch.setattr(map_limit, "at_most", lambda: 0)
         with pytest.raises(DeviceMemoryError, match="No more programs can be loaded"):
             engine.submit(served, list(range(50, 50 + CONTEXT - 8)), greedy(5)).result()
         assert len([*pieces]) == 24, "its neighbour goes on"

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine import kv
-from langchain_gemma_jax.engine.knobs import knobs
-from langchain_gemma_jax.engine.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.knobs import knobs
+from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.abstract import abstract
 from langchain_gemma_jax.models.catalog import published
 from langchain_gemma_jax.models.recipes.default import default_recipe
@@ -39,7 +39,7 @@ def copies(recipe, rows):
         lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)),
         abstract(CONFIG, recipe.dtype, recipe.layout),
     )
-    sequences = (jax.eval_shape(lambda: kv.empty(CONFIG, CAPACITY, CAPACITY, recipe.dtype)),) * rows
+    sequences = (jax.eval_shape(lambda: sequence_kv.empty(CONFIG, CAPACITY, CAPACITY, recipe.dtype)),) * rows
     each = jax.ShapeDtypeStruct((rows,), jnp.int32)
     if rows == 1:
         row = jax.eval_shape(lambda: RowKnobs(knobs(seed=0, prompt_length=0), np.zeros(16, np.uint32)))

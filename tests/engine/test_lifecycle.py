@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax.engine import process
-from langchain_gemma_jax.engine.guards import Guard, GuardWarning
-from langchain_gemma_jax.engine.own_log import OwnLog
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.base.guards import Guard, GuardWarning
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import ReentrantCallError
 from langchain_gemma_jax.reentry import Inside
 from tests.chat.tiny import SAMPLED, tiny_folder
@@ -373,7 +373,7 @@ def test_a_log_handler_that_asks_a_model_is_refused_and_stops_nothing(served, ca
         lambda: process.engine().unload(served),
         lambda: process.configure(memory_budget="1GB"),
     ]
-    logger = logging.getLogger("langchain_gemma_jax.engine.memory")
+    logger = logging.getLogger("langchain_gemma_jax.engine.conversations.kv_store")
     with slowed(0.02):
         unread = engine.submit(served, [10, 13], greedy(60))
         for call in calls:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import DeviceFailedError
 
 

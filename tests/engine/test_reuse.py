@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from langchain_gemma_jax.engine import memory
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.memory import WORTH_A_COPY
-from langchain_gemma_jax.engine.options import Sampling
-from langchain_gemma_jax.engine.runner import dispatch_tokens
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.conversations import kv_store
+from langchain_gemma_jax.engine.conversations.kv_store import WORTH_A_COPY
+from langchain_gemma_jax.engine.steps.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
 from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, memory_of, settle, text
 
@@ -47,7 +47,7 @@ class Rule:
 
     def run(self, prompt: Sequence[int], answer: int, scope: str, system: int = 0) -> tuple[Held, int]:
         """A request that makes so many tokens. Gives who holds it, without the answer yet, and the tokens reused."""
-        capacity = self.ladders.capacity(min(len(prompt) + min(answer, memory.HEADROOM), CONTEXT))
+        capacity = self.ladders.capacity(min(len(prompt) + min(answer, kv_store.HEADROOM), CONTEXT))
         mine, reused = self._take_over(list(prompt), capacity, scope)
         if self._forgets(mine):
             self._save(mine)
@@ -242,7 +242,7 @@ class Conversations:
 def test_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than_the_rule_says(
     engine_of, tiny_model, cold, rng, monkeypatch, count
 ):
-    monkeypatch.setattr(memory, "HEADROOM", 4)  # so that conversations grow in the midst of an answer
+    monkeypatch.setattr(kv_store, "HEADROOM", 4)  # so that conversations grow in the midst of an answer
     conversations = Conversations(engine_of(), tiny_model, cold, rng, LADDERS)
     for number in range(count):
         conversations.converse(number)

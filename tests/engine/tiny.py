@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.engine.buckets import Ladders
-from langchain_gemma_jax.engine.engine import Engine
-from langchain_gemma_jax.engine.memory import Memory
-from langchain_gemma_jax.engine.request import Completion
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.conversations.kv_store import Memory
+from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
 from langchain_gemma_jax.models.forward import forward, logits

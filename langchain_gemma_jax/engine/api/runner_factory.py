@@ -1,0 +1,97 @@
+"""What a model runs in: its device, its conversations, the memory that it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import jax
+
+from langchain_gemma_jax.engine.base.guards import Guard
+from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
+from langchain_gemma_jax.engine.conversations.host_store import Shelf
+from langchain_gemma_jax.engine.conversations.kv_eviction import Policy
+from langchain_gemma_jax.engine.conversations.kv_store import Memory
+from langchain_gemma_jax.engine.conversations.transfer_costs import Costs
+from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget, memory_budget
+from langchain_gemma_jax.engine.residency.ledger_entry import Entry
+from langchain_gemma_jax.engine.residency.model_evictor import Keeper
+from langchain_gemma_jax.engine.residency.model_record import Known
+from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.runner import Runner
+
+
+@dataclass(frozen=True)
+class Share:
+    """A model's share of its device's memory."""
+
+    keeper: Keeper
+    entry: Entry
+
+    def room(self) -> int:
+        return self.keeper.pool.kv_room(self.entry)
+
+    def more(self, missing: int) -> None:
+        self.keeper.free(missing, self.entry)
+
+    def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
+        self.keeper.log.add(self.entry.name, what, reason, nbytes, seconds)
+
+
+class Surroundings:
+    """Makes them, for the models of one engine. Of each device there is one host memory, and one book of costs."""
+
+    def __init__(self, owner: Owner, metrics: Metrics, settings: Callable[[], Settings]) -> None:
+        self._owner, self._metrics, self._settings = owner, metrics, settings
+        self._parked = Parked(host_kv_budget(settings()))
+        self._hosts: dict[jax.Device, tuple[HostMemory, Costs]] = {}
+        self._budgets: dict[tuple[Hashable, object], int] = {}
+        owner.keeper.pool.budget = self._budget
+
+    def shelf(self, served: Served, device: jax.Device) -> Shelf:
+        """A model's place in host memory."""
+        if device not in self._hosts:
+            self._hosts[device] = HostMemory(device), Costs()
+        host, costs = self._hosts[device]
+        return Shelf(served, host, self._parked, costs, self._metrics)
+
+    def runner(self, known: Known, library: Library) -> Runner:
+        """On the owner thread: everything that belongs to a model on its device."""
+        settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
+        model, where = served.model, served.model.device
+        guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
+        window = min((layer.window for layer in model.config.layers if layer.window is not None), default=None)
+        device = Device(where, self._metrics, guard, ladders.program_keys(window))
+        policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
+        runners = self._owner.runners
+        memory = Memory(
+            shape,
+            library,
+            device,
+            ladders,
+            policy,
+            self._metrics,
+            # This must not refer to the runner: in a circle of references, weights stay until the next collection.
+            lambda: [o.memory for key, o in runners.items() if key is not served and o.device.device == where],
+            Share(self._owner.keeper, known.entry),
+            known.shelf,
+        )
+        return Runner(
+            model.params, shape, ladders, device, memory, self._metrics, known.constraints, drafts=known.drafts
+        )
+
+    def _budget(self, home: Hashable) -> int:
+        """Bytes of a device. Asked of it once, and again when the setting was changed."""
+        settings = self._settings()
+        key = (home, settings.memory_budget)
+        if key not in self._budgets:
+            if not isinstance(home, jax.Device):
+                raise TypeError(f"expected a device, found {home!r}")
+            self._budgets[key] = memory_budget(settings, home)
+        return self._budgets[key]

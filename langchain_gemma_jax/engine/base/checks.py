@@ -1,0 +1,68 @@
+"""What callers of the engine may ask for: checked before anything happens, with a message that says what to do."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sized
+from numbers import Real
+from typing import cast
+
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.errors import ContextLengthError, InputError
+
+
+def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
+    """How to sample; by default as ``Sampling()`` says."""
+    if sampling is None:
+        return Sampling()
+    if not isinstance(sampling, Sampling):
+        raise InputError(f"sampling: expected Sampling(...) or None, found {sampling!r}.")
+    if sampling.logit_bias and (largest := max(sampling.logit_bias)) >= vocabulary:
+        raise InputError(f"logit_bias: expected token ids from 0 to {vocabulary - 1}, found {largest}.")
+    return sampling
+
+
+def checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
+    """The ids, copied: the caller may do with its own what it likes."""
+    expected = f"prompt: expected a sequence of token ids from 0 to {vocabulary - 1}"
+    if isinstance(prompt, str | bytes | bytearray) or not isinstance(prompt, Iterable) or not isinstance(prompt, Sized):
+        raise InputError(f"{expected}, found {type(prompt).__name__}.")
+    try:
+        length = len(prompt)
+        if length >= context:  # before a list of millions is looked at
+            raise ContextLengthError(length, context - 1)
+        given = list(prompt)
+        ids = array("i", given)
+    except (TypeError, OverflowError) as error:
+        raise InputError(f"{expected}, found {type(prompt).__name__}: {error}.") from error
+    if any(isinstance(token, bool) for token in given):  # which Python takes for 0 and 1
+        raise InputError(f"{expected}, found True or False among them.")
+    if not ids:
+        raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
+    if min(ids) < 0 or max(ids) >= vocabulary:
+        wrong = next(token for token in ids if not 0 <= token < vocabulary)
+        raise InputError(f"{expected}, found {wrong}.")
+    return ids
+
+
+def check_place(scope: object, system: object, tokens: int) -> None:
+    """Whose conversation it is, and how much of it is a system prompt."""
+    if isinstance(system, bool) or not isinstance(system, int) or not 0 <= system <= tokens:
+        raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
+    if not isinstance(scope, str):
+        raise InputError(f"scope: expected a string, found {scope!r}.")
+
+
+def tokens(count: object) -> int:
+    """A number of tokens."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
+    return count
+
+
+def seconds(timeout: object) -> float:
+    """A time limit."""
+    # NumPy registers its numbers as Real, which has no order for a type checker.
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= cast("float", timeout) < 2**31:
+        raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")
+    return float(timeout)

@@ -1,0 +1,171 @@
+"""The ladders: the only sizes that programs are compiled for, and how many programs they can ever cause.
+
+A request has any length. Its programs have lengths from the ladders, so their number has a bound
+that follows from the configuration alone, and no prompt, however odd, causes one more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
+from langchain_gemma_jax.errors import ContextLengthError, InputError
+
+STEP_SLACK = 16  # physical slots beyond a capacity; as in models/kv_cache.py, which needs JAX
+LARGEST_RUNG = 2**30  # so that a position, slack and chunk included, is an int32
+
+ProgramKey: TypeAlias = tuple[str | int, ...]
+"""What kind of program, and the sizes that it is compiled for: ("step", rows, capacity)."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How many programs there can be, by kind."""
+
+    kinds: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.kinds.values())
+
+    def __str__(self) -> str:
+        return " + ".join(f"{count} {kind}" for kind, count in self.kinds.items()) + f" = {self.total} programs"
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """The sizes of programs. More rungs waste less work on padding, and cost more compiles.
+
+        >>> ladders = Ladders(rows=(1, 2, 4)).for_context(6000)
+        >>> ladders.capacities
+        (512, 1024, 2048, 4096, 6000)
+        >>> ladders.capacity(700), ladders.rows_for(3)
+        (1024, 4)
+        >>> ladders.plan_chunks(start=100, count=75, capacity=512)
+        [Chunk(tokens=64, size=64), Chunk(tokens=11, size=16)]
+
+    Raises:
+        InputError: a ladder is not possible. The message says why.
+    """
+
+    chunks: tuple[int, ...] = (16, 64, 256, 512)
+    """Tokens of a prompt that are read at once. The smallest is at most 16: a cache has so many slots beyond its
+    capacity, for the padding of a last chunk. One that is too long for a capacity is not used there."""
+    capacities: tuple[int, ...] = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+    """Tokens that the cache of a conversation can hold. It is copied to the next when it is full."""
+    rows: tuple[int, ...] = (1, 2, 4, 8)
+    """Conversations that share a step. The first is 1."""
+    draft: int = 7
+    """Drafted tokens that are checked at once, from 0 (no drafts) to 15: together with the newest token they have to
+    fit the 16 slots beyond the capacity."""
+
+    def __post_init__(self) -> None:
+        for name in ("chunks", "capacities", "rows"):
+            object.__setattr__(self, name, _ladder(name, getattr(self, name)))
+        if self.chunks[0] > STEP_SLACK:
+            raise InputError(
+                f"chunks: expected the smallest to be at most {STEP_SLACK}, found {self.chunks[0]}. A cache has "
+                f"{STEP_SLACK} slots beyond its capacity, and the last chunk of a full one is padded into them."
+            )
+        if self.rows[0] != 1:
+            raise InputError(f"rows: expected the first to be 1, for a conversation alone, found {self.rows[0]}.")
+        if not _is_whole(self.draft) or not 0 <= self.draft < STEP_SLACK:
+            raise InputError(
+                f"draft: expected a whole number from 0 (no drafts) to {STEP_SLACK - 1}, found {self.draft!r}."
+            )
+
+    def for_context(self, max_context: int) -> Ladders:
+        """These ladders for conversations of up to ``max_context`` tokens: that is the last capacity, exactly."""
+        if not _is_whole(max_context) or not 1 <= max_context <= LARGEST_RUNG:
+            raise InputError(f"max_context: expected a whole number from 1 to 2**30, found {max_context!r}.")
+        return replace(self, capacities=(*(c for c in self.capacities if c < max_context), max_context))
+
+    def capacity(self, tokens: int) -> int:
+        """The smallest capacity that holds so many tokens.
+
+        Raises:
+            ContextLengthError: none does.
+        """
+        if tokens > self.capacities[-1]:
+            raise ContextLengthError(tokens, self.capacities[-1])
+        return self.capacities[bisect_left(self.capacities, tokens)]
+
+    def rows_for(self, conversations: int) -> int:
+        """Rows of the smallest step that so many conversations fit."""
+        if not 1 <= conversations <= self.rows[-1]:
+            raise InputError(f"expected from 1 to {self.rows[-1]} conversations in a step, found {conversations}.")
+        return self.rows[bisect_left(self.rows, conversations)]
+
+    def plan_chunks(
+        self,
+        start: int,
+        count: int,
+        capacity: int,
+        cost: Callable[[int], float] | None = None,
+        sizes: tuple[int, ...] | None = None,
+    ) -> list[Chunk]:
+        """The chunks in which to read ``count`` tokens behind the first ``start``, at the least cost.
+
+        All but the last are full, and none leaves the cache, padding included. ``cost`` is that of
+        reading a chunk of a size; by default the size and 48 more, which is what a dispatch costs about.
+        Planning again after the first chunk gives chunks of the same cost as those that are left. ``sizes`` are
+        those of the ladder that may be used, if not all; they have to do for these tokens: see ``chunk_plan.plan``.
+        """
+        if capacity not in self.capacities:
+            raise InputError(f"capacity: expected one of {self.capacities}, found {capacity}.")
+        if start < 0 or count < 0 or start + count > capacity:
+            raise InputError(
+                f"expected tokens between 0 and the capacity, {capacity}, found {count} behind the first {start}."
+            )
+        room = capacity + STEP_SLACK - start
+        return plan(sizes or self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)
+
+    def program_keys(self, window: int | None) -> Iterator[ProgramKey]:
+        """Every program that can ever be asked for. ``window`` is that of the local layers, None if there are none."""
+        for kind, sizes in self._kinds(window).items():
+            for each in sizes:
+                yield (kind, *each)
+
+    def programs(self, window: int | None) -> Bound:
+        """How many programs there can be at most.
+
+        >>> print(Ladders(rows=(1, 2)).for_context(1024).programs(window=512))
+        8 read + 3 pick + 4 step + 2 verify + 2 empty + 4 resize + 2 snapshot + 2 restore = 27 programs
+        """
+        return Bound({kind: len(sizes) for kind, sizes in self._kinds(window).items()})
+
+    def _kinds(self, window: int | None) -> dict[str, list[tuple[int, ...]]]:
+        """What each kind of program is compiled for. This is the one place that says so."""
+        all_ = self.capacities
+        # A ring has the window and the slack, or, in a small cache, as many slots as a global layer.
+        rings = [] if window is None else sorted({min(capacity, window) + STEP_SLACK for capacity in all_})
+        return {
+            "read": [(chunk, capacity) for capacity in all_ for chunk in self.chunks if chunk <= capacity + STEP_SLACK],
+            "pick": [(rows,) for rows in sorted({*self.rows, self.draft + 1})],
+            "step": [(rows, capacity) for capacity in all_ for rows in self.rows],
+            "verify": [(self.draft + 1, capacity) for capacity in all_ if self.draft],
+            "empty": [(capacity,) for capacity in all_],
+            "resize": [(old, new) for old in all_ for new in all_],  # to the same one: the copy that a fork begins with
+            "snapshot": [(capacity,) for capacity in all_ if rings],
+            "restore": [(ring, capacity) for ring in rings for capacity in all_],
+        }
+
+
+def _cost(size: int) -> float:
+    return size + 48
+
+
+def _ladder(name: str, rungs: object) -> tuple[int, ...]:
+    if not isinstance(rungs, tuple | list) or not rungs or not all(_is_whole(rung) for rung in rungs):
+        raise InputError(f"{name}: expected a tuple of one or more whole numbers, found {rungs!r}.")
+    if not (rungs[0] >= 1 and rungs[-1] <= LARGEST_RUNG and all(low < high for low, high in pairwise(rungs))):
+        raise InputError(f"{name}: expected numbers from 1 to 2**30, each larger than the one before, found {rungs!r}.")
+    return tuple(rungs)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,128 @@
+"""What ``configure`` can set, for the whole process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.errors import InputError
+
+GUARD_MODES = ("off", "warn", "raise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The engine's settings. Each can be given to ``configure``.
+
+    configure(max_waiting=64, kv_bytes=8 * 1024**3, guards="warn")
+    """
+
+    CHANGEABLE: ClassVar = ("max_waiting", "memory_budget", "keep_alive")
+    """Those that can be changed while the engine is running."""
+
+    ladders: Ladders | None = None
+    """The shapes that programs are compiled for. None: what suits the platform."""
+    max_context: int | None = None
+    """Tokens that a conversation may have, at most. None: as many as the model was made for."""
+    memory_budget: int | str | None = None
+    """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
+    tenths of what the device has, or four fifths of the memory that the process may use where that is the device."""
+    keep_alive: float | None = None
+    """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
+    host_kv_bytes: int | None = None
+    """Host memory, beside ``memory_budget``, for conversations that had to leave the device. None: a sixteenth of the
+    machine's. 0: they are read again."""
+    kv_bytes: int | None = None
+    """Memory for conversations, running and remembered. None: a quarter of what the device has."""
+    scope_share: float = 1.0
+    """The share of that memory, as far as there is room for it, that one scope may keep while others need it."""
+    max_snapshots: int = 4
+    """Copies of a conversation's local layers that are kept, so that an earlier point of it can be continued."""
+    max_waiting: int = 256
+    """Requests that may wait for their turn. One more is refused with ``BusyError``."""
+    loop_steps: int | None = None
+    """Tokens made in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else 8."""
+    drafts: bool | None = None
+    """Whether text that repeats itself is drafted. None: where checking several tokens costs about as much as one."""
+    cache_dir: str | os.PathLike[str] | None = None
+    """Where compiled programs are kept: an absolute folder, or "off". None: as ``GEMMA_JAX_COMPILE_CACHE`` says, or a
+    folder of the user's. JAX's own setting is left alone where the user made one."""
+    cache_bytes: int | None = None
+    """Bytes that they may take together; the least recently used ones go first. None: 4 GiB."""
+    guards: str = "warn"
+    """What happens when a program is compiled that the ladders do not account for: "off", "warn" or "raise"."""
+
+    def __post_init__(self) -> None:
+        whole = {
+            "max_context": 2,
+            "kv_bytes": 1,
+            "host_kv_bytes": 0,
+            "max_snapshots": 0,
+            "max_waiting": 1,
+            "loop_steps": 1,
+            "cache_bytes": 0,
+        }
+        for name, least in whole.items():
+            value = getattr(self, name)
+            if value is None and name not in {"max_snapshots", "max_waiting"}:
+                continue
+            if not _is_whole(value) or not least <= value < 2**62:
+                raise InputError(f"{name}: expected a whole number from {least} to 2**62, found {value!r}.")
+        self._check_models()
+        share = self.scope_share
+        if not _is_number(share) or not 0 < share <= 1:  # NaN is in no range
+            raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
+        if self.drafts is not None and not isinstance(self.drafts, bool):
+            raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
+        place: object = self.cache_dir
+        if place not in (None, "off") and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
+            raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')
+        if self.guards not in GUARD_MODES:
+            raise InputError(f"guards: expected one of {', '.join(GUARD_MODES)}, found {self.guards!r}.")
+        if self.ladders is not None and not isinstance(self.ladders, Ladders):
+            raise InputError(f"ladders: expected Ladders(...) or None, found {self.ladders!r}.")
+
+    def _check_models(self) -> None:
+        if self.memory_budget is not None:
+            parse_bytes("memory_budget", self.memory_budget)
+        if self.keep_alive is not None:
+            checked_seconds("keep_alive", self.keep_alive)
+
+    def replace(self, **changes: object) -> Settings:
+        """These settings with some changed.
+
+        Raises:
+            InputError: there is no such setting, or its value is not possible.
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        if unknown := sorted(set(changes) - set(known)):
+            raise InputError(f"configure: no setting is called {', '.join(unknown)}. There are: {', '.join(known)}.")
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def checked_seconds(name: str, value: object) -> float:
+    """How long something lasts.
+
+    Raises:
+        InputError: it is no time. ``name`` is what the caller calls it.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**31:
+        raise InputError(f"{name}: expected seconds from 0 to 2**31, or None, found {value!r}.")
+    return float(value)
+
+
+def _is_absolute(place: str | os.PathLike[str]) -> bool:
+    return Path(place).expanduser().is_absolute()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,7 @@
+"""Whose keys and values are where: on the device, in host memory, or given up.
+
+The owner thread runs this code. ``prefix_index``, ``kv_eviction``, ``host_index`` and ``transfer_costs`` are plain
+Python;
+``kv_store``, ``host_store`` and ``host_memory`` move arrays. The room may import ``executables``, ``requests``,
+``device``, ``base`` and ``host``.
+"""

@@ -1,0 +1,89 @@
+"""Conversations that leave the device for host memory and come back, where that is faster than reading them again.
+
+For the owner thread. Whether it is faster follows from what moving bytes and reading tokens took here so far.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Resident, Rings, token_ids
+from langchain_gemma_jax.engine.conversations.transfer_costs import Costs, Rate
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+
+_log = OwnLog(__name__)
+
+
+class Shelf:
+    """One model's conversations in host memory. They outlive its weights on the device."""
+
+    def __init__(self, model: object, host: HostMemory, parked: Parked, costs: Costs, metrics: Metrics) -> None:
+        self.read = Rate()  # of this model: a token
+        self._model, self._host, self._parked, self._costs, self._metrics = model, host, parked, costs, metrics
+
+    @property
+    def nbytes(self) -> int:
+        return self._parked.nbytes(self._model)
+
+    def keep(self, resident: Resident, rings: Rings) -> bool:
+        """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
+        size = bytes_of(resident)
+        if size > self._parked.budget or not self._costs.worth_keeping(size, len(resident.ids), self.read):
+            return False
+        began = time.perf_counter()
+        try:
+            handle, *copies = self._host.put([resident.handle, *(kept.handle for kept in resident.snapshots)])
+        except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
+            tokens = len(resident.ids)
+            _log.warning("a conversation of %d tokens could not be kept on the host: %s", tokens, named(error))
+            return False
+        self._costs.to_host.add(time.perf_counter() - began, size)
+        snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]
+        self._index(rings)
+        ids = token_ids(list(resident.ids))
+        self._parked.add(self._model, replace(resident, handle=handle, ids=ids, snapshots=snapshots, leased=False))
+        self._metrics.parked += 1
+        return True
+
+    def find(self, ids: Sequence[int], scope: str, have: int, rings: Rings) -> Resident | None:
+        """A conversation that is worth fetching for a prompt of which ``have`` tokens are on the device anyway."""
+        index = self._index(rings)
+        plan = index.plan(ids, scope)
+        if plan.source is None:
+            return None
+        size = bytes_of(plan.source)
+        return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
+
+    def fetch(self, parked: Resident) -> Resident:
+        """On the device again. It is not on the host any more."""
+        began = time.perf_counter()
+        handle, *copies = self._host.fetch([parked.handle, *(kept.handle for kept in parked.snapshots)])
+        self._costs.to_device.add(time.perf_counter() - began, bytes_of(parked))
+        snapshots = [replace(kept, handle=copy) for kept, copy in zip(parked.snapshots, copies, strict=True)]
+        found = replace(parked, handle=handle, snapshots=snapshots)
+        self._parked.take(parked)
+        self._metrics.restored += 1
+        self._metrics.restored_tokens += len(found.ids)
+        return found
+
+    def holds(self, parked: Resident) -> bool:
+        """Whether it is here yet."""
+        return parked in self._parked
+
+    def clear(self) -> None:
+        """Forget them all: the weights are others now, or gone for good."""
+        self._parked.forget(self._model)
+
+    def _index(self, rings: Rings) -> PrefixIndex:
+        return self._parked.of(self._model, rings)
+
+
+def bytes_of(resident: Resident) -> int:
+    """A conversation's, with its snapshots."""
+    return resident.nbytes + sum({id(kept.handle): kept.nbytes for kept in resident.snapshots}.values())

@@ -1,0 +1,81 @@
+"""What changes a row's scores before one is chosen: penalties, biases, the grammar, and the ids that are no tokens."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from langchain_gemma_jax.engine.device.knobs import Knobs
+
+BAN = -100.0  # a bias this low means never
+LOWEST = float(jnp.finfo(jnp.float32).min)
+
+
+def legal_scores(
+    scores: jax.Array,  # [vocab] float32
+    knobs: Knobs,
+    history: jax.Array,  # [slot] int32
+    position: jax.Array,
+    allowed: jax.Array,  # [word] uint32
+    valid_vocab: int,
+    masked: jax.Array,  # bool: a grammar holds, ``allowed`` counts
+) -> tuple[jax.Array, jax.Array]:
+    """The scores as the request wants them, -inf where a token is illegal, and the best of them, which is finite.
+
+    A NaN counts as -inf and +inf as the largest float. Where that leaves nothing, the raw scores decide among
+    the tokens that the grammar allows (a bias gives way to the grammar), and among all if it allows none.
+    """
+    floats, ints = knobs.named_floats(), knobs.named_ints()
+    penalised = (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
+    biased = ints.biases > 0
+    ids = jnp.arange(scores.size, dtype=jnp.int32)
+    known = scores if valid_vocab >= scores.size else jnp.where(ids < valid_vocab, scores, -jnp.inf)
+    best = jnp.max(known)
+
+    def edited() -> tuple[jax.Array, jax.Array]:
+        legal = jnp.where(masked, _bits(allowed, scores.size), True) & (ids < valid_vocab)
+        row = lax.cond(penalised, lambda: _penalised(scores, knobs, history, position), lambda: scores)
+        row = lax.cond(biased, lambda: _biased(row, knobs), lambda: row)
+        row = jnp.where(legal, jnp.nan_to_num(row, nan=-jnp.inf, neginf=-jnp.inf), -jnp.inf)
+        row = lax.cond(jnp.max(row) > -jnp.inf, lambda: row, lambda: _rescued(scores, legal, valid_vocab))
+        return row, jnp.max(row)
+
+    result: tuple[jax.Array, jax.Array] = lax.cond(
+        penalised | biased | masked | ~jnp.isfinite(best), edited, lambda: (known, best)
+    )
+    return result
+
+
+def _penalised(scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array) -> jax.Array:
+    floats, ints = knobs.named_floats(), knobs.named_ints()
+    slots = jnp.arange(history.size, dtype=jnp.int32)
+    held = slots < position
+    seen = _counts(history, held, scores.size)
+    generated = _counts(history, held & (slots >= ints.prompt_length), scores.size)
+    pushed = jnp.where(scores > 0, scores / floats.repetition, scores * floats.repetition)
+    row = jnp.where(seen > 0, pushed, scores)
+    return row - jnp.where(generated > 0, floats.presence, 0.0) - floats.frequency * generated
+
+
+def _counts(history: jax.Array, counted: jax.Array, vocab: int) -> jax.Array:
+    """How often each id stands at the slots that count: float32, exact below 2**24."""
+    ids = jnp.where(counted, history, vocab)
+    return jnp.zeros(vocab, jnp.float32).at[ids].add(1.0, mode="drop")
+
+
+def _biased(row: jax.Array, knobs: Knobs) -> jax.Array:
+    values = jnp.where(knobs.bias_values <= BAN, -jnp.inf, knobs.bias_values)
+    return row.at[knobs.bias_ids].add(values, mode="drop")
+
+
+def _bits(words: jax.Array, count: int) -> jax.Array:
+    shifts = jnp.arange(32, dtype=jnp.uint32)
+    return ((words[:, None] >> shifts[None, :]) & 1 != 0).reshape(-1)[:count]
+
+
+def _rescued(scores: jax.Array, legal: jax.Array, valid_vocab: int) -> jax.Array:
+    """The raw scores, finite wherever they may be chosen."""
+    finite = jnp.nan_to_num(scores, nan=LOWEST)
+    ids = jnp.arange(scores.size, dtype=jnp.int32)
+    return jnp.where(jnp.where(jnp.any(legal), legal, ids < valid_vocab), finite, -jnp.inf)

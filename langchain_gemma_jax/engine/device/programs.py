@@ -1,0 +1,243 @@
+"""The device programs of one model, and nothing else that is compiled.
+
+    read     a chunk of one conversation                        one for each (chunk, capacity)
+    verify   drafted tokens of one conversation                 one for each capacity
+    advance  a token of each of several conversations           one for each (rows, capacity)
+    pick     the tokens that follow what those have read        one for each number of rows
+    step     advance and pick, for a conversation alone         one for each capacity
+    loop     several steps without the host                     instead of the last three, where that is faster
+    empty, resize, snapshot, restore                            a conversation's memory as a whole
+
+Everything that can differ from call to call is traced; the shapes come from ``buckets.Ladders``
+alone, so the number of programs has a bound. Picking is large to compile and the same for every
+capacity, so it is a program of its own; only where a conversation is alone, two dispatches a token
+would cost more than they save. The sequences of all but ``pick``, ``resize`` and ``snapshot`` are
+donated: whoever calls keeps what comes back and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.engine.device.sampling import Picked, pick
+from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
+from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.forward import Params, forward_apart, logits
+from langchain_gemma_jax.models.recipes import Recipe
+
+Jitted: TypeAlias = jax.stages.Wrapped
+
+MAX_STOPS = 16  # stop ids that a loop on the device looks for; the host looks for all of them
+NO_TOKEN = -1  # in place of a token, where the model's scores hold NaN
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the programs of a model are traced with: static facts only."""
+
+    config: ModelConfig
+    recipe: Recipe
+    valid_vocab: int  # ids from here on are no tokens, and never picked
+    max_context: int
+    loop_steps: int = 8
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RowKnobs:
+    """What a row is sampled with: its own parameters, and the tokens that are legal now."""
+
+    knobs: Knobs
+    allowed: jax.Array  # [word] uint32: bit i of word w is token 32 w + i
+
+
+class Programs:
+    """The jitted programs of one model on one device."""
+
+    def __init__(self, shape: Shape, device: jax.Device) -> None:
+        self.shape, self.device = shape, device
+        config = shape.config
+        self.read = _jit(_read, shape, donate="sequence")
+        self.pick = _jit(_pick_rows, shape)
+        self.step = _jit(_step, shape, donate="sequences")
+        self.advance = _jit(_advance, shape, donate="sequences")
+        self.loop = _jit(_loop, shape, donate="sequences")
+        self.verify = _jit(_verify, shape, donate="sequence")
+        self.snapshot = jax.jit(partial(sequence_kv.snapshot, config))
+        self.restore = jax.jit(partial(sequence_kv.restore, config), donate_argnames="sequence")
+
+    def of(self, key: ProgramKey) -> Jitted:
+        """The program of a key from the ladders."""
+        kind = str(key[0])
+        if kind == "empty":
+            return self.empty(int(key[1]))
+        if kind == "resize":
+            return self.resize(int(key[2]))
+        if kind == "step":
+            rows = int(key[1])
+            kind = "loop" if self.shape.loop_steps > 1 else "step" if rows == 1 else "advance"
+        program: Jitted = getattr(self, kind)
+        return program
+
+    def empty(self, capacity: int) -> Jitted:
+        """Makes a sequence without tokens."""
+        config, context, dtype = self.shape.config, self.shape.max_context, self.shape.recipe.dtype
+        # What takes no array has to be told where its result goes.
+        home = jax.sharding.SingleDeviceSharding(self.device)
+        return jax.jit(partial(sequence_kv.empty, config, capacity, context, dtype), out_shardings=home)
+
+    def resize(self, capacity: int) -> Jitted:
+        """Copies a sequence into one of this capacity."""
+        return jax.jit(partial(sequence_kv.resize, self.shape.config, capacity=capacity))
+
+
+def _jit(body: Callable[..., Any], shape: Shape, donate: str | None = None) -> Jitted:
+    program = partial(body, shape)
+    program.__name__ = body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
+    return jax.jit(program, donate_argnames=donate)
+
+
+def _read(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,  # [1, token] int32, padded
+    start: jax.Array,  # [1] int32
+    count: jax.Array,  # [1] int32
+    sequence: SequenceKV,
+) -> tuple[jax.Array, jax.Array, SequenceKV]:
+    """Read a chunk: the hidden state after its last real token ``[1, width]``, its end, the sequence."""
+    hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,), keep=count - 1)
+    return hidden[:, 0], start + count, sequence
+
+
+def _verify(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,  # [1, token] int32: the newest token and the drafted ones behind it, padded
+    start: jax.Array,  # [1] int32
+    count: jax.Array,  # [1] int32
+    sequence: SequenceKV,
+) -> tuple[jax.Array, jax.Array, SequenceKV]:
+    """Read a chunk: the hidden state after each of its tokens ``[token, width]``, where each ends, the sequence."""
+    hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,))
+    return hidden[0], start + 1 + jnp.arange(tokens.shape[1]), sequence
+
+
+def _advance(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
+    ends: jax.Array,  # [row] int32: how many tokens each sequence holds
+    sequences: tuple[SequenceKV, ...],
+) -> tuple[jax.Array, jax.Array, tuple[SequenceKV, ...]]:
+    """Read one token a row: the hidden states ``[row, width]``, the new ends, the sequences."""
+    hidden, sequences = _forward(shape, params, tokens[:, None], ends, jnp.ones_like(ends), sequences)
+    return hidden[:, 0], ends + 1, sequences
+
+
+def _pick_rows(
+    shape: Shape,
+    params: Params,
+    hidden: jax.Array,  # [row, width]
+    ends: jax.Array,  # [row] int32: the positions of the tokens to pick
+    ids: tuple[jax.Array, ...],  # a row: [position] int32
+    rows: tuple[RowKnobs, ...],
+) -> Picked:
+    """The tokens that follow these states."""
+    stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    scores = logits(params, shape.config, shape.recipe, hidden)
+    picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
+    broken = jnp.isnan(jnp.max(scores, axis=-1))
+    return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
+
+
+def _step(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
+    ends: jax.Array,  # [row] int32: how many tokens each sequence holds
+    sequences: tuple[SequenceKV, ...],
+    rows: tuple[RowKnobs, ...],
+) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
+    """Read one token a row and pick the next: what was picked, the new ends, the sequences."""
+    hidden, ends, sequences = _advance(shape, params, tokens, ends, sequences)
+    ids = tuple(sequence.ids for sequence in sequences)
+    return _pick_rows(shape, params, hidden, ends, ids, rows), ends, sequences
+
+
+def _loop(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,  # [row] int32
+    ends: jax.Array,  # [row] int32
+    limits: jax.Array,  # [row] int32: how many tokens a row may still get
+    stops: jax.Array,  # [row, stop] int32: ids that end a row; -1: none
+    sequences: tuple[SequenceKV, ...],
+    rows: tuple[RowKnobs, ...],
+) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
+    """Up to ``loop_steps`` steps: what was picked ``[step, row]``, how many tokens each row got, the sequences."""
+    steps, count = shape.loop_steps, len(sequences)
+    blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, sequences, rows)[0]
+    out = jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), blank)
+
+    def go_on(state: _LoopState) -> jax.Array:
+        return (state.step < steps) & jnp.any(state.got < state.limits)
+
+    def once(state: _LoopState) -> _LoopState:
+        picked, _, kept = _step(shape, params, state.tokens, state.ends, state.sequences, rows)
+        alive = state.got < state.limits
+        # A row that is done reads its last token again and again, at the same place.
+        more = alive.astype(jnp.int32)
+        got = state.got + more
+        ended = jnp.any(picked.tokens[:, None] == stops, axis=1)
+        return _LoopState(
+            step=state.step + 1,
+            tokens=jnp.where(alive, picked.tokens, state.tokens),
+            ends=state.ends + more,
+            got=got,
+            limits=jnp.where(alive & ended, got, state.limits),
+            out=jax.tree.map(lambda o, new: o.at[state.step].set(new), state.out, picked),
+            sequences=kept,
+        )
+
+    first = _LoopState(jnp.int32(0), tokens, ends, jnp.zeros(count, jnp.int32), limits, out, sequences)
+    last = jax.lax.while_loop(go_on, once, first)
+    return last.out, last.got, last.sequences
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _LoopState:
+    step: jax.Array  # int32
+    tokens: jax.Array  # [row] int32
+    ends: jax.Array  # [row] int32
+    got: jax.Array  # [row] int32: tokens picked in this loop
+    limits: jax.Array  # [row] int32
+    out: Picked  # [step, row, ...]
+    sequences: tuple[SequenceKV, ...]
+
+
+def _forward(
+    shape: Shape,
+    params: Params,
+    tokens: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    sequences: tuple[SequenceKV, ...],
+    keep: jax.Array | None = None,
+) -> tuple[jax.Array, tuple[SequenceKV, ...]]:
+    caches = tuple(sequence.layers for sequence in sequences)
+    hidden, caches = forward_apart(params, shape.config, shape.recipe, tokens, start, count, caches, keep)
+    return hidden, tuple(
+        SequenceKV(cache, jax.lax.dynamic_update_slice(sequence.ids, tokens[row], (start[row],)))
+        for row, (cache, sequence) in enumerate(zip(caches, sequences, strict=True))
+    )

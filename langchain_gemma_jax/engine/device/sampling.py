@@ -1,0 +1,126 @@
+"""From scores to tokens, on the device.
+
+Rows are served one after the other with branches of their own, so a row pays only for what it asks for:
+the best token of a greedy row takes little more than one look at its scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from langchain_gemma_jax.engine.device.filters import best_few, floor_among_few, floor_of_all
+from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
+from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.engine.device.logit_edits import legal_scores
+
+TOP_LOGPROBS = 20
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Picked:
+    """One token a row. The last three are zeros where a row asks for no logprobs."""
+
+    tokens: jax.Array  # [row] int32
+    logprobs: jax.Array  # [row] float32
+    top_ids: jax.Array  # [row, 20] int32, best first, the lower id first among equals
+    top_logprobs: jax.Array  # [row, 20] float32; -inf, with any id, where the vocabulary has no more
+
+
+def pick(
+    scores: jax.Array,  # [row, vocab] float32
+    knobs: Knobs,  # [row, ...]
+    history: jax.Array,  # [row, slot] int32: tokens by position
+    positions: jax.Array,  # [row] int32: of the token to pick; the history is read below it only
+    allowed: jax.Array,  # [row, word] uint32: bit i % 32 of word i // 32, for rows with a grammar
+    valid_vocab: int,
+) -> Picked:
+    """Pick the next token of each row; ids from ``valid_vocab`` on are never picked.
+
+    Logprobs are those of the raw scores. Then, in this order: repetition, presence and frequency penalty,
+    bias, temperature, top-k, top-p, min-p; tokens that tie with the last one kept are kept. At temperature 0
+    the best token is taken, the lowest id among equals. A draw is a function of seed, position, and the
+    row's own scores: the same alone, in a batch and on a draft.
+
+    What a grammar does not allow is drawn again, from what it does allow. So where a draw without the mask is legal,
+    it is the draw with the mask: whoever finds it so needs no mask.
+
+    Whatever the scores are, NaN included, an id in range comes back: ``legal_scores`` says which.
+    """
+
+    def one(row: tuple[jax.Array, Knobs, jax.Array, jax.Array, jax.Array]) -> Picked:
+        return _pick_one(*row, valid_vocab=valid_vocab)
+
+    rows = (scores, knobs, history, positions, allowed)
+    if scores.shape[0] > 1:
+        picked: Picked = lax.map(one, rows)
+        return picked
+    only = one(jax.tree.map(lambda array: array[0], rows))
+    alone: Picked = jax.tree.map(lambda array: array[None], only)
+    return alone
+
+
+def _pick_one(
+    scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array, allowed: jax.Array, *, valid_vocab: int
+) -> Picked:
+    def drawn(masked: jax.Array) -> jax.Array:
+        row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab, masked)
+        token: jax.Array = lax.cond(
+            knobs.named_floats().temperature > 0,
+            lambda: _draw(row, best, knobs, key_at(knobs.seed, position)),
+            lambda: _first(row, best, jnp.arange(row.size, dtype=jnp.int32)),
+        )
+        return token
+
+    token = drawn(jnp.bool_(False))
+    illegal = (knobs.named_ints().masked > 0) & ((allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1 == 0)
+    token = lax.cond(illegal, lambda: drawn(jnp.bool_(True)), lambda: token)
+    nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
+    wanted = knobs.named_ints().logprobs > 0
+    return Picked(token, *lax.cond(wanted, lambda: _logprobs(scores, token, valid_vocab), lambda: nothing))
+
+
+def _first(values: jax.Array, best: jax.Array, ids: jax.Array) -> jax.Array:
+    """The lowest id with the best value; on a CPU, XLA's own argmax takes ten times as long."""
+    return jnp.min(jnp.where(values == best, ids, jnp.iinfo(jnp.int32).max))
+
+
+def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array) -> jax.Array:
+    """A token from what the filters keep. The two ways there give the same token; the short one nearly always does."""
+    floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
+
+    def relative(scores: jax.Array) -> jax.Array:
+        return (scores - best) / floats.temperature
+
+    def drawn(x: jax.Array, ids: jax.Array, floor: jax.Array) -> jax.Array:
+        noisy = jnp.where(x >= floor, x + gumbel(key, ids), -jnp.inf)
+        return _first(noisy, jnp.max(noisy), ids)
+
+    def from_all() -> jax.Array:
+        x = relative(row)
+        return drawn(x, jnp.arange(row.size, dtype=jnp.int32), floor_of_all(x, knobs))
+
+    few, ids = best_few(row)
+    x = relative(few)
+    mass_counts = (floats.top_p < 1) & (top_k == 0)
+    total = lax.cond(mass_counts, lambda: jnp.sum(jnp.exp(relative(row))), lambda: jnp.float32(0))
+    floor, enough = floor_among_few(x, knobs, total)
+    token: jax.Array = lax.cond(enough, lambda: drawn(x, ids, floor), from_all)
+    return token
+
+
+def _logprobs(scores: jax.Array, token: jax.Array, valid_vocab: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of the token and of the best ones among the valid ids; normalised over every score."""
+    best = jnp.max(scores)
+    shift = best + jnp.log(jnp.sum(jnp.exp(scores - best)))
+    known = jnp.where(jnp.arange(scores.size, dtype=jnp.int32) < valid_vocab, scores, -jnp.inf)
+    few, ids = best_few(known)
+    descending, ids = lax.sort((-few, ids), num_keys=2)
+    missing = max(0, TOP_LOGPROBS - few.size)
+    values = -jnp.pad(descending[:TOP_LOGPROBS], (0, missing), constant_values=jnp.inf)
+    ids = jnp.minimum(jnp.pad(ids[:TOP_LOGPROBS], (0, missing)), valid_vocab - 1)
+    return scores[token] - shift, ids, values - shift

@@ -1,0 +1,93 @@
+"""The names under which compiled programs are kept: two programs have one name only if they are the same.
+
+A program is found without being traced, so its name has to hold everything that tracing and compiling
+depend on: the model's configuration, how its matrices are multiplied, the sizes, the device, JAX's
+settings, the compiler's flags, and this package's own source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import jax
+import jaxlib.version
+
+from langchain_gemma_jax.config import compiler_flags
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.device.programs import Shape
+
+PACKAGE = Path(__file__).parents[2]
+WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
+    "jax_array_garbage",
+    "jax_compilation_cache",
+    "jax_debug_log",
+    "jax_dump",
+    "jax_enable_compilation_cache",
+    "jax_explain",
+    "jax_log",
+    "jax_persistent_cache",
+    "jax_pprint",
+    "jax_raise_persistent_cache",
+    "jax_traceback",
+    "jax_tracer_error",
+    "jax_transfer_guard",
+)
+
+
+def family(shape: Shape, device: jax.Device) -> str:
+    """What the programs of one model on one device have in common, as a digest."""
+    client = device.client
+    facts = [
+        jax.__version__,
+        jaxlib.version.__version__,
+        platform.python_version(),
+        source_digest(),
+        client.platform,
+        client.platform_version,
+        device.device_kind,
+        str(device.id),
+        repr(replace(shape, recipe=replace(shape.recipe, source="default"))),  # whoever chose it
+        str(_processors()),
+        *compiler_flags(),
+        *settings(),
+    ]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def name(family: str, key: ProgramKey) -> str:
+    """The name of one program."""
+    return f"program/{family}/{'/'.join(str(part) for part in key)}"
+
+
+def label(model: str, key: ProgramKey) -> str:
+    """What a person reads in a list."""
+    return f"{model} {' '.join(str(part) for part in key)}"
+
+
+def settings() -> Iterable[str]:
+    """JAX's settings that a program may depend on."""
+    for setting, value in sorted(jax.config.values.items()):
+        if not setting.startswith(WITHOUT_EFFECT):
+            yield f"{setting}={value!r}"
+
+
+@cache
+def source_digest() -> str:
+    """Of the code that is traced: the rooms ``engine`` and ``models``, and their tree in memory."""
+    found = hashlib.sha256()
+    for room in ("engine", "models"):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(PACKAGE).as_posix()}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()
+
+
+def _processors() -> int:
+    """XLA divides loops among the processors that it may use, when it compiles."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

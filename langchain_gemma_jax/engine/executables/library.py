@@ -1,0 +1,290 @@
+"""A model's programs, compiled: each is made once a process, and fetched from the disk if it was ever made before.
+
+    library = Library(programs, store, tally)
+    library(("read", 16, 512), params, tokens, start, count, sequence)
+
+A program that is on the disk is loaded as it is: it is neither traced nor lowered nor compiled. One
+that is not is compiled and put there; while one process does so, others that need it wait for it.
+Any thread may come here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.compile_cache.store import Entry, Store
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.device.programs import Programs
+from langchain_gemma_jax.engine.executables import fingerprint
+from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
+from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
+from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+from langchain_gemma_jax.errors import ClosedError
+
+_log = OwnLog(__name__)
+
+PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
+_LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile
+
+
+@dataclass
+class Tally:
+    """What programs were fetched and made, and how long that took, by all threads together."""
+
+    hits: int = 0
+    misses: int = 0
+    seconds_saved: float = 0.0  # what those that were found had taken to make, less what fetching took
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def hit(self, saved: float) -> None:
+        with self.lock:
+            self.hits += 1
+            self.seconds_saved += saved
+
+    def miss(self) -> None:
+        with self.lock:
+            self.misses += 1
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program that is ready, and what that took."""
+
+    call: Callable[..., Any]
+    seconds: float
+    loaded: bool  # from the disk; else it was compiled
+    whole: bool  # it can be kept: see ``_compile``
+    cost: float  # the seconds that compiling it took, then or now
+
+
+class Library:
+    """The compiled programs of one model on one device."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        store: Store | None,
+        tally: Tally,
+        *,
+        name: str = "",
+        later: Callable[[Callable[[], object]], object] | None = None,
+        ended: Callable[[], bool] = lambda: False,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
+        self._signatures = Signatures(programs.shape, programs.device)
+        self._name, self._later, self._ended = name, later, ended
+        self._family = "" if store is None else fingerprint.family(programs.shape, programs.device)
+        self._opening = None if store is None else Opening(store, self._family)
+        self._soon: set[ProgramKey] = set()
+        self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
+        self._lock = threading.Lock()
+        self._made: dict[ProgramKey, Future[Made]] = {}
+        self._calls: dict[ProgramKey, Callable[..., Any]] = {}
+        self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
+
+    def of(self, key: ProgramKey) -> Callable[..., Any]:
+        """A program to call. The first call fetches or makes it, unless it is there."""
+        return self._calls.get(key) or partial(self._first_call, key)
+
+    def first_calls(self) -> list[ProgramKey]:
+        """What was run first here, up to the first step."""
+        called = list(self._calls)
+        return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
+
+    def opening(self) -> list[ProgramKey]:
+        """What an earlier process needed first."""
+        return [] if self._opening is None else self._opening.recall()
+
+    @property
+    def makes_later(self) -> bool:
+        """Whether there is a background to make programs in."""
+        return self._later is not None
+
+    def there(self, key: ProgramKey) -> bool:
+        """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
+        made = self._made.get(key)
+        return key in self._failed or (made is not None and made.done())
+
+    def soon(self, keys: Iterable[ProgramKey]) -> None:
+        """Have programs fetched or made in the background, several at once: they are needed next."""
+        if self._later is not None:
+            for key in keys:
+                if key not in self._soon and not self.there(key):
+                    self._soon.add(key)
+                    self._later(partial(self._make_soon, key))
+
+    def make(self, key: ProgramKey) -> Made:
+        """Fetch or make a program, unless it is there. Two threads never make the same one."""
+        mine: Future[Made] = Future()
+        with self._lock:
+            future = self._made.setdefault(key, mine)
+        if future is not mine:
+            return future.result()
+        try:
+            with room_for_a_program():
+                made = self._find(key)
+        except BaseException as error:
+            with self._lock:
+                del self._made[key]
+            mine.set_exception(error)
+            raise
+        self.workspace = max(self.workspace, _workspace(made.call))
+        self._failed.discard(key)
+        mine.set_result(made)
+        return made
+
+    def _make_soon(self, key: ProgramKey) -> Made:
+        try:
+            return self.make(key)
+        except Exception:
+            self._failed.add(key)
+            raise
+
+    def distrust(self) -> bool:
+        """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
+
+        Gives whether there was anything: if not, it was not the disk's fault.
+        """
+        with self._lock:
+            made = {key: future.result() for key, future in self._made.items() if future.done()}
+            loaded = [key for key, one in made.items() if one.loaded]
+            for key in loaded:
+                del self._made[key]
+                self._calls.pop(key, None)
+                self._soon.discard(key)
+        for key in loaded:
+            if self._store is not None:
+                self._store.discard(fingerprint.name(self._family, key))
+        if loaded:
+            _log.warning("a program failed: %d that came from the disk are compiled anew", len(loaded))
+        return bool(loaded)
+
+    def time_to_fetch(self, key: ProgramKey) -> float | None:
+        """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""
+        with room_for_a_program():
+            made = self._fetch(fingerprint.name(self._family, key), key, count=False)
+        return None if made is None else made.seconds
+
+    def _first_call(self, key: ProgramKey, *args: Any) -> Any:
+        call = self._calls[key] = self.make(key).call
+        if self._opening is not None and self._opening.add(key):
+            self._later(self._opening.remember) if self._later is not None else self._opening.remember()
+        return call(*args)
+
+    def _find(self, key: ProgramKey) -> Made:
+        if self._store is None:
+            return self._compile(key)
+        name = fingerprint.name(self._family, key)
+        if (made := self._fetch(name, key)) is not None:
+            return made
+        with self._alone(self._store, name):  # whoever else is making it is waited for
+            if (made := self._fetch(name, key)) is not None:
+                return made
+            self._tally.miss()
+            made = self._compile(key)
+            self._keep(name, key, made)
+        return made
+
+    @contextmanager
+    def _alone(self, store: Store, name: str) -> Iterator[None]:
+        """While no other process makes a program; or when patience is lost.
+
+        Raises:
+            ClosedError: the engine was closed, and need not wait any more.
+        """
+        left = self._patience
+        while not self._ended():
+            wait = min(left, _LOOK)
+            left -= wait
+            with store.claim(name, wait) as alone:
+                if alone or left <= 0:
+                    yield
+                    return
+        raise ClosedError("The engine was closed while another process was compiling a program for it.")
+
+    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
+        """From the disk. None: it is not there, or of no use."""
+        store = self._store
+        if store is None or (entry := store.get(name)) is None:
+            return None
+        began = time.perf_counter()
+        try:
+            call = _load(entry, self._signatures, key, self.programs.device)
+        except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
+            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, named(error))
+            store.discard(name)
+            return None
+        took = time.perf_counter() - began
+        if count:
+            self._tally.hit(entry.seconds - took)
+        return Made(call, took, loaded=True, whole=False, cost=entry.seconds)
+
+    def _compile(self, key: ProgramKey) -> Made:
+        """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
+
+        On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
+        """
+        began = time.perf_counter()
+        if self._store is None:
+            compiled, whole = lower(self.programs, self._signatures, key).compile(), False
+        else:
+            from langchain_gemma_jax.compile_cache.jax_side import aside, hits_of_this_thread
+
+            with aside(), hits_of_this_thread() as hits:
+                compiled, whole = lower(self.programs, self._signatures, key).compile(), not hits
+        took = time.perf_counter() - began
+        return Made(compiled, took, loaded=False, whole=whole, cost=took)
+
+    def _keep(self, name: str, key: ProgramKey, made: Made) -> None:
+        if self._store is None or not made.whole:
+            return
+        try:
+            payload = _dump(made.call)
+        except Exception as error:  # noqa: BLE001  not every platform can; then JAX's own cache has it
+            _log.warning("compiled programs cannot be kept on this platform: %s", named(error))
+            return
+        self._store.put(name, payload, label=fingerprint.label(self._name, key), seconds=made.seconds)
+
+
+def _workspace(compiled: Any) -> int:
+    """Bytes that a program needs while it runs, beside what it takes and gives. 0: this platform does not say."""
+    try:
+        return int(compiled.memory_analysis().temp_size_in_bytes)
+    except Exception:  # noqa: BLE001  each platform has its own way not to
+        return 0
+
+
+def _dump(compiled: Any) -> bytes:
+    """A compiled program as bytes."""
+    from jax.experimental import serialize_executable
+
+    payload: bytes
+    payload, _, _ = serialize_executable.serialize(compiled)
+    return payload
+
+
+def _load(entry: Entry, signatures: Signatures, key: ProgramKey, device: jax.Device) -> Callable[..., Any]:
+    """A compiled program of these bytes, which were verified: native code, that nobody else may have written."""
+    from jax.experimental import serialize_executable
+
+    arguments = jax.tree.structure((signatures.arguments(key), {}))
+    result = jax.tree.structure(signatures.result(key))
+    from langchain_gemma_jax.compile_cache.jax_side import quiet_loading
+
+    with quiet_loading():
+        loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            entry.payload, arguments, result, backend=device.client, execution_devices=[device]
+        )
+    return loaded

@@ -1,0 +1,125 @@
+"""What each program is called with, and what comes back, in shapes alone.
+
+So a program can be compiled, or fetched from the disk, before there is anything to call it with: no
+weights, no conversation. ``buckets.Ladders`` says which keys there are, ``programs.py`` what they run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.engine.base.ladders import ProgramKey
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.knobs import knobs
+from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.device.sampling import Picked
+from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
+from langchain_gemma_jax.models import kv_cache
+from langchain_gemma_jax.models.abstract import ArraySpec, abstract
+from langchain_gemma_jax.models.kv_cache import LayerKV
+
+
+class Signatures:
+    """Those of one model's programs on one device."""
+
+    def __init__(self, shape: Shape, device: jax.Device) -> None:
+        self._shape = shape
+        self._home = jax.sharding.SingleDeviceSharding(device)
+        specs = abstract(shape.config, shape.recipe.dtype, shape.recipe.layout)
+        self.params: Any = jax.tree.map(
+            lambda leaf: self._spec(leaf.stored_shape, leaf.dtype),
+            specs,
+            is_leaf=lambda leaf: isinstance(leaf, ArraySpec),
+        )
+
+    def arguments(self, key: ProgramKey) -> tuple[Any, ...]:
+        """What the program is called with: trees of ``ShapeDtypeStruct``."""
+        kind, *rest = key
+        sizes = tuple(int(size) for size in rest)
+        match kind:
+            case "empty":
+                return ()
+            case "resize" | "snapshot":
+                return (self.sequence(sizes[0]),)
+            case "restore":
+                return self.sequence(sizes[1]), self._rings(sizes[0])
+            case "read" | "verify":
+                return self.params, self._ints(1, sizes[0]), self._ints(1), self._ints(1), self.sequence(sizes[1])
+            case "pick":
+                (rows,) = sizes
+                hidden = self._spec((rows, self._shape.config.width), "float32")
+                ids = self._ints(sequence_kv.physical(self._shape.max_context))
+                return self.params, hidden, self._ints(rows), (ids,) * rows, (self._row(),) * rows
+            case "step":
+                rows, capacity = sizes
+                each, sequences = self._ints(rows), (self.sequence(capacity),) * rows
+                if self._shape.loop_steps > 1:
+                    stops = self._ints(rows, MAX_STOPS)
+                    return self.params, each, each, each, stops, sequences, (self._row(),) * rows
+                alone = ((self._row(),),) if rows == 1 else ()
+                return self.params, each, each, sequences, *alone
+        raise ValueError(f"expected a program's key, found {key!r}")
+
+    def result(self, key: ProgramKey) -> Any:
+        """A tree of the structure of what comes back. Its leaves say nothing."""
+        kind, *rest = key
+        sizes = tuple(int(size) for size in rest)
+        match kind:
+            case "empty" | "resize":
+                return self.sequence(sizes[-1])
+            case "snapshot":
+                return self._rings(None)
+            case "restore":
+                return self.sequence(sizes[1])
+            case "read" | "verify":
+                return 0, 0, self.sequence(sizes[-1])
+            case "pick":
+                return self._picked()
+            case "step":
+                rows, capacity = sizes
+                first = self._picked() if rows == 1 or self._shape.loop_steps > 1 else 0
+                return first, 0, (self.sequence(capacity),) * rows
+        raise ValueError(f"expected a program's key, found {key!r}")
+
+    def sequence(self, capacity: int) -> SequenceKV:
+        """A conversation of this capacity."""
+        ids = self._ints(sequence_kv.physical(self._shape.max_context))
+        return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
+
+    def _cache(self, slots: int) -> tuple[LayerKV | None, ...]:
+        config, dtype = self._shape.config, self._shape.recipe.dtype
+        specs = (
+            None if spec is None else self._spec(spec.shape, spec.dtype)
+            for spec in kv_cache.abstract_cache(config, 1, slots, dtype)
+        )
+        return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
+
+    def _rings(self, size: int | None) -> RingArrays:
+        """The local layers' rings, of this many slots: a capacity of as many slots has them."""
+        config = self._shape.config
+        cache = self._cache(size or self._shape.max_context)
+        return tuple(layer for index in sequence_kv.local_layers(config) if (layer := cache[index]) is not None)
+
+    def _picked(self) -> Picked:
+        return Picked(*(self._ints(),) * 4)
+
+    def _row(self) -> RowKnobs:
+        plain = knobs(seed=0, prompt_length=0)
+        words = -(-self._shape.config.vocab_size // 32)
+        return RowKnobs(
+            jax.tree.map(lambda array: self._spec(array.shape, array.dtype), plain), self._spec((words,), "uint32")
+        )
+
+    def _ints(self, *shape: int) -> Any:
+        return self._spec(shape, "int32")
+
+    def _spec(self, shape: tuple[int, ...], dtype: Any) -> Any:  # a shape in place of an array
+        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=self._home)
+
+
+def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:
+    """Trace a program and lower it: what is left is to compile it."""
+    return programs.of(key).lower(*signatures.arguments(key))

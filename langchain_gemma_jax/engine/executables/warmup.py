@@ -1,0 +1,138 @@
+"""Makes every program that conversations can need, several at once, so that nobody waits for one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from langchain_gemma_jax.engine.base.ladders import Ladders, ProgramKey
+from langchain_gemma_jax.engine.executables.background import Background
+from langchain_gemma_jax.engine.executables.library import Library, Made
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.models.progress import is_wanted
+
+_ORDER = {"empty": 0, "read": 1, "pick": 2, "step": 3, "verify": 4, "snapshot": 5, "restore": 6, "resize": 7}
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """What a warm-up did, and what it is worth."""
+
+    programs: int
+    compiled: int  # of them; the others were there, or on the disk
+    seconds: float  # by the clock
+    work_seconds: float  # of all threads together
+    cold_start_s: float  # that a first answer takes to trace and compile, one program after the other
+    warm_start_s: float | None  # to fetch the same from the disk; None: there is no cache
+
+    def __str__(self) -> str:
+        text = f"{self.programs} programs, {self.compiled} of them compiled, in {self.seconds:.1f} s"
+        if self.warm_start_s is None:
+            return f"{text}. There is no cache on the disk: the next process compiles them again."
+        return (
+            f"{text}. What a first answer needs takes a new process {self.warm_start_s:.1f} s to fetch, and took "
+            f"{self.cold_start_s:.1f} s to compile."
+        )
+
+
+def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, drafts: bool) -> list[ProgramKey]:
+    """The programs for conversations of up to so many tokens, in the order in which an agent needs them.
+
+    A conversation alone comes before several together, and a short one before it has grown.
+    """
+    last = ladders.capacity(max_context)
+    drafted = ladders.draft + 1
+
+    def rows(key: ProgramKey) -> int:
+        if key[0] == "pick" and key[1] == drafted and drafts:
+            return 1  # for the tokens of a draft
+        return int(key[1]) if key[0] in {"pick", "step"} else 1
+
+    def order(key: ProgramKey) -> tuple[object, ...]:
+        return rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
+
+    known = (key for key in keys if all(size <= last for size in _capacities(key)))
+    return sorted((key for key in known if drafts or not _for_drafts(key, ladders)), key=order)
+
+
+def first_answer(ladders: Ladders) -> list[ProgramKey]:
+    """What a short prompt needs until its second token."""
+    capacity = ladders.capacities[0]
+    return [("empty", capacity), ("read", ladders.chunks[0], capacity), ("pick", 1), ("step", 1, capacity)]
+
+
+def warm(
+    library: Library,
+    background: Background,
+    keys: list[ProgramKey],
+    opening: list[ProgramKey],
+    clock: Clock,
+    *,
+    name: str,
+    progress: bool | None,
+) -> Warmup:
+    """Make them all. Should one fail, the others are made, and then its error is raised.
+
+    Raises:
+        ClosedError: the engine was closed meanwhile. DeadlineError: the time was up.
+    """
+    clock.parts.now("compiling")
+    began = time.perf_counter()
+    waiting: list[Future[Made]] = []
+    try:
+        waiting = [background.submit(lambda key=key: library.make(key)) for key in keys]  # type: ignore[misc]
+        with _bar(name, len(keys), progress=progress) as advance:
+            for _ in as_completed(waiting, clock.left):
+                advance()
+        made = dict(zip(keys, [future.result() for future in waiting], strict=True))
+        seconds = time.perf_counter() - began
+        # Not in this thread: the process may end without it, and must not while a program is being loaded.
+        timing = (background.submit(partial(library.time_to_fetch, key)) for key in opening if key in made)
+        fetched: list[float | None] = [future.result(clock.left) for future in timing]
+    except CancelledError:
+        raise ClosedError("The engine was closed before all programs were there.") from None
+    except TimeoutError:
+        if clock.left != 0.0:
+            raise  # of a program's own
+        there = sum(future.done() for future in waiting)
+        raise clock.error(f"{there} of {len(keys)} programs are there; the next warm-up makes the others.") from None
+    finally:
+        for future in waiting:
+            future.cancel()  # whoever waited was interrupted: what has not begun need not
+    first = [made[key] for key in opening if key in made]
+    took = [one for one in fetched if one is not None]
+    return Warmup(
+        programs=len(made),
+        compiled=sum(not one.loaded for one in made.values()),
+        seconds=seconds,
+        work_seconds=sum(one.seconds for one in made.values()),
+        cold_start_s=sum(one.cost for one in first),
+        warm_start_s=sum(took) if len(took) == len(fetched) else None,
+    )
+
+
+def _capacities(key: ProgramKey) -> tuple[int, ...]:
+    """The capacities in a program's key: the last size; of a resize both; of a pick none."""
+    sizes = tuple(int(size) for size in key[1:])
+    return () if key[0] == "pick" else sizes if key[0] == "resize" else sizes[-1:]
+
+
+def _for_drafts(key: ProgramKey, ladders: Ladders) -> bool:
+    return key[0] == "verify" or (key[0] == "pick" and key[1] == ladders.draft + 1 and key[1] not in ladders.rows)
+
+
+@contextmanager
+def _bar(name: str, total: int, *, progress: bool | None) -> Iterator[Callable[[], None]]:
+    if not is_wanted(progress=progress):
+        yield lambda: None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    with tqdm(desc=f"Compiling {name}", total=total, unit="program", file=sys.stderr) as bar:
+        yield bar.update

@@ -1,0 +1,5 @@
+"""The owner thread: its loop, and what happens when something in it fails.
+
+One thread runs the device, and ``owner.py`` is what it does, round after round: schedule, run, postprocess. The
+room may import every room of the engine but ``api``. Nothing here blocks on a caller.
+"""

@@ -1,0 +1,182 @@
+"""A model's side of grammars: its vocabulary as llguidance wants it, and requests' places in their grammars."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
+from langchain_gemma_jax.engine.grammar.lark import lark
+from langchain_gemma_jax.engine.grammar.nodes import Grammar
+from langchain_gemma_jax.engine.grammar.reading import limits
+from langchain_gemma_jax.engine.requests.request_constraint import Constraint, FreeText, Trust
+from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+
+LONGEST = 150_000  # characters of a grammar
+
+
+class Tokenizer(Protocol):
+    """As much of a tokenizer as grammars need."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]: ...
+
+    def control_id(self, name: str) -> int | None: ...
+
+    def control_name(self, token_id: int) -> str | None: ...
+
+    def token_bytes(self, token_id: int) -> bytes: ...
+
+    def encode_text(self, text: str) -> list[int]: ...
+
+
+class Lexicon:
+    """A model's vocabulary, for matchers."""
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+        """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
+        self.tokenizer = tokenizer
+        self.words = -(-vocab_size // 32)  # of a mask
+        self._valid = min(tokenizer.vocab_size, vocab_size)
+        self._making = threading.Lock()
+        self._made: LLTokenizer | None = None
+
+    def matching(self) -> LLTokenizer:
+        """Llguidance's form of it, which takes a second to make for a vocabulary of Gemma's size."""
+        from llguidance import LLTokenizer, TokenizerWrapper
+
+        with self._making:
+            if self._made is None:
+                self._made = LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
+            return self._made
+
+    @property
+    def end(self) -> int:
+        """The token by which llguidance means that a text is over. It is not asked for that here."""
+        return self.tokenizer.eos_ids[0]
+
+    def control_ids(self, names: Sequence[str]) -> list[int]:
+        """The ids of control tokens.
+
+        Raises:
+            UnsupportedModelError: the vocabulary lacks one.
+        """
+        found = []
+        for name in names:
+            token = self.tokenizer.control_id(name)
+            if token is None:
+                raise UnsupportedModelError(
+                    f"This grammar needs the control token {name!r}, and the model's vocabulary does not have it. Make "
+                    "the grammar with the model's own chat format: dialect_for(...)."
+                )
+            found.append(token)
+        return found
+
+
+class Constraints:
+    """What the requests of one model are held to. Any thread may come here.
+
+    A grammar is compiled for each request, by the caller's thread: that takes milliseconds. What llguidance finds out
+    about a grammar while it is followed goes with the request, so it never adds up, and no request is told by its time
+    what another one was held to.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+        self.lexicon = Lexicon(tokenizer, vocab_size)
+        self.trust = Trust()
+
+    def prepare(self, grammar: Grammar | None = None) -> None:
+        """Make what takes long for any grammar, and see that this one can be compiled."""
+        self.lexicon.matching()
+        if grammar is not None and grammar.root is not None:
+            self._compiled(grammar)
+
+    def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[Constraint | None, tuple[int, ...]]:
+        """What a request is held to, if anything, and the tokens that never come.
+
+        Raises:
+            InputError: see ``of``; or there is no room beside the biases.
+        """
+        if sampling.grammar is None:
+            return None, ()
+        banned = self.lexicon.control_ids(sampling.grammar.banned)
+        if (count := len({*sampling.logit_bias, *banned})) > MAX_LOGIT_BIASES:
+            raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
+        return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
+
+    def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> Constraint | None:
+        """What a text is held to; None if it is free.
+
+        Args:
+            grammar: what it asks for.
+            stops: the tokens that end it.
+            forces: tokens to which there is no alternative are appended without asking the model.
+
+        Raises:
+            SchemaError: llguidance does not take the grammar, because it is too large or too ambiguous.
+            UnsupportedModelError: the vocabulary lacks one of its control tokens.
+        """
+        if grammar.root is None:
+            return None
+        opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
+        free = None if grammar.free_until is None else FreeText(grammar.free_until)
+        own = frozenset(token for token in stops if self.lexicon.tokenizer.control_name(token) is not None)
+        return Constraint(self._compiled(grammar), self.lexicon, own, self.trust, opener, free, forces=forces)
+
+    def _compiled(self, grammar: Grammar) -> LLMatcher:
+        from llguidance import LLMatcher
+
+        text = lark(grammar, _Ids(self.lexicon))
+        if len(text) <= LONGEST:
+            written = LLMatcher.grammar_from_lark(text)
+            matcher = LLMatcher(self.lexicon.matching(), written, log_level=0, limits=limits())
+            if not matcher.is_error():
+                return matcher
+        raise SchemaError("#", "it is too large or too ambiguous to be compiled")
+
+
+class _Ids(Mapping[str, int]):
+    """Control tokens by name, as a mapping that tells which one is missing."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+
+    def __getitem__(self, name: str) -> int:
+        return self._lexicon.control_ids([name])[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lexicon.tokenizer.control_tokens)
+
+    def __len__(self) -> int:
+        return len(self._lexicon.tokenizer.control_tokens)
+
+
+class _Wrapped:
+    """A tokenizer in the shape in which llguidance takes them."""
+
+    def __init__(self, tokenizer: Tokenizer, count: int) -> None:
+        self._tokenizer = tokenizer
+        self.eos_token_id = tokenizer.eos_ids[0]
+        self.bos_token_id = None
+        names = {token: name for name, token in tokenizer.control_tokens.items() if token < count}
+        pieces = [tokenizer.token_bytes(token) for token in range(count)]
+        # What stands for nothing is no text either.
+        names |= {token: f"<[{token}]>" for token, piece in enumerate(pieces) if not piece and token not in names}
+        self.tokens = [names[token].encode() if token in names else piece for token, piece in enumerate(pieces)]
+        self.special_token_ids = sorted(names)
+
+    def __call__(self, text: str) -> list[int]:
+        if not isinstance(text, str):  # it is tried out with bytes, and then sends none
+            raise TypeError("expected a str")
+        return self._tokenizer.encode_text(text)

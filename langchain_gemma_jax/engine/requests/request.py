@@ -1,0 +1,228 @@
+"""One request's state: what was asked, how far it is, what it has made. Plain Python.
+
+The *context* of a request is its prompt and what was generated. Its KV holds the first tokens of the
+context, never all: the last one is still to be read. So one number says what comes next: with one
+token to read, a step; with more, a chunk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from array import array
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.conversations.prefix_index import Resident
+from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.mailbox import Mailbox
+from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
+
+
+class FinishReason(StrEnum):
+    """Why a generation ended."""
+
+    STOP = "stop"  # a stop id, a stop string, or the model's own end of turn
+    LENGTH = "length"  # max_tokens, or the context is full
+
+
+@dataclass(frozen=True)
+class TokenLogprobs:
+    """The log-probability of a token, and of the most likely ones at its place, by the model's own distribution."""
+
+    id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What came of one dispatch. Its text can lag behind its ids: half characters and possible stop strings wait."""
+
+    ids: tuple[int, ...]
+    text: str
+    logprobs: tuple[TokenLogprobs, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds, as the owner thread saw them."""
+
+    queued_s: float  # until its first chunk was begun
+    prefill_s: float  # from there to the first token that the model chose
+    first_token_s: float  # from submission; a token that a grammar forces comes before anything is read
+    total_s: float
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A finished generation."""
+
+    ids: tuple[int, ...]  # the stop id included, if one ended it
+    text: str  # without the stop string
+    finish_reason: FinishReason
+    stop: str | int | None  # what ended it, if something of ``stop``, ``stop_ids`` or the model's own did
+    prompt_tokens: int
+    reused_tokens: int  # of the prompt: their KV was there already
+    drafted_tokens: int
+    accepted_tokens: int
+    forced_tokens: int  # to which the grammar left no alternative
+    bucket: int  # tokens that its KV had room for in the end
+    compiled: int  # programs that were compiled meanwhile, for whichever request
+    timings: Timings
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
+
+    @property
+    def generated_tokens(self) -> int:
+        return len(self.ids)
+
+
+class Decoder(Protocol):
+    """Ids to text, whole characters only: ``StreamDecoder`` is one."""
+
+    def push(self, token_id: int) -> str: ...
+
+    def finish(self) -> str: ...
+
+
+class Flag:
+    """Whether something is so. Setting it takes no lock: a forked process, or a signal handler, could wait for that."""
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """It is so from now on."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
+
+
+_numbers = itertools.count(1)
+
+
+@dataclass(eq=False)
+class Request:
+    """What the owner thread knows of one request. Callers hold a ``Generation``."""
+
+    model: Hashable  # whichever it is for: requests for different models never share a step
+    prompt: array[int]  # see prefix.token_ids
+    sampling: Sampling
+    seed: int
+    decoder: Decoder
+    stop_ids: frozenset[int]  # the model's own end of turn included, unless that is ignored
+    max_context: int
+    scope: str = ""
+    system: int = 0  # leading tokens of the prompt that are a system prompt
+    deadline: float | None = None  # by time.monotonic()
+    constraint: Constraint | None = None  # its place in its grammar
+    banned: tuple[int, ...] = ()  # tokens that never come
+    number: int = field(default_factory=lambda: next(_numbers))
+    mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
+    cancelled: Flag = field(default_factory=Flag)
+
+    # How far it is.
+    marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
+    device_knobs: object = None  # what it is sampled with, on the device ...
+    device_masked: object = None  # ... and with a mask
+    memory_failures: int = 0
+    streamed: bool = True  # its caller wants the pieces, and not the whole alone
+    context: list[int] = field(init=False)  # prompt and generated
+    resident: Resident | None = None  # its KV
+    issued: int = 0  # tokens that dispatches in flight will bring
+    turns: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
+    draft: tuple[int, ...] = ()  # what probably comes next
+    reused: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    forced: int = 0
+    text: list[str] = field(default_factory=list)
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
+    lookup: Lookup | None = None
+    stops: StopStrings = field(init=False)
+
+    submitted_at: float = field(default_factory=time.monotonic)
+    started_at: float | None = None
+    compiles_before: int = 0
+    first_token_at: float | None = None
+    chosen_at: float | None = None  # the first token that was not forced
+
+    def __post_init__(self) -> None:
+        self.context = list(self.prompt)
+        self.stops = StopStrings(self.sampling.stop)
+
+    @property
+    def held(self) -> int:
+        """Tokens of the context whose KV is on the device."""
+        return 0 if self.resident is None else len(self.resident.ids)
+
+    @property
+    def to_read(self) -> int:
+        return len(self.context) - self.held
+
+    @property
+    def generated(self) -> int:
+        return len(self.context) - len(self.prompt)
+
+    def overdue(self, now: float) -> bool:
+        return self.deadline is not None and now >= self.deadline
+
+    @property
+    def room(self) -> int:
+        """How many tokens it may still get, those in flight included."""
+        limit = self.max_context - len(self.prompt)
+        if self.sampling.max_tokens is not None:
+            limit = min(limit, self.sampling.max_tokens)
+        return limit - self.generated
+
+    @property
+    def wants_step(self) -> bool:
+        """Whether its next token can be made now. For a draft or a mask, what is in flight has to come home first."""
+        waits = self.issued and (self.draft or self.masked)
+        return self.to_read == 1 and self.room > self.issued and not waits
+
+    @property
+    def masked(self) -> bool:
+        """Whether its next token is drawn with its grammar's mask."""
+        return self.constraint is not None and self.constraint.allowed is not None
+
+    def turn(self) -> None:
+        """It goes on otherwise than dispatches in flight suppose."""
+        self.turns += 1
+        self.issued = 0
+
+    @property
+    def group(self) -> tuple[Hashable, int]:
+        """Requests of the same group can share a step."""
+        return self.model, 0 if self.resident is None else self.resident.capacity
+
+    def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
+        """What its caller gets at the end."""
+        started = now if self.started_at is None else self.started_at
+        chosen = now if self.chosen_at is None else self.chosen_at
+        first = now if self.first_token_at is None else self.first_token_at
+        may_end = self.constraint is None or self.constraint.complete
+        return Completion(
+            ids=tuple(self.context[len(self.prompt) :]),
+            text="".join(self.text),
+            finish_reason=reason,
+            stop=stop,
+            prompt_tokens=len(self.prompt),
+            reused_tokens=self.reused,
+            drafted_tokens=self.drafted,
+            accepted_tokens=self.accepted,
+            forced_tokens=self.forced,
+            compiled=compiled,
+            bucket=0 if self.resident is None else self.resident.capacity,
+            timings=Timings(
+                started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
+            ),
+            logprobs=tuple(self.logprobs),
+            complete=reason is FinishReason.STOP and may_end,
+        )

@@ -1,0 +1,194 @@
+"""What one request is held to: which tokens may come next, and which one has to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+
+if TYPE_CHECKING:
+    import numpy as np
+    from llguidance import LLMatcher
+
+    from langchain_gemma_jax.engine.requests.model_grammars import Lexicon
+
+_log = OwnLog(__name__)
+
+
+class Trust:
+    """Whether tokens are drawn without a mask, in the hope that they are legal. It changes how fast they come alone.
+
+    A mask has to wait for the token before it. A model that keeps to its grammar by itself needs none: its
+    tokens are looked at when they are there. One that was wrong is drawn again with a mask, and so are the next few;
+    the more often that happens, the more of them.
+    """
+
+    FIRST, GROWTH, MOST = 8, 4, 512  # tokens with a mask behind one that was wrong
+    REGAINED = 32  # right ones in a row, after which the next wrong one counts as the first
+
+    def __init__(self) -> None:
+        self._wary_for = 0
+        self._next = self.FIRST
+        self._right = 0
+
+    @property
+    def wary(self) -> bool:
+        """Whether to take a mask."""
+        return self._wary_for > 0
+
+    def right(self, count: int) -> None:
+        """So many tokens were legal."""
+        if self._wary_for > 0:
+            self._wary_for = max(0, self._wary_for - count)
+            return
+        self._right += count
+        if self._right >= self.REGAINED:
+            self._next = self.FIRST
+
+    def wrong(self) -> None:
+        """One was not."""
+        self._wary_for, self._right = self._next, 0
+        self._next = min(self._next * self.GROWTH, self.MOST)
+
+
+class Constraint:
+    """A request's place in its grammar. For the owner thread."""
+
+    def __init__(
+        self,
+        matcher: LLMatcher,
+        lexicon: Lexicon,
+        stops: frozenset[int],
+        trust: Trust,
+        opener: int | None,
+        free: FreeText | None,
+        *,
+        forces: bool,
+    ) -> None:
+        self._matcher, self._lexicon, self._stops = matcher, lexicon, stops
+        self._trust, self._opener, self._free, self._forces = trust, opener, free, forces
+        self._taken = 0  # tokens
+        self.active = opener is None  # before the opener, everything is legal
+        self.illegal = False  # the last token could not come where it came
+        self.cut_off = False  # no token can be drawn any more: the text ends as it is
+        self.allowed: np.ndarray | None = None  # the mask, if the next token is drawn with one
+
+    @property
+    def complete(self) -> bool:
+        """Whether the text may end here."""
+        return not self.active or self._matcher.is_accepting()
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing can follow."""
+        return self.active and self._matcher.is_stopped() and not self._matcher.is_error()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the text is free here, so that stop strings hold."""
+        return not self.active or (self._free is not None and not self._free.over)
+
+    def ends_with(self, token: int) -> bool:
+        """Whether a token that ends answers does so here."""
+        return not self.active or token in self._stops
+
+    def take(self, token: int) -> bool:
+        """Go on with a token, if that is legal."""
+        if not self.active:
+            self.active = token == self._opener
+            return True
+        if not self._consume(token):
+            self._trust.wrong()
+            # Behind an illegal token comes a masked one. If that is wrong too, rather end than go round in circles.
+            self.cut_off, self.illegal = self._gave_up() or self.illegal, True
+            return False
+        self.illegal = False
+        self._trust.right(1)
+        return True
+
+    def forced(self) -> list[int]:
+        """The tokens to which there is no alternative."""
+        return self._matcher.compute_ff_tokens() if self._forces and self.active else []
+
+    def closing(self) -> tuple[int, ...]:
+        """The tokens without any alternative that lead from here to where the text is complete; else none.
+
+        Complete is a text that nothing can follow, or whose last token is a control token that may end it: what
+        stands before that one is not going to change.
+        """
+        if not self.active:
+            return ()
+        matcher, found = self._matcher.deep_copy(), list[int]()
+        while tokens := matcher.compute_ff_tokens():
+            for token in tokens:
+                if not matcher.try_consume_tokens([token]):
+                    return ()
+                found.append(token)
+                closed = self._lexicon.tokenizer.control_name(token) is not None
+                if matcher.is_accepting() and (closed or matcher.is_stopped()):
+                    return tuple(found)
+        return ()
+
+    def legal(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
+        """The tokens up to the first that is illegal."""
+        if not self.active:
+            return tokens
+        return () if self.allowed is not None else tokens[: self._matcher.validate_tokens(list(tokens))]
+
+    def prepare(self) -> None:
+        """See whether the next token is to be drawn with a mask, and make it."""
+        self.allowed = self._mask() if self.active and (self.illegal or self._trust.wary) else None
+
+    def _mask(self) -> np.ndarray | None:
+        """The legal tokens: bit i of word w is token 32 w + i."""
+        import numpy as np  # not before it is needed: whoever only asks imports this too
+
+        allowed = np.zeros(self._lexicon.words, np.uint32)
+        found = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[: len(allowed)]
+        allowed[: len(found)] = found
+        end = self._lexicon.end
+        allowed[end // 32] &= ~np.uint32(1 << end % 32)
+        if self._matcher.is_accepting():
+            for token in self._stops:
+                allowed[token // 32] |= np.uint32(1 << token % 32)
+        if not allowed.any() and not self._gave_up():
+            _log.warning("A grammar allows no token after %d: it is given up", self._taken)
+        if self._matcher.is_error() or not allowed.any():
+            self.cut_off = True
+            return None
+        return allowed
+
+    def _consume(self, token: int) -> bool:
+        """Have the matcher take a token. False: it is illegal."""
+        if token in self._stops:
+            return self._matcher.is_accepting()
+        # By its own end llguidance means that a text is over, which is for the stops to say.
+        if token == self._lexicon.end or not self._matcher.try_consume_tokens([token]):
+            return False
+        self._taken += 1
+        if self._free is not None and not self._free.over:
+            self._free.read(self._lexicon.tokenizer.token_bytes(token))
+        return True
+
+    def _gave_up(self) -> bool:
+        """Whether the matcher has failed. What it says of that holds the text: only how it stopped is told."""
+        if not self._matcher.is_error():
+            return False
+        if not self.cut_off:
+            _log.warning("A grammar is given up after %d tokens: %s", self._taken, self._matcher.stop_reason())
+        return True
+
+
+class FreeText:
+    """Free text up to the first line that begins with a marker, as it comes."""
+
+    def __init__(self, marker: str) -> None:
+        self._wanted = f"\n{marker}".encode()
+        self._end = b"\n"  # the text's end; a line end is as if before the text
+        self.over = False  # the marker has come
+
+    def read(self, data: bytes) -> None:
+        """Go on."""
+        seen = self._end + data
+        self.over = self._wanted in seen
+        self._end = seen[-len(self._wanted) + 1 :]

@@ -1,0 +1,74 @@
+"""What is in memory, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+
+
+@dataclass(frozen=True)
+class ModelStatus:
+    """A model that the engine knows. ``engine().models()`` lists them."""
+
+    name: str
+    state: State
+    weights: int  # bytes on the device; 0 unless it is there, or is being loaded
+    kv: int  # bytes of its conversations there
+    workspace: int  # bytes that its programs need while they run
+    host_kv: int  # bytes of its conversations in host memory
+    leases: int  # requests and ``hold``s that use it
+    idle_s: float  # seconds since it was used; 0 while it is in use
+    pinned: bool
+    keep_alive: float | None
+    load_s: float  # what loading it took the last time
+    read_s: float  # what it takes to read a token of a prompt; 0: not known yet
+
+    @property
+    def resident(self) -> bool:
+        return self.state is State.RESIDENT
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes on the device."""
+        return self.weights + self.kv + self.workspace
+
+    def __str__(self) -> str:
+        if self.state is State.ABSENT:
+            return f"{self.name}: not in memory" + (
+                f", {show_bytes(self.host_kv)} of KV on the host" * bool(self.host_kv)
+            )
+        use = f"in use by {self.leases}" if self.leases else f"idle for {self.idle_s:.0f} s"
+        if self.state is State.LOADING:
+            use = "being loaded"
+        return (
+            f"{self.name}: {show_bytes(self.weights)} weights, {show_bytes(self.kv)} KV, {show_bytes(self.workspace)} "
+            f"workspace, {use}{', pinned' * self.pinned}"
+        )
+
+
+def status_of(entry: Entry, now: float) -> ModelStatus:
+    """A model's, now."""
+    there = entry.state is not State.ABSENT
+    return ModelStatus(
+        name=entry.name,
+        state=entry.state,
+        weights=entry.weights if there else 0,
+        kv=entry.seen_kv,
+        workspace=entry.workspace if there else 0,
+        host_kv=entry.seen_host_kv,
+        leases=entry.leases,
+        idle_s=0.0 if entry.leases or not there else max(0.0, now - entry.last_used),
+        pinned=entry.pinned,
+        keep_alive=entry.keep_alive,
+        load_s=entry.load_s,
+        read_s=entry.seen_read_s,
+    )
+
+
+def who_holds_what(statuses: Iterable[ModelStatus]) -> str:
+    """For an error: everything that takes memory."""
+    found = [str(status) for status in statuses if status.state is not State.ABSENT]
+    return "; ".join(found) if found else "no model is there"

@@ -1,0 +1,57 @@
+"""A model as the engine serves it: its limits, its programs, its conversations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes.recipe import Form, Recipe
+
+CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
+ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
+LOOP_STEPS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model that the engine serves. Give it to ``submit``."""
+
+    model: Model
+    number: int
+    max_context: int  # tokens of prompt and answer together
+    stop_ids: frozenset[int]  # that end a turn, by the tokenizer and the checkpoint's generation_config.json
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def __repr__(self) -> str:
+        return f"Served({self.name!r}, max_context={self.max_context})"
+
+
+def stop_ids(model: Model) -> frozenset[int]:
+    """The ids that end a turn of this model's."""
+    declared = model.generation_defaults.get("eos_token_id", ())
+    found = [declared] if isinstance(declared, int) else declared if isinstance(declared, list) else []
+    own = {token for token in found if isinstance(token, int) and not isinstance(token, bool)}
+    return frozenset(own | set(model.tokenizer.eos_ids) | set(model.config.eos_ids))
+
+
+def ladders_for(settings: Settings, max_context: int, backend: str) -> Ladders:
+    """The ladders of a model on this platform."""
+    chunks = CPU_CHUNKS if backend == "cpu" else ACCELERATOR_CHUNKS
+    return (settings.ladders or Ladders(chunks=chunks)).for_context(max_context)
+
+
+def loop_steps(settings: Settings, backend: str) -> int:
+    """Steps in a dispatch. XLA:CPU runs the body of a loop without its fast paths: one step there."""
+    return settings.loop_steps or (1 if backend == "cpu" else LOOP_STEPS)
+
+
+def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
+    """Whether checking several tokens costs about as much as making one. Not if each row is a product of its own."""
+    if settings.drafts is not None:
+        return settings.drafts
+    return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}

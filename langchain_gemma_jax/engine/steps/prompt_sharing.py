@@ -1,0 +1,27 @@
+"""Prompts that begin alike and come at the same time: one reads what they share, and the others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, common_prefix
+from langchain_gemma_jax.engine.requests.request import Request
+
+WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
+
+
+def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
+    """Whether another request is just reading what this one begins with, so that it is better to wait for that."""
+    readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0]]
+    if not any(reader.scope == request.scope for reader in readers):
+        return False
+    have = index.plan(request.prompt, request.scope).length
+    prompt = request.prompt.tobytes()
+    for reader in readers:
+        limit = min(len(request.prompt), len(reader.prompt)) - 1
+        common = common_prefix(prompt, reader.prompt, limit) if reader.scope == request.scope else 0
+        waits = common in reader.marks  # and goes on waiting: what is read meanwhile is what it waits for
+        if reader.held < common and (waits or common - have >= WORTH_WAITING):
+            reader.marks.add(common)
+            return True
+    return False

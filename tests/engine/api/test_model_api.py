@@ -1,0 +1,688 @@
+"""Models come and go: what fits is there, what is in use stays, and who was evicted comes back by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import threading
+import time
+import weakref
+from contextlib import ExitStack
+
+import jax
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.engine.api import model_loading
+from langchain_gemma_jax.engine.api.model_loading import Arrivals
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.residency.ledger_entry import State
+from langchain_gemma_jax.engine.residency.memory_estimate import first_workspace, weights_bytes
+from langchain_gemma_jax.errors import (
+    CancelledRequestError,
+    CheckpointError,
+    ClosedError,
+    DeadlineError,
+    DeviceMemoryError,
+    InputError,
+)
+from langchain_gemma_jax.models.checkpoint import place
+from langchain_gemma_jax.models.load import load as load_model
+from tests.engine.faults_support import (
+    SMALL,
+    assert_works,
+    copied,
+    greedy,
+    in_threads,
+    outcome,
+    resource_exhausted,
+    slowed,
+)
+from tests.engine.residents_support import baseline, constants, folders_in, need_of, on_device, status
+from tests.engine.tiny import settle
+
+PROMPT = list(range(10, 40))
+SOON = 20.0  # seconds in which what should come has come
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return folders_in(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def fitting(engine_of, folders):
+    """``fitting(2)``: an engine whose budget fits so many models."""
+
+    def fitting(count, **settings):
+        measuring = engine_of(ladders=SMALL)
+        need = need_of(measuring, folders[0])
+        measuring.close()
+        return engine_of(ladders=SMALL, memory_budget=count * need + need // 2, **settings)
+
+    return fitting
+
+
+@pytest.fixture
+def alone(engine_of, folders):
+    """What each model says to ``PROMPT``, in an engine where nothing is ever evicted."""
+    engine = engine_of(ladders=SMALL)
+    return [engine.submit(engine.load(folder), PROMPT, greedy(6)).result().ids for folder in folders]
+
+
+def is_there(engine, served):
+    return status(engine, served).resident
+
+
+# Predicted, and what is there.
+
+
+def test_what_is_predicted_is_what_is_there(engine_of, folders):
+    before, engine = baseline(), engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    found = status(engine, served)
+    assert found.weights == served.model.nbytes
+    assert on_device() - before == found.weights + constants(engine)
+    engine.submit(served, PROMPT, greedy(4)).result()
+    found = status(engine, served)
+    assert found.kv == engine.report().kv_bytes > 0
+    assert on_device() - before == found.weights + found.kv + constants(engine)
+    assert found.workspace >= engine._models[served].library.workspace > 0
+    engine.unload(served)
+    assert on_device() == before
+
+
+def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, monkeypatch):
+    engine, seen = fitting(2), []
+
+    def watched(source, *, planned=None, **options):
+        def then(plan):
+            planned(plan)
+            seen.append((engine._owner.keeper.pool.used(plan.device), on_device()))
+
+        return load_model(source, planned=then, **options)
+
+    engine._loader = watched
+    before = baseline()
+    served = engine.load(folders[0])
+    entry, known = engine._known[served].entry, engine._known[served]
+    assert entry.weights == weights_bytes(known.shape)
+    predicted = entry.weights + entry.floor + first_workspace(known.shape, known.ladders)
+    assert seen == [(predicted, before)]
+
+
+# Evicted.
+
+
+def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, folders):
+    engine = fitting(2)
+    before = baseline()
+    one, two = (engine.load(folder) for folder in folders[:2])
+    assert_works(engine, one)
+    assert_works(engine, two)
+    weights, library = one.model.params["embed"], weakref.ref(engine._models[one].library)
+    three = engine.load(folders[2])
+    assert [is_there(engine, each) for each in (one, two, three)] == [False, True, True]
+    assert weights.is_deleted()
+    assert one.model.closed
+    assert library() is not None, "the second has the same shape"
+    (evicted,) = engine.report().eviction_log
+    assert (evicted.model, evicted.what, evicted.reason) == ("model-0", "weights", "room for model-2")
+    assert evicted.nbytes >= one.model.nbytes
+    assert 0 < evicted.seconds < SOON
+    assert "model-0: weights" in str(engine.report())
+    for each in (one, two, three):
+        engine.unload(each)
+    assert on_device() == before
+
+
+@pytest.mark.parametrize("way", ["evict", "unload"])
+def test_the_hosts_own_memory_is_given_back_at_once(engine_of, folders, monkeypatch, way):
+    """On the CPU the weights are numpy's memory, which JAX holds until garbage is collected."""
+    aligned, rooms = place._aligned, []
+
+    def watched(size):
+        room = aligned(size)
+        rooms.append(weakref.ref(room.base))
+        return room
+
+    monkeypatch.setattr(place, "_aligned", watched)
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    assert any(room() is not None for room in rooms)
+    getattr(engine, way)(served)
+    settle(engine)
+    settle(engine)
+    assert all(room() is None for room in rooms)
+
+
+def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engine_of, folders, monkeypatch):
+    engine = engine_of(ladders=SMALL)
+    own = libraries.Library
+    monkeypatch.setattr(libraries, "library_of", lambda programs, tally, *_: own(programs, None, tally))
+    served = engine.load(folders[0])
+    assert_works(engine, served)
+    library = weakref.ref(engine._models[served].library)
+    engine.evict(served)
+    settle(engine)
+    settle(engine)
+    assert library() is None
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the_cores_that_read(
+    engine_of, folders, monkeypatch, cores
+):
+    monkeypatch.setattr(model_loading, "cores", lambda: cores)
+    engine = engine_of(ladders=SMALL)
+    own = libraries.Library
+    monkeypatch.setattr(
+        libraries,
+        "library_of",
+        lambda programs, tally, *_: own(programs, None, tally, later=engine._owner.background.submit),
+    )
+    served, read = engine.load(folders[0]), []
+
+    def loader(*arguments, **options):
+        model = load_model(*arguments, **options)
+        read.extend(set(library._soon) for library in engine._libraries.all())
+        return model
+
+    engine._loader = loader
+    assert_works(engine, served)
+    ran = set(engine._models[served].library.first_calls())
+    assert ran
+    engine.evict(served)
+    settle(engine)
+    settle(engine)
+    engine.load(folders[0])
+    assert read == [ran if cores > 2 else set()]
+    assert engine._models[served].library._soon == ran, "nobody has to ask"
+
+
+def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fitting, folders, alone):
+    engine = fitting(1)
+    models = [engine.load(folder) for folder in folders]
+    for _ in range(3):
+        for served, ids in zip(models, alone, strict=True):
+            assert engine.submit(served, PROMPT, greedy(6), timeout=SOON).result().ids == ids
+            assert sum(is_there(engine, each) for each in models) == 1
+    assert engine.load(folders[0]) is models[0]
+    assert is_there(engine, models[0]), "load() gives what is in memory"
+    assert engine.report().loads >= 10
+
+
+def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fitting, folders, alone):
+    engine = fitting(1)
+    models = [engine.load(folder) for folder in folders]
+
+    def ask(index):
+        which = index % 3
+        return which, engine.submit(models[which], PROMPT, greedy(6), scope=str(index), timeout=60).result().ids
+
+    for which, ids in in_threads(12, ask):
+        assert ids == alone[which]
+    # The last answer is there before the owner thread has looked at what its programs took.
+    budget = engine._owner.keeper.pool.budget(models[0].model.device)
+    settle(engine)
+    assert sum(each.nbytes for each in engine.models()) <= budget
+
+
+def test_its_answers_are_remembered_with_the_model_while_it_is_away(fitting, folders):
+    engine = fitting(1)
+    served = engine.load(folders[0])
+    model, tokenizer = served.model, served.model.tokenizer
+    engine.load(folders[1])
+    assert engine.load(folders[0]) is served
+    assert served.model is model
+    assert model.tokenizer is tokenizer
+    assert not model.closed
+
+
+# In use.
+
+
+def test_one_in_use_is_not_evicted_and_who_needs_its_memory_waits(fitting, folders, alone):
+    engine = fitting(1)
+    one = engine.load(folders[0])
+    with slowed(0.01):
+        going = engine.submit(one, PROMPT, greedy(60))
+        next(pieces := iter(going))
+        two = engine.load(folders[1])  # waits
+        assert len(list(pieces)) > 0
+        assert len(going.result().ids) == 60
+    assert engine.submit(two, PROMPT, greedy(6)).result().ids == alone[1]
+
+
+def test_a_hold_keeps_it_and_a_caller_hears_in_time_who_holds_what(fitting, folders):
+    engine = fitting(1)
+    one = engine.load(folders[0])
+    with engine.hold(one):
+        assert status(engine, one).leases == 1
+        engine.evict(one)
+        settle(engine)
+        assert is_there(engine, one), "later"
+        began = time.monotonic()
+        with pytest.raises(DeadlineError, match=r"model-1.*model-0: .* weights.*in use by 1"):
+            engine.load(folders[1], timeout=0.2)
+        assert 0.2 <= time.monotonic() - began < SOON
+        assert_works(engine, one)
+    settle(engine)
+    settle(engine)
+    assert not is_there(engine, one), "now"
+    assert engine.report().eviction_log[-1].reason == "asked to go"
+    assert_works(engine, engine.load(folders[1]))
+
+
+def test_a_request_waits_for_a_model_no_longer_than_its_deadline(fitting, folders):
+    engine = fitting(1)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    with engine.hold(one):
+        late, given_up = engine.submit(two, PROMPT, greedy(2), timeout=0.2), engine.submit(two, PROMPT, greedy(2))
+        assert isinstance(outcome(late), DeadlineError)
+        given_up.cancel()
+        assert isinstance(outcome(given_up), CancelledRequestError)
+        settle(engine)
+        assert_works(engine, one)
+    settle(engine)
+    assert is_there(engine, one), "nobody waits any more, so nobody goes"
+
+
+def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, folders):
+    engine = fitting(1)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    stop = threading.Event()
+
+    def talk(_index):
+        while not stop.is_set():
+            engine.submit(one, PROMPT, greedy(30), timeout=60).result()
+
+    threads = [threading.Thread(target=talk, args=(index,), daemon=True) for index in range(3)]
+    for thread in threads:
+        thread.start()
+    with slowed(0.01):  # so that one of them runs at any time
+        try:
+            for _ in range(2):
+                assert len(engine.submit(two, PROMPT, greedy(2), timeout=SOON / 2).result().ids) == 2
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(SOON)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+# Pinned, for a time, unloaded.
+
+
+def test_a_pinned_one_stays_and_what_does_not_fit_beside_it_is_refused_at_once(fitting, folders):
+    engine = fitting(1)
+    one = engine.load(folders[0])
+    engine.pin(one)
+    began = time.monotonic()
+    with pytest.raises(DeviceMemoryError, match=r"'model-1' needs .* more .*pinned") as caught:
+        engine.load(folders[1])
+    assert time.monotonic() - began < SOON
+    (holder,) = caught.value.holders
+    assert holder.startswith("model-0: ")
+    engine.pin(one, pinned=False)
+    engine.load(folders[1])
+    assert not is_there(engine, one)
+    engine.pin(one)
+    assert is_there(engine, one), "pinning brings it back"
+
+
+def test_a_request_for_one_that_cannot_come_is_told(fitting, folders):
+    engine = fitting(1)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    engine.pin(one)
+    with pytest.raises(DeviceMemoryError, match="pinned"):
+        engine.submit(two, PROMPT, greedy(2)).result()
+    assert_works(engine, one)
+
+
+def test_what_is_too_large_alone_is_refused_before_a_byte_is_read(engine_of, folders):
+    engine, before = engine_of(ladders=SMALL, memory_budget=10_000), baseline()
+    with pytest.raises(DeviceMemoryError, match="no model is there") as caught:
+        engine.load(folders[0])
+    assert caught.value.holders == ()
+    assert on_device() == before
+    assert engine.models() == ()
+
+
+def test_time_that_nobody_uses_it_is_counted_and_then_it_goes(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    engine.keep_alive(served, 0.15)
+    assert_works(engine, served)
+    until = time.monotonic() + SOON
+    while not served.model.closed and time.monotonic() < until:
+        time.sleep(0.01)
+    assert served.model.closed, "by itself"
+    assert engine.report().eviction_log[-1].reason == "unused for 0.15 s"
+    engine.keep_alive(served, None)
+    assert_works(engine, served)
+    time.sleep(0.3)
+    assert is_there(engine, served)
+
+
+def test_time_is_not_up_while_it_is_in_use(engine_of, folders):
+    engine = engine_of(ladders=SMALL, keep_alive=0.0)
+    served = engine.load(folders[0])
+    with engine.hold(served):
+        time.sleep(0.05)
+        assert is_there(engine, served)
+        assert np.asarray(served.model.params["final_norm"]).shape == (16,)
+    settle(engine)
+    settle(engine)
+    assert not is_there(engine, served)
+
+
+def test_unloading_frees_the_weights_and_forgets_the_name(engine_of, folders):
+    before, engine = baseline(), engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    with engine.hold(served), pytest.raises(InputError, match="in use"):
+        engine.unload(served)
+    engine.unload(served)
+    assert served.model.closed
+    assert (on_device(), engine.models()) == (before, ())
+    for call in (engine.unload, engine.evict, engine.pin, lambda s: engine.submit(s, PROMPT), engine.prepare):
+        with pytest.raises(InputError, match="not served"):
+            call(served)
+    assert engine.load(folders[0]) is not served
+
+
+def test_one_that_is_away_can_be_unloaded(fitting, folders):
+    engine = fitting(1)
+    one, _ = (engine.load(folder) for folder in folders[:2])
+    engine.unload(one)
+    assert [model.name for model in engine.models()] == ["model-1"]
+
+
+def test_a_model_of_the_callers_is_never_evicted(fitting, folders, tiny_model):
+    engine = fitting(2)
+    mine = engine.serve(copied(tiny_model))
+    engine.load(folders[0])
+    engine.load(folders[1])
+    assert not mine.model.closed
+    with pytest.raises(InputError, match="somebody else"):
+        engine.evict(mine)
+    engine.unload(mine)
+    assert not mine.model.closed
+
+
+def test_a_model_of_the_callers_that_is_too_much_is_refused(engine_of, tiny_model):
+    engine = engine_of(ladders=SMALL, memory_budget=tiny_model.nbytes)
+    with pytest.raises(DeviceMemoryError, match="needs"):
+        engine.serve(tiny_model)
+    assert engine.models() == ()
+
+
+def test_a_smaller_budget_is_kept_at_once(fitting, folders):
+    engine = fitting(3)
+    models = [engine.load(folder) for folder in folders]
+    need = engine._known[models[0]].entry.need
+    engine.reconfigure(engine.settings.replace(memory_budget=need + need // 2))
+    assert [is_there(engine, each) for each in models] == [False, False, True]
+    assert engine.report().eviction_log[-1].reason == "a smaller budget"
+    assert_works(engine, models[0])
+
+
+def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, folders, monkeypatch):
+    engine = fitting(2)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    known = engine._known[two]
+    library = engine._models[two].library  # which tests share
+    monkeypatch.setattr(library, "workspace", known.entry.workspace + known.entry.need)
+    assert_works(engine, two)
+    assert not is_there(engine, one)
+    assert engine.report().eviction_log[-1].reason == "programs need more than was expected"
+
+
+# Conversations and models share the memory.
+
+
+def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders):
+    need = need_of(engine_of(ladders=SMALL), folders[0])
+    engine = engine_of(ladders=SMALL, memory_budget=2 * need + 100)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    done = [engine.submit(two, PROMPT, greedy(80), scope=str(number)) for number in range(2)]
+    assert {len(each.result().ids) for each in done} == {80}
+    assert not is_there(engine, one)
+    assert engine.report().eviction_log[-1].reason == "room for conversations of model-1"
+
+
+def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    assert_works(engine, served)
+    settle(engine)
+    entry, pool = engine._known[served].entry, engine._owner.keeper.pool
+    engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
+    keeper, used = engine._owner.keeper, []
+    turn = keeper.turn
+
+    def watched():
+        used.append(pool.used(entry.home))
+        turn()
+
+    keeper.turn = watched
+    for number in range(6):
+        engine.submit(served, [10 + number, *PROMPT], greedy(20), scope=str(number)).result()
+    settle(engine)
+    assert 0 < max(used) <= pool.budget(entry.home)
+    assert engine.report().evictions > 0
+
+
+def beside_each_other(engine, folder, count):
+    """A model in a budget that fits so many conversations and no more, their prompts, and what they say alone."""
+    prompts = [list(range(10 + number, 20 + number)) for number in range(count)]
+    served = engine.load(folder)
+    alone = [
+        engine.submit(served, prompt, greedy(20), scope=str(number)).result().ids
+        for number, prompt in enumerate(prompts)
+    ]
+    settle(engine)
+    entry = engine._known[served].entry
+    engine.reconfigure(engine.settings.replace(memory_budget=entry.weights + entry.workspace + count * entry.floor))
+    return served, prompts, alone
+
+
+@pytest.mark.parametrize(("rows", "count"), [((1, 4), 2), ((1, 2, 4), 3)])
+def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
+    engine = engine_of(ladders=dataclasses.replace(SMALL, rows=rows))
+    served, prompts, alone = beside_each_other(engine, folders[0], count)
+    entry, owner = engine._known[served].entry, engine._owner
+    turn, seen, used = owner.keeper.turn, [], []
+
+    def watched():
+        seen.append(len(owner.scheduler.running))
+        used.append(owner.keeper.pool.used(entry.home) - entry.workspace)  # a program of more rows may need more
+        turn()
+
+    owner.keeper.turn = watched
+    asked = [
+        engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
+    ]
+    assert [each.result().ids for each in asked] == alone
+    settle(engine)
+    assert max(seen) == count, "they ran beside each other"
+    assert max(used) <= entry.weights + count * entry.floor
+
+
+def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_put_off(engine_of, folders):
+    engine = engine_of(ladders=dataclasses.replace(SMALL, rows=(1, 2, 4)))
+    served, prompts, alone = beside_each_other(engine, folders[0], 3)
+    runner, scheduler = engine._models[served], engine._owner.scheduler
+    step, split, put_off, failed = runner.step, scheduler.split, [], []
+
+    def seen(requests):
+        put_off.extend(requests)
+        split(requests)
+
+    def fail_once(requests, rows):
+        if put_off and not failed:
+            failed.extend(requests)
+            raise DeviceMemoryError("this step is too much")
+        return step(requests, rows)
+
+    scheduler.split, runner.step = seen, fail_once
+    asked = [
+        engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
+    ]
+    answers = [outcome(each) for each in asked]
+    assert len(failed) == 2
+    assert sum(isinstance(answer, DeviceMemoryError) for answer in answers) == 2
+    assert sum(getattr(answer, "ids", None) == ids for answer, ids in zip(answers, alone, strict=True)) == 1
+
+
+def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    one = engine.load(folders[0])
+    engine.submit(one, PROMPT, greedy(80)).result()
+    kept, known = status(engine, one).kv, engine._known[one]
+    need = known.entry.weights + known.entry.floor + first_workspace(known.shape, known.ladders)
+    engine.reconfigure(engine.settings.replace(memory_budget=known.entry.nbytes + need - 100))
+    engine.load(folders[1])
+    assert is_there(engine, one)
+    assert status(engine, one).kv < kept
+    assert engine.report().eviction_log[-1].what == "conversations"
+    assert engine.report().eviction_log[-1].reason == "room for a model"
+
+
+# What goes wrong.
+
+
+class Refusing:
+    """A loader that finds the memory full a few times."""
+
+    def __init__(self, times, error=resource_exhausted):
+        self.times, self.calls, self.error = times, 0, error
+
+    def __call__(self, source, **options):
+        self.calls += 1
+        if self.calls <= self.times:
+            options["planned"] and options.pop("planned")
+            raise self.error()
+        return load_model(source, **options)
+
+
+@pytest.mark.parametrize("error", [resource_exhausted, MemoryError])
+def test_when_memory_is_full_against_all_reckoning_what_is_idle_goes_and_it_is_tried_once_more(
+    engine_of, folders, error
+):
+    engine = engine_of(ladders=SMALL)
+    idle, held = engine.load(folders[0]), engine.load(folders[1])
+    engine._loader = loader = Refusing(1, error)
+    with engine.hold(held):
+        served = engine.load(folders[2])
+        assert loader.calls == 2
+        assert (is_there(engine, idle), is_there(engine, held)) == (False, True)
+    assert engine.report().eviction_log[-1].reason == "the device's memory was full"
+    assert_works(engine, served)
+
+
+def test_when_it_stays_full_the_error_lists_who_holds_what(engine_of, folders):
+    before, engine = baseline(), engine_of(ladders=SMALL)
+    held = engine.load(folders[1])
+    engine._loader = loader = Refusing(2)
+    with engine.hold(held), pytest.raises(DeviceMemoryError, match=r"full twice.*model-1: .*in use by 1") as caught:
+        engine.load(folders[2])
+    assert loader.calls == 2
+    assert caught.value.holders[0].startswith("model-1: ")
+    assert isinstance(caught.value.__cause__, jax.errors.JaxRuntimeError)
+    engine._loader = load_model
+    assert_works(engine, engine.load(folders[2]))
+    for served in list(engine._known):
+        engine.unload(served)
+    assert on_device() == before
+
+
+def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitting, folders):
+    engine = fitting(1)
+    one, _ = (engine.load(folder) for folder in folders[:2])
+    engine._loader = Refusing(2)
+    errors = [outcome(each) for each in [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]]
+    assert {type(error) for error in errors} == {DeviceMemoryError}
+    assert len({id(error) for error in errors}) == 3
+    assert status(engine, one).state is State.ABSENT
+    assert_works(engine, one)
+
+
+def test_files_that_became_another_model_are_not_taken_for_this_one(fitting, folders, tmp_path):
+    engine = fitting(1)
+    folder = tmp_path / "changing"
+    shutil.copytree(folders[0], folder)
+    one = engine.load(folder)
+    engine.load(folders[1])
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"sliding_window": 8', '"sliding_window": 9'))
+    with pytest.raises(CheckpointError, match="Unload it"):
+        engine.submit(one, PROMPT, greedy(2)).result()
+    with pytest.raises(CheckpointError, match="Unload it"):
+        engine.load(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(CheckpointError):
+        engine.submit(one, PROMPT, greedy(2)).result()
+
+
+def test_a_first_load_that_is_interrupted_while_it_waits_leaves_the_line(fitting, folders, monkeypatch):
+    engine = fitting(1)
+    one = engine.load(folders[0])
+
+    def interrupted(self, planned, plan, until):
+        original(self, planned, plan, time.monotonic() + 0.05)
+
+    original = Arrivals._reserve
+    monkeypatch.setattr(Arrivals, "_reserve", interrupted)
+    with engine.hold(one), pytest.raises(DeadlineError):
+        engine.load(folders[1])
+    settle(engine)
+    assert [model.name for model in engine.models()] == ["model-0"]
+    assert not engine._owner.keeper.waits
+
+
+def test_closing_the_engine_tells_those_who_wait(fitting, folders):
+    engine = fitting(1)
+    one, two = (engine.load(folder) for folder in folders[:2])
+    errors = []
+
+    def wait(call):
+        try:
+            call()
+        except ClosedError as error:
+            errors.append(error)
+
+    calls = [
+        lambda: engine.load(folders[2]),
+        lambda: engine.load(folders[0]),
+        lambda: engine.submit(one, PROMPT).result(),
+    ]
+    with ExitStack() as stack:
+        stack.enter_context(engine.hold(two))
+        threads = [threading.Thread(target=wait, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        assert engine.close(SOON)
+        for thread in threads:
+            thread.join(SOON)
+    assert len(errors) == 3
+
+
+def test_a_model_that_is_loaded_again_when_the_engine_closes_is_freed(fitting, folders):
+    engine, before = fitting(1), baseline()
+    one, _two = (engine.load(folder) for folder in folders[:2])
+    began = threading.Event()
+
+    def slowly(source, **options):
+        model = load_model(source, **options)
+        began.set()
+        time.sleep(0.2)
+        return model
+
+    engine._loader = slowly
+    generation = engine.submit(one, PROMPT)
+    began.wait(SOON)
+    assert engine.close(SOON)
+    assert isinstance(outcome(generation), ClosedError)
+    assert on_device() == before

@@ -1,0 +1,266 @@
+"""Where conversations live: what is pinned is never lost, scopes never meet, and the bytes are those of the arrays."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import pytest
+
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.conversations import kv_store
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.errors import DeviceMemoryError
+from tests.engine.tiny import BATCH, CONFIGS, CONTEXT, ONE_SIZE, memory_of, settle, text
+
+
+def greedy(count, **options):
+    return Sampling(max_tokens=count, ignore_eos=True, **options)
+
+
+CONFIG = CONFIGS["local and global"]
+
+
+def size(capacity):
+    """Bytes of a conversation at a capacity."""
+    return sequence_kv.sequence_bytes(CONFIG, capacity, CONTEXT, "float32")
+
+
+RINGS = sequence_kv.snapshot_bytes(CONFIG, CONTEXT, "float32")
+
+
+def arrays_of(held):
+    """Every array that belongs to conversations, each once."""
+    trees = [[r.handle for r in held.index.residents], [s.handle for r in held.index.residents for s in r.snapshots]]
+    return {id(leaf): leaf for leaf in jax.tree.leaves([*trees, list(held._padding.values())])}.values()
+
+
+def check_books(engine, budget=None):
+    """The report's bytes are those of the arrays, which are all alive."""
+    settle(engine)
+    report, held = engine.report(), memory_of(engine)
+    assert report.kv_bytes == sum(array.nbytes for array in arrays_of(held))
+    padding = sum(array.nbytes for array in jax.tree.leaves(list(held._padding.values())))
+    assert sum(report.kv_bytes_by_scope.values()) == report.kv_bytes - padding
+    assert budget is None or report.kv_bytes <= report.kv_budget == budget
+    assert not any(resident.leased for resident in held.index.residents)
+
+
+# Pinned
+
+
+@pytest.mark.parametrize("written_on", [0, 30])
+def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_runs(
+    written_on, engine_of, tiny_model, cold, rng
+):
+    budget = 5 * size(CONTEXT) // 2
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    prefix = text(rng, 40)
+    prompts = [prefix + text(rng, rng.randint(1, 20)) for _ in range(50)]
+    prompts += rng.sample(prompts, 20)
+    rng.shuffle(prompts)
+    engine.submit(served, prefix + text(rng, 1 + written_on), greedy(1), system=len(prefix)).result()
+    for number, prompt in enumerate(prompts):
+        done = engine.submit(served, prompt, greedy(5), system=len(prefix)).result()
+        assert done.reused_tokens >= len(prefix)
+        cold.expect(prompt, done, f"fork {number}")
+        check_books(engine, budget)
+    assert engine.report().evictions >= 20
+    assert engine.report().prefilled_tokens < 1200
+
+
+def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, tiny_model, cold, rng):
+    engine = engine_of(ladders=BATCH)
+    served = engine.serve(tiny_model)
+    prefix = text(rng, 70)
+    prompts = [[*prefix, 10 + branch, *text(rng, rng.randint(0, 8))] for branch in range(12)]
+    all_there = threading.Event()
+    engine._owner._inbox.call(all_there.wait)  # nothing is read before
+    going = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
+    all_there.set()
+    for prompt, generation in zip(prompts, going, strict=True):
+        cold.expect(prompt, generation.result())
+    report = engine.report()
+    # One reads what they begin with, and the others wait for it.
+    assert report.prefilled_tokens == len(prefix) + sum(len(prompt) - len(prefix) for prompt in prompts)
+    check_books(engine)
+
+
+# Scopes
+
+
+def test_another_scope_shares_nothing(engine_of, tiny_model, cold, rng):
+    engine = engine_of()
+    served = engine.serve(tiny_model)
+    prompt = text(rng, 50)
+    for scope, reused in [("", 0), ("", 49), ("a", 0), ("b", 0), ("a", 49), ("A", 0), ("a ", 0), ("", 49)]:
+        done = engine.submit(served, prompt, greedy(4), scope=scope).result()
+        assert done.reused_tokens == reused, scope
+        cold.expect(prompt, done, scope)
+    settle(engine)
+    assert set(engine.report().kv_bytes_by_scope) == {"", "a", "b", "A", "a "}
+    check_books(engine)
+
+
+def test_requests_of_different_scopes_at_the_same_time_share_nothing_either(engine_of, tiny_model, cold, rng):
+    engine = engine_of()
+    served = engine.serve(tiny_model)
+    prompt = text(rng, 110)
+    both = [engine.submit(served, prompt, greedy(4), scope=scope) for scope in ("a", "b", "a")]
+    done = [one.result() for one in both]
+    assert [one.reused_tokens for one in done] == [0, 0, 109]
+    for one in done:
+        cold.expect(prompt, one)
+
+
+# The budget
+
+
+def test_what_was_used_last_stays(engine_of, tiny_model, cold, rng):
+    budget = 3 * size(CONTEXT) + 8 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    prompts = [text(rng, 80) for _ in range(4)]
+
+    def ask(number):
+        done = engine.submit(served, prompts[number], greedy(3)).result()
+        cold.expect(prompts[number], done)
+        check_books(engine, budget)
+        return done.reused_tokens
+
+    assert [ask(0), ask(1), ask(2)] == [0, 0, 0]
+    assert ask(0) == 79
+    assert ask(3) == 0  # 1 goes
+    assert engine.report().evictions == 1
+    assert [ask(0), ask(2), ask(3)] == [79, 79, 79]
+    assert ask(1) == 0
+
+
+def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold, rng):
+    budget = size(CONTEXT) + size(64) + 3 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    system = text(rng, 40)
+    first = system + text(rng, 50)
+    cold.expect(first, engine.submit(served, first, greedy(9), system=40).result())
+    other = text(rng, 90)
+    cold.expect(other, engine.submit(served, other, greedy(4)).result())
+    settle(engine)
+    assert sorted(len(resident.ids) for resident in memory_of(engine).index.residents) == [40, 93]
+    check_books(engine, budget)
+    second = system + text(rng, 11)
+    done = engine.submit(served, second, greedy(5), system=40).result()
+    assert done.reused_tokens == 40
+    cold.expect(second, done)
+    check_books(engine, budget)
+
+
+def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
+    engine_of, tiny_model, cold, rng, monkeypatch
+):
+    monkeypatch.setattr(kv_store, "HEADROOM", 4)
+    budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    prompts = [text(rng, 30), text(rng, 33)]
+    going = [engine.submit(served, prompt, greedy(90)) for prompt in prompts]
+    sampled = Sampling(max_tokens=90, ignore_eos=True, temperature=0.5, seed=4)
+    for prompt, one in zip(prompts, going, strict=True):
+        done = one.result()
+        assert (len(done.ids), done.reused_tokens) == (90, 0)
+        cold.expect(prompt, done)
+    report = engine.report()
+    assert 1 <= report.preemptions <= 10
+    assert report.generated_tokens == 180
+    check_books(engine, budget)
+
+    alone = engine_of()
+    wanted = [alone.submit(alone.serve(tiny_model), prompt, sampled).result().ids for prompt in prompts]
+    going = [engine.submit(served, prompt, sampled) for prompt in prompts]
+    assert [one.result().ids for one in going] == wanted
+    assert engine.report().preemptions > report.preemptions
+
+
+def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny_model, cold, rng, monkeypatch):
+    monkeypatch.setattr(kv_store, "HEADROOM", 4)
+    budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    asked = [(text(rng, 20), 40), (text(rng, 45), 60)]  # the second has to grow first, and gives way
+    for (prompt, _), one in zip(
+        asked, [engine.submit(served, prompt, greedy(count)) for prompt, count in asked], strict=True
+    ):
+        done = one.result()
+        assert done.reused_tokens == 0  # what it made before it gave way was never somebody else's
+        cold.expect(prompt, done)
+    report = engine.report()
+    assert (report.preemptions, report.prefilled_tokens, report.reused_tokens) == (1, 65, 0)
+    check_books(engine, budget)
+
+
+def test_one_that_cannot_grow_beside_its_own_old_arrays_is_read_anew(engine_of, tiny_model, cold, rng, monkeypatch):
+    monkeypatch.setattr(kv_store, "HEADROOM", 4)
+    budget = size(CONTEXT) + RINGS
+    engine = engine_of(kv_bytes=budget)
+    prompt = text(rng, 30)
+    done = engine.submit(engine.serve(tiny_model), prompt, greedy(90)).result()
+    assert len(done.ids) == 90
+    cold.expect(prompt, done)
+    check_books(engine, budget)
+    again = engine.submit(engine.serve(tiny_model), text(rng, 20), greedy(3)).result()
+    assert len(again.ids) == 3
+
+
+def test_what_does_not_fit_even_alone_is_an_error_and_the_next_one_works(engine_of, tiny_model, cold, rng):
+    budget = size(32) + RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    small = text(rng, 10)
+    with pytest.raises(DeviceMemoryError, match=f"100 tokens does not fit the {budget} bytes"):
+        engine.submit(served, text(rng, 100), greedy(2)).result()
+    cold.expect(small, engine.submit(served, small, greedy(4)).result())
+    check_books(engine, budget)
+
+
+def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
+    engine_of, tiny_model, cold, rng, monkeypatch
+):
+    monkeypatch.setattr(kv_store, "HEADROOM", 4)
+    budget = size(64) + 2 * RINGS
+    engine = engine_of(kv_bytes=budget)
+    served = engine.serve(tiny_model)
+    small = text(rng, 10)
+    going = engine.submit(served, text(rng, 50), greedy(78))
+    got: list[int] = []
+    with pytest.raises(DeviceMemoryError):
+        got.extend(token for piece in going for token in piece.ids)
+    assert len(got) == 15  # those that 64 places held, and the one behind them
+    cold.expect(small, engine.submit(served, small, greedy(4)).result())
+    check_books(engine, budget)
+
+
+def test_two_models_share_the_budget(engine_of, tiny_model, model_of, cold, cold_of, rng):
+    other = model_of("all global")
+    budget = size(CONTEXT) + size(64) + 2 * RINGS
+    engine = engine_of(kv_bytes=budget, ladders=ONE_SIZE)
+    for _ in range(2):  # what one of them keeps gives way to the other
+        for model, oracle in ((tiny_model, cold), (other, cold_of("all global"))):
+            prompt = text(rng, 40)
+            oracle.expect(prompt, engine.submit(engine.serve(model), prompt, greedy(20)).result())
+            settle(engine)
+            assert engine.report().kv_bytes <= budget
+    cold_of("all global").check()
+    assert engine.report().evictions >= 2
+
+
+def test_everything_goes_when_the_engine_ends(engine_of, tiny_model, rng):
+    engine = engine_of()
+    served = engine.serve(tiny_model)
+    for _ in range(3):
+        engine.submit(served, text(rng, 60), greedy(3)).result()
+    settle(engine)
+    held = list(arrays_of(memory_of(engine)))
+    assert held
+    assert engine.close(30)
+    assert all(array.is_deleted() for array in held)

@@ -1,0 +1,121 @@
+"""Work in the background: done by a few threads at once, and begun no more once that is closed."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from langchain_gemma_jax.engine.executables.background import Background
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+@pytest.fixture
+def background(log):
+    found = Background(2, begin=lambda: log.append("begin"), end=lambda: log.append("end"))
+    yield found
+    assert found.close(10)
+
+
+def until_idle(background):
+    limit = time.monotonic() + 10
+    while background.busy and time.monotonic() < limit:
+        time.sleep(0.001)
+    assert not background.busy
+
+
+def test_what_is_done_and_what_fails_reaches_whoever_asked(background):
+    def fail():
+        raise KeyError("by the work")
+
+    good, bad = background.submit(lambda: 7), background.submit(fail)
+    assert good.result(10) == 7
+    with pytest.raises(KeyError, match="by the work"):
+        bad.result(10)
+
+
+def test_as_many_at_once_as_there_are_workers_and_no_more(background):
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def work():
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(0.02)
+        with lock:
+            inside -= 1
+
+    for future in [background.submit(work) for _ in range(8)]:
+        future.result(10)
+    assert most == 2
+
+
+def test_threads_end_when_nothing_is_left_and_come_again(background, log):
+    background.submit(lambda: None).result(10)
+    until_idle(background)
+    before = threading.active_count()
+    assert background.submit(lambda: 3).result(10) == 3
+    until_idle(background)
+    limit = time.monotonic() + 10
+    while (threading.active_count() > before or log.count("end") < 2) and time.monotonic() < limit:
+        time.sleep(0.001)
+    assert log == ["begin", "end"] * 2
+
+
+def test_closing_lets_what_runs_end_and_begins_nothing_more(background):
+    go, began = threading.Event(), threading.Semaphore(0)
+
+    def work():
+        began.release()
+        return go.wait(10)
+
+    running = [background.submit(work) for _ in range(2)]
+    waiting = background.submit(lambda: None)
+    assert began.acquire(timeout=10)
+    assert began.acquire(timeout=10)
+    assert not background.close(0.01)
+    assert waiting.cancelled()
+    assert background.submit(lambda: None).cancelled()
+    assert background.busy
+    go.set()
+    assert background.close(10)
+    assert [future.result(0) for future in running] == [True, True]
+
+
+def test_a_cancelled_one_is_not_begun(background):
+    go, done = threading.Event(), []
+    blocking = [background.submit(lambda: go.wait(10)) for _ in range(2)]
+    third = background.submit(lambda: done.append(1))
+    assert third.cancel()
+    go.set()
+    for future in blocking:
+        future.result(10)
+    until_idle(background)
+    assert not done
+
+
+def test_where_no_thread_can_be_started_it_is_for_whoever_asked_and_nothing_waits_for_it(background, log, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    release = threading.Event()
+    running = background.submit(lambda: release.wait(10))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        behind = background.submit(lambda: 5)  # one thread is there, and does it
+        release.set()
+        assert running.result(10)
+        assert behind.result(10) == 5
+        until_idle(background)
+        with pytest.raises(RuntimeError, match="new thread"):
+            background.submit(lambda: 6).result(10)
+        assert not background.busy
+    assert background.submit(lambda: 7).result(10) == 7  # as soon as there are threads again

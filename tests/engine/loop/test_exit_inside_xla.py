@@ -1,0 +1,61 @@
+"""A process is left with its own exit status, before C++ takes itself down, and over a thread that would abort it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.timeout(60),
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of the dispatch is waited for"),
+]
+
+SCRIPT = """
+import atexit, ctypes, sys, threading, time
+from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
+
+libc = ctypes.CDLL(None)
+libc.on_exit(libc.pause, None)  # as something that is destroyed when C++ takes itself down: it never ends
+
+left = threading.Event()
+late = {"terminate": ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev, "abort": libc.abort}.get(sys.argv[-1])
+if late:  # as a thread that comes back too late. Python 3.12 starts none while it ends, so it waits from before
+    threading.Thread(target=lambda: (left.wait(), late()), daemon=True).start()
+
+def leave():
+    assert leave_early()
+    left.set()
+    time.sleep(0.2 if late else 0)
+
+if "late" not in sys.argv:
+    atexit.register(leave)
+atexit.register(print, "the end", end="")
+sys.exit(3)
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parents[3], check=False
+    )
+
+
+def test_it_is_left_with_its_status_and_what_it_printed():
+    ended = run()
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "the end", "")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python itself lets the thread sleep")
+@pytest.mark.parametrize("how", ["terminate", "abort"])
+def test_a_thread_that_comes_back_too_late_sleeps(how):
+    ended = run(how)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "the end", "")
+
+
+def test_without_it_such_a_process_would_not_end():
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", SCRIPT, "late"], timeout=2, cwd=Path(__file__).parents[3], check=False)

@@ -1,0 +1,194 @@
+"""The owner thread answers whatever it is sent, while it lives, as it ends, and afterwards."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.loop import owner as owner_module
+from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.errors import ClosedError
+from tests.engine.faults_support import LIMIT
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Letters:
+    def push(self, token_id: int) -> str:
+        return chr(token_id)
+
+    def finish(self) -> str:
+        return ""
+
+
+def request() -> Request:
+    return Request("nobody's", array("i", [1, 2]), Sampling(), 0, Letters(), frozenset(), 10)
+
+
+@pytest.fixture
+def owner():
+    made = Owner(4, Metrics())
+    yield made
+    assert made.close(LIMIT)
+
+
+def test_calls_run_in_order_on_the_one_thread(owner):
+    done: list[int] = []
+    for index in range(5):
+        owner.call(lambda index=index: done.append(index))
+    assert done == [0, 1, 2, 3, 4]
+    assert owner.call(lambda: owner.thread.is_current)
+    assert not owner.thread.is_current
+
+
+def test_a_call_from_the_thread_itself_does_not_wait_for_itself(owner):
+    assert owner.call(lambda: owner.call(lambda: 3)) == 3
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_what_a_call_raises_is_raised_where_it_was_asked_for(owner, error):
+    def fail() -> None:
+        raise error("by the call")
+
+    with pytest.raises(error, match="by the call"):
+        owner.call(fail)
+    assert owner.call(lambda: 3) == 3
+
+
+def test_a_request_for_a_model_that_is_gone_is_answered(owner):
+    late = request()
+    assert owner.offer(late, 5)
+    assert isinstance(late.mailbox.get(LIMIT), ClosedError)
+    owner.call(lambda: None)
+    assert owner.queued == 0
+    assert (owner.metrics.requests, owner.metrics.failed) == (1, 1)
+
+
+def test_more_than_may_wait_are_not_taken(owner):
+    go_on = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(owner.call, lambda: go_on.wait(LIMIT))
+        sent = [request() for _ in range(5)]
+        assert [owner.offer(each, 3) for each in sent] == [True] * 3 + [False] * 2
+        assert owner.queued == 3
+        go_on.set()
+        busy.result(LIMIT)
+    assert all(isinstance(each.mailbox.get(LIMIT), ClosedError) for each in sent[:3])
+    owner.call(lambda: None)
+    assert owner.queued == 0
+
+
+def test_what_is_sent_while_the_thread_ends_is_answered():
+    """It has looked at its inbox for the last time, and still counts as alive."""
+    owner = Owner(4, Metrics())
+    ending, go_on = threading.Event(), threading.Event()
+    stop = owner.compiles.leave_this_thread
+
+    def end_slowly() -> None:
+        stop()
+        ending.set()
+        go_on.wait(LIMIT)
+
+    owner.compiles.leave_this_thread = end_slowly
+    owner.close(0)
+    assert ending.wait(LIMIT)
+    assert not owner.thread.ended
+    with pytest.raises(ClosedError, match=r"engine\(\) starts a new one"):
+        owner.offer(request(), 5)
+    with pytest.raises(ClosedError, match=r"engine\(\) starts a new one"):
+        owner.call(lambda: 3)
+    go_on.set()
+    assert owner.close(LIMIT)
+
+
+def test_whoever_sends_while_it_is_closed_is_answered():
+    all_taken, all_refused = 0, 0
+    for _ in range(20):
+        owner = Owner(4, Metrics())
+        barrier, sent, taken, errors = threading.Barrier(9), [request() for _ in range(80)], [], []
+
+        def send(index: int, owner=owner, barrier=barrier, sent=sent, taken=taken, errors=errors) -> None:
+            barrier.wait()
+            for each in sent[index * 10 : index * 10 + 10]:
+                try:
+                    assert owner.offer(each, 1000)
+                    taken.append(each)
+                    owner.call(lambda: None)
+                except ClosedError as error:
+                    errors.append(error)
+
+        threads = [threading.Thread(target=send, args=(index,)) for index in range(8)]
+        for thread in threads:
+            thread.start()
+        barrier.wait()
+        owner.close(0)
+        for thread in threads:
+            thread.join(LIMIT)
+            assert not thread.is_alive(), "it hangs"
+        all_taken += len(taken)
+        for each in taken:
+            assert isinstance(each.mailbox.get(1), ClosedError)
+        assert owner.close(LIMIT)
+        assert owner.queued == 0
+        all_refused += len(errors)
+    assert all_taken
+    assert all_refused
+
+
+def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
+    def fail(_: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(owner_module.CompileCounter, "watch_this_thread", fail)
+    owner = Owner(4, Metrics())
+    with pytest.raises(ClosedError):
+        owner.call(lambda: 3)
+    with pytest.raises(ClosedError):
+        owner.offer(request(), 5)
+    assert owner.thread.wait(LIMIT)
+    assert owner.closing
+
+
+def test_closing_twice_and_from_the_thread_itself_is_harmless():
+    owner = Owner(4, Metrics())
+    assert owner.call(owner.close) is False
+    assert owner.close(LIMIT)
+    assert owner.close()
+
+
+def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
+    owner = Owner(4, Metrics())
+    left, go_on = [], threading.Event()
+    monkeypatch.setattr(owner_module, "EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(owner_module, "leave_early", lambda: left.append(1) or True)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(owner.call, lambda: go_on.wait(LIMIT))
+        time.sleep(0.05)
+        began = time.monotonic()
+        owner._end_with_process()
+        assert time.monotonic() - began < 2
+        assert left == [1]
+        monkeypatch.setattr(owner_module, "leave_early", lambda: bool(left.append(2)))
+        threading.Timer(0.3, go_on.set).start()
+        owner._end_with_process()  # where a process cannot be left early, it waits for the dispatch
+    assert left == [1, 2]
+    assert owner.thread.ended
+
+
+def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
+    before = atexit._ncallbacks()
+    owner = Owner(4, Metrics())
+    assert atexit._ncallbacks() == before + 1
+    assert owner.close(LIMIT)
+    owners = [Owner(4, Metrics()) for _ in range(3)]
+    assert all(each.close(LIMIT) for each in owners)
+    atexit.unregister(owner._end_with_process)
+    assert all(each.thread.ended for each in owners)
