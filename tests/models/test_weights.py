@@ -13,6 +13,7 @@ from langchain_gemma_jax.models import kv_cache
 from langchain_gemma_jax.models.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.abstract import total_bytes as dense_bytes
 from langchain_gemma_jax.models.forward import forward, logits
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model, leaves
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
@@ -69,7 +70,7 @@ def test_a_packed_model_computes_what_its_dense_twin_does(name, out_first):
     tokens = jnp.array([[5, 9, 3, 1]])
 
     def scores(params, recipe):
-        cache = kv_cache.allocate(config, 1, 32, "float32")
+        cache = kv_cache.allocate(config.cache_layout, 1, 32, "float32")
         start, count = jnp.zeros(1, jnp.int32), jnp.full(1, 4)
         hidden, _ = forward(params, config, recipe, tokens, start, count, cache)
         return logits(params, config, recipe, hidden)
@@ -86,7 +87,7 @@ def test_bytes_are_those_that_are_stored_before_and_after():
     stored = map_specs(lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, spec.dtype), specs)
     for spec, array in zip(jax.tree.leaves(stored), jax.tree.leaves(params), strict=True):
         assert (spec.shape, spec.dtype) == (array.shape, array.dtype)
-    model = Model(config, params, tokenizer=None, recipe=INT8, name="packed")
+    model = Model(Gemma(config), params, tokenizer=None, recipe=INT8, name="packed")
     assert total_bytes(specs) == model.nbytes == sum(array.nbytes for array in leaves(params))
     assert specs["embed"].nbytes == params["embed"].nbytes == config.vocab_size * (config.width + 4)
     assert model.nbytes < 0.5 * dense_bytes(abstract(config, "float32"))
