@@ -3,7 +3,8 @@
 
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded
+VERSIONS := 3.11 3.12 3.13
+.PHONY: help setup demo test test-all test-training lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +17,16 @@ demo: setup ## an agent with three tools on the embedded model, and what it cost
 
 test: setup ## run the tests, all but the slow ones
 	$(PY) -m pytest $(ARGS)
+
+test-all: ## run them on each Python that is supported: make test-all VERSIONS="3.11 3.13"
+	@set -e; for version in $(VERSIONS); do \
+	    folder=$$(scripts/setup $$version); \
+	    echo "Python $$version:"; \
+	    $$folder/bin/python -m pytest $(ARGS); \
+	done
+
+test-training: setup ## run the tests of training/
+	$(PY) -m pytest training/tests $(ARGS)
 
 lint: setup ## check style and types
 	$(PY) -m ruff check
@@ -45,10 +56,13 @@ bench-embedded: setup ## time the embedded models
 	$(PY) benchmarks/embedded.py $(ARGS)
 
 bench-routed: setup ## whether routing pays: two sizes beside each of them alone
-	$(PY) benchmarks/routed.py $(ARGS)
+	$(PY) -m training.routed $(ARGS)
 
 bench-routing: setup ## time an agent of two sizes, one of which fits
 	$(PY) benchmarks/routing.py $(ARGS)
 
 bench-memory: setup ## time models and conversations that come back into memory
 	$(PY) benchmarks/memory.py $(ARGS)
+
+soak: setup ## mixed traffic for 15 minutes: memory, threads, descriptors, tenants' words, answers
+	$(PY) benchmarks/soak.py $(ARGS)

@@ -28,11 +28,20 @@ from benchmarks.command import PAGE, positive
 from benchmarks.machine import Others, machine
 from benchmarks.page import Block, replace_block
 from benchmarks.vocabulary import write_tokenizer
-from training.configs import HF_CONFIGS
+from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 
 ROOT = Path(__file__).parents[1]
+
+
+def shipped(name: str) -> dict[str, object]:
+    """The ``config.json`` of an embedded model, without the dtype of its weights."""
+    folder = embedded_folder(name)
+    read: dict[str, object] = json.loads((folder / "config.json").read_text()) if folder else {}
+    return {key: value for key, value in read.items() if key != "dtype"}
+
+
+MODELS: Mapping[str, Mapping[str, object]] = {**{name: shipped(name) for name in EMBEDDED}, "gemma-3-270m": CONFIG}
 BLOCK = Block("cold start figures", "make bench-cold-start")
-MODELS: Mapping[str, Mapping[str, object]] = {**HF_CONFIGS, "gemma-3-270m": CONFIG}
 STAGES = ("import", "weights", "first token", "answer")
 PROMPT, SHORT = 200, 16  # tokens
 BAR, BAR_MODEL = 1.5, "sprout-m"

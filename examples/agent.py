@@ -1,8 +1,8 @@
 """An agent with three tools, on the model that comes with the package: no download, no account.
 
     python examples/agent.py                                          # some questions, and what they cost
-    python examples/agent.py "Multiply 12 by 34." "Add a note: Buy milk"
-    python examples/agent.py --model google/gemma-3-1b-it
+    python examples/agent.py "Convert 26.2 miles." "Add a note: Buy milk"
+    python examples/agent.py --model google/gemma-3-4b-it
 
 LangChain's agents are in an extra: pip install "langchain-gemma-jax[agents]"
 """
@@ -19,41 +19,41 @@ from langchain_gemma_jax import ChatGemmaJax, engine
 
 QUESTIONS = [
     "Hello!",
-    "Multiply 127 by 48.",
+    "Convert 12 miles to kilometres.",
     "Add a note: Buy stamps for Наталья",
-    "Count the days from 2026-11-21 to 2026-12-24.",
+    "Look up the weekday of 2026-12-24.",
     "Thank you!",
 ]
 NOTES: list[str] = []
+TINY = "(a tiny model for demonstrations answers; name a real one with --model google/gemma-3-4b-it)"
 
 
-def multiply(a: int, b: int) -> int:
-    """Multiply two numbers."""
-    return a * b
+def convert(miles: float) -> str:
+    """Convert miles to kilometres."""
+    return f"{miles * 1.609344:.1f} km"
 
 
-def count_days(start: str, end: str) -> str:
-    """Count the days between two dates.
+def weekday(day: str) -> str:
+    """Look up the weekday of a date.
 
     Args:
-        start: The first date, e.g. 2024-05-31
-        end: The last date, e.g. 2024-06-30
+        day: The date, e.g. 2024-05-31
     """
     try:
-        return f"{(date.fromisoformat(end) - date.fromisoformat(start)).days} days"
+        return f"{date.fromisoformat(day):%A}"
     except ValueError:
-        return "Error: expected dates such as 2024-05-31"
+        return "Error: expected a date such as 2024-05-31"
 
 
 def add_note(text: str) -> str:
     """Add a note to the list."""
     NOTES.append(text)
-    return f"{len(NOTES)} notes stored"
+    return f"Stored as note {len(NOTES)}"
 
 
 def main(llm: ChatGemmaJax, questions: list[str]) -> None:
     """Ask one question after another in one conversation."""
-    agent = create_agent(llm, [multiply, count_days, add_note])
+    agent = create_agent(llm, [convert, weekday, add_note])
     history: list[AnyMessage] = []
     for question in questions:
         print(f"> {question}")
@@ -83,4 +83,6 @@ if __name__ == "__main__":
     parser.add_argument("questions", nargs="*", help="in one conversation; some of its own where none is given")
     parser.add_argument("--model", default=None, help="an embedded one by default")
     given = parser.parse_args()
+    if given.model is None:
+        print(TINY)
     main(ChatGemmaJax(model=given.model, temperature=0, max_tokens=256), given.questions or QUESTIONS)

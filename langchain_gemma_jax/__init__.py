@@ -39,6 +39,7 @@ from langchain_gemma_jax.errors import (
     InstallationError,
     ModelNotOnHubError,
     OfflineError,
+    ReentrantCallError,
     SchemaError,
     TensorMismatchError,
     TokenizerError,
@@ -48,6 +49,7 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.cut_off import CutOffError
     from langchain_gemma_jax.chat.options import UnknownOptionWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
@@ -85,6 +87,7 @@ __all__ = [
     "ConfigError",
     "ContextLengthError",
     "CorruptCheckpointError",
+    "CutOffError",
     "DeadlineError",
     "DeviceFailedError",
     "DeviceMemoryError",
@@ -108,6 +111,7 @@ __all__ = [
     "ModelStatus",
     "OfflineError",
     "Piece",
+    "ReentrantCallError",
     "Report",
     "Route",
     "Sampling",
@@ -135,6 +139,7 @@ _LAZY = {
     "Choice": ("routing", "Choice"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
+    "CutOffError": ("chat.cut_off", "CutOffError"),
     "Engine": ("engine.api.engine", "Engine"),
     "Evicted": ("engine.residency.eviction_log", "Evicted"),
     "FinishReason": ("engine.requests.request", "FinishReason"),
@@ -159,6 +164,7 @@ _LAZY = {
 }
 
 refuse_faulty_jax()
+import_module(f"{__name__}.ancestry")  # now, so that it sees every fork from here on
 _compile_cache.install()
 
 

@@ -12,11 +12,10 @@ from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_gemma_jax.chat.answer_format import checked_format
 from langchain_gemma_jax.chat.batching import Configs, together
-from langchain_gemma_jax.chat.call import Call, start
+from langchain_gemma_jax.chat.call import Call
 from langchain_gemma_jax.chat.counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.held import check_answer, check_tools
 from langchain_gemma_jax.chat.messages_out import Chunks, whole
@@ -24,12 +23,14 @@ from langchain_gemma_jax.chat.metadata import PROVIDER
 from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
 from langchain_gemma_jax.chat.profile import profile_of, profile_of_all
 from langchain_gemma_jax.chat.schemas import SchemaLike
+from langchain_gemma_jax.chat.starting import astart, beside, called_together, clock_of, start
 from langchain_gemma_jax.chat.steps import escalated, may_escalate
 from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
 from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
+from langchain_gemma_jax.errors import EngineError
 from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
@@ -78,9 +79,11 @@ class ChatGemmaJax(BaseChatModel):
     seed: int | None = None
     """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
     stop: list[str] | None = None
-    """Texts that end the answer and are not part of it: one, or up to 64. They count in thoughts and calls too."""
+    """Texts that end the answer and are not part of it: one, or up to 64. They count in words
+    and thoughts, and cut no call and no object that is held to a schema."""
     max_tokens: int | None = None
-    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full."""
+    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full. A call or an
+    object that is cut off by it is an invalid call, or ``CutOffError``."""
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None
@@ -91,7 +94,7 @@ class ChatGemmaJax(BaseChatModel):
     parallel_tool_calls: bool = True
     """Whether the model may call several tools at once. False ends its answer behind the first call."""
     timeout: float | None = None
-    """Seconds until ``DeadlineError``, from the call on. None: no limit."""
+    """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
     max_context: int | None = None
     """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
     longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
@@ -162,9 +165,10 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        options: Options | None = self._options(stop, kwargs)
+        asked = self._options(stop, kwargs)
+        clock, options = clock_of(self, asked), cast("Options | None", asked)
         while options is not None:
-            call = start(messages, options)
+            call = start(messages, options, clock)
             try:
                 done = call.generation.result()
             finally:
@@ -180,12 +184,13 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        options: Options | None = self._options(stop, kwargs)
+        asked = self._options(stop, kwargs)
+        clock, options = clock_of(self, asked), cast("Options | None", asked)
         while options is not None:
-            call = await run_in_executor(None, start, messages, options)
+            call = await astart(messages, options, clock)
             done = await call.generation
             short = done.generated_tokens < _LONG_ANSWER
-            found = _result(call, done) if short else await run_in_executor(None, _result, call, done)
+            found = _result(call, done) if short else await beside(_result, call, done)
             options = escalated(call.options, call.answer, done)
         return found
 
@@ -196,17 +201,24 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        call = start(messages, self._options(stop, kwargs))
+        options = self._options(stop, kwargs)
+        clock = clock_of(self, options)
+        call = start(messages, options, clock)
         while may_escalate(call.options):  # whose answer it is shows at its end
             at_once = self._at_once(call, done := call.generation.result())
             if (larger := escalated(call.options, call.answer, done)) is None:
                 yield from map(_generation, at_once)
                 return
-            call = start(messages, larger)
+            call = start(messages, larger, clock)
         chunks = self._chunks(call)
-        for piece in call.generation:
-            yield from map(_generation, chunks.of(piece))
-        yield from map(_generation, chunks.last(call.generation.result()))
+        try:
+            for piece in call.generation:
+                yield from map(_generation, chunks.of(piece))
+            done = call.generation.result()
+        except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
+            yield from map(_generation, chunks.broken())
+            raise
+        yield from map(_generation, chunks.last(done))
 
     async def _astream(
         self,
@@ -215,29 +227,39 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        call = await run_in_executor(None, start, messages, self._options(stop, kwargs))
+        options = self._options(stop, kwargs)
+        clock = clock_of(self, options)
+        call = await astart(messages, options, clock)
         while may_escalate(call.options):
             at_once = self._at_once(call, done := await call.generation)
             if (larger := escalated(call.options, call.answer, done)) is None:
                 for chunk in at_once:
                     yield _generation(chunk)
                 return
-            call = await run_in_executor(None, start, messages, larger)
+            call = await astart(messages, larger, clock)
         chunks = self._chunks(call)
-        async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
-            async for piece in pieces:
-                for chunk in chunks.of(piece):
-                    yield _generation(chunk)
-        for chunk in chunks.last(await call.generation):
+        try:
+            async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
+                async for piece in pieces:
+                    for chunk in chunks.of(piece):
+                        yield _generation(chunk)
+            done = await call.generation
+        except EngineError:
+            for chunk in chunks.broken():
+                yield _generation(chunk)
+            raise
+        for chunk in chunks.last(done):
             yield _generation(chunk)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
-        return super().batch(inputs, together(config), **kwargs)
+        with called_together(self):
+            return super().batch(inputs, together(config), **kwargs)
 
     async def abatch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.abatch``."""
-        return await super().abatch(inputs, together(config), **kwargs)
+        with called_together(self):
+            return await super().abatch(inputs, together(config), **kwargs)
 
     # Tools.
 

@@ -23,8 +23,11 @@ GemmaJaxError
 │   ├── DeviceMemoryError                  it needs more memory than there is
 │   ├── DeviceFailedError                  a device call raised; every request in flight gets this
 │   ├── ClosedError                        the engine or the model was closed
-│   ├── ForkedError                        this process was forked from one whose engine was running
+│   ├── ForkedError                        this process was forked from one that had used JAX
+│   ├── ReentrantCallError                 a call, by a signal handler or a hook, that would wait for itself
 │   └── GuardError                         a guard that is set to "raise" was tripped
+├── CutOffError                            an answer broke off before it was the object that was asked for. Also
+│                                          LangChain's OutputParserException, so it is made in chat/cut_off.py
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
     └── UnsafeJaxError                     a JAX release that is known to compute wrong results
 
@@ -178,7 +181,11 @@ class ClosedError(EngineError):
 
 
 class ForkedError(EngineError):
-    """This process was forked from one whose engine was running. JAX does not survive that; spawn instead."""
+    """This process was forked from one that had used JAX, or the engine. Neither survives that; spawn instead."""
+
+
+class ReentrantCallError(EngineError):
+    """A call that would wait for itself: from the engine's own threads, or from a signal handler at a bad moment."""
 
 
 class GuardError(EngineError):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.xla_flags import QUICK_COMPILES, XlaFlagsNotReadError, known
+
 # Before anything imports JAX or huggingface_hub: both read their settings once, at import.
 # The child processes that tests start inherit them.
 _SCRATCH = tempfile.TemporaryDirectory(prefix="gemma-jax-tests-")
@@ -33,14 +35,15 @@ os.environ |= {
 VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "langchain-core")
 
 
-# Most of what tests take is compiling small programs. So XLA:CPU compiles in less than half the time; what a program
-# computes may differ in its last bits. The slow tests, alone or with the others, compile as users do.
-QUICK_COMPILES = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-
-
+# Most of what tests take is compiling small programs, so XLA is told to be quick about it. The slow tests, alone or
+# with the others, compile as users do.
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("markexpr") == "not slow":
-        os.environ["XLA_FLAGS"] = QUICK_COMPILES  # before JAX compiles anything
+    if config.getoption("markexpr") != "not slow":
+        return
+    try:
+        os.environ["XLA_FLAGS"] = " ".join(known(QUICK_COMPILES))  # before JAX compiles anything
+    except XlaFlagsNotReadError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
 def pytest_report_header() -> list[str]:

@@ -15,7 +15,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -59,6 +60,7 @@ class Fault:
     without: str | None = None  # leave this header out
     cut_after: int | None = None  # close the connection after so many bytes of the body
     silent: bool = False  # do not answer at all
+    drip: float | None = None  # send the body byte by byte, with so many seconds in between
     body: bytes | None = None  # answer with this in place of the file, and with its length
     action: Callable[[], object] | None = None  # then answer as if nothing had happened
 
@@ -71,6 +73,7 @@ class HubServer:
         self.known_tokens: set[str] = set()
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
+        self.drips = 0  # answers that drip just now: see ``dripping``
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
@@ -130,6 +133,17 @@ class HubServer:
         with self.lock:
             self.seen.clear()
 
+    @contextmanager
+    def dripping(self) -> Iterator[None]:
+        """While an answer drips. ``drips`` counts those that do."""
+        with self.lock:
+            self.drips += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.drips -= 1
+
     def next_fault(self, request: str) -> Fault | None:
         with self.lock:
             for fault in self.faults:
@@ -171,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault and fault.status:
             self.refuse(fault.status, "", fault.message)
         elif match := TREE.fullmatch(path):
-            self.with_commit(match, token, self.send_tree)
+            self.with_commit(match, token, self.send_tree, fault)
         elif match := API.fullmatch(path):
             self.with_commit(match, token, self.send_info, fault)
         elif match := FILE.fullmatch(path):
@@ -203,9 +217,13 @@ class _Handler(BaseHTTPRequestHandler):
             {"rfilename": name, "size": len(data), "blobId": hashlib.sha1(data).hexdigest()}
             for name, data in repository.commits[commit].items()
         ]
-        self.send_json({"id": "model", "sha": commit, "siblings": siblings, "private": repository.private})
+        info = {"id": "model", "sha": commit, "siblings": siblings, "private": repository.private}
+        self.send_json(info, drip=fault and fault.drip)
 
-    def send_tree(self, repository: Repository, commit: str) -> None:
+    def send_tree(self, repository: Repository, commit: str, fault: Fault | None) -> None:
+        if fault and fault.body is not None:
+            self.send(200, fault.body, {"Content-Type": "application/json"})
+            return
         self.send_json(
             [
                 {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
@@ -233,22 +251,44 @@ class _Handler(BaseHTTPRequestHandler):
             first = int(wanted[1])
             headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data)}"
             status, data = 206, data[first:]
-        self.send(status, data, headers, cut_after=fault.cut_after if fault else None)
+        self.send(status, data, headers, cut_after=fault.cut_after if fault else None, drip=fault and fault.drip)
 
-    def send_json(self, value: object) -> None:
-        self.send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+    def send_json(self, value: object, drip: float | None = None) -> None:
+        self.send(200, json.dumps(value).encode(), {"Content-Type": "application/json"}, drip=drip)
 
     def refuse(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         said = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
         self.send(status, json.dumps({"error": message}).encode(), {**said, **(headers or {})})
 
-    def send(self, status: int, body: bytes, headers: Mapping[str, str], cut_after: int | None = None) -> None:
+    def send(
+        self,
+        status: int,
+        body: bytes,
+        headers: Mapping[str, str],
+        cut_after: int | None = None,
+        drip: float | None = None,
+    ) -> None:
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "HEAD":
             return
+        if drip is not None:
+            self.drip(body, drip)
+            return
         self.wfile.write(body[:cut_after])
         if cut_after is not None:
             self.close_connection = True
+
+    def drip(self, body: bytes, pause: float) -> None:
+        """One byte after the other, until the client has had enough."""
+        self.close_connection = True
+        try:
+            with self.hub.dripping():
+                for place in range(len(body)):
+                    self.wfile.write(body[place : place + 1])
+                    if self.hub.stopped.wait(pause):
+                        return
+        except OSError:
+            return

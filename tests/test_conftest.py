@@ -51,11 +51,6 @@ def test_home_is_empty():
     assert Path(os.environ["XDG_CACHE_HOME"]).is_relative_to(Path.home())
 
 
-def test_the_slow_tests_compile_as_users_do(pytestconfig):
-    quick = pytestconfig.getoption("markexpr") == "not slow"
-    assert ("fusion_emitters=false" in os.environ.get("XLA_FLAGS", "")) == quick
-
-
 def test_no_setting_or_secret_of_the_user_gets_in():
     assert {name for name in os.environ if name.startswith(("HF_", "GEMMA_JAX_"))} == {
         "GEMMA_JAX_COMPILE_CACHE",  # off

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 MAKE = re.compile(r"(?:^|`)make ((?:[a-z-]+ ?)+)", re.MULTILINE)
-EXAMPLE_SECONDS = 100
+EXAMPLE_SECONDS = 280
 
 
 def name(path: Path) -> str:
@@ -104,6 +104,32 @@ def test_an_example_runs(example, compiled, tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout, "an example shows something"
+    if example.name == "agent.py":  # which `make demo` runs
+        assert_the_demo_is_clean(result.stdout)
+
+
+def assert_the_demo_is_clean(printed: str) -> None:
+    conversation, _, figures = printed.partition("\n\n")
+    assert conversation.splitlines() == [
+        "(a tiny model for demonstrations answers; name a real one with --model google/gemma-3-4b-it)",
+        "> Hello!",
+        "Hello! How can I help you?",
+        "> Convert 12 miles to kilometres.",
+        "  convert(miles=12)",
+        "  = 19.3 km",
+        "19.3 km.",
+        "> Add a note: Buy stamps for Наталья",
+        "  add_note(text='Buy stamps for Наталья')",
+        "  = Stored as note 1",
+        "Stored as note 1.",
+        "> Look up the weekday of 2026-12-24.",
+        "  weekday(day='2026-12-24')",
+        "  = Thursday",
+        "Thursday.",
+        "> Thank you!",
+        "You are welcome!",
+    ]
+    assert figures.startswith("Notes: ['Buy stamps for Наталья']")
 
 
 # And the checks themselves, shown something bad.

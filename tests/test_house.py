@@ -30,16 +30,20 @@ ROOMS = [
     "compile_cache",
     "models",
     "config",
+    "ancestry",
+    "reentry",
     "_jax_check",
+    "private",
     "errors",
 ]
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "chat_model", "chat.*", "routing.*", "config", "dialects", "dialects.*", "errors",
+    "ancestry", "reentry",
     "engine.__init__", "compile_cache.__init__",
-    *(f"compile_cache.{name}" for name in ("claims", "entry", "everywhere", "folder", "install", "platform", "store")),
-    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning", "writing")), "cli",
+    *(f"compile_cache.{name}" for name in ("entry", "everywhere", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")), "cli", "private.*",
     *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
     *(f"engine.{name}" for name in ("options", "pool.*", "postprocess", "prefix", "request", "route", "scheduler")),
     *(f"engine.{name}" for name in ("settings", "noticeboard", "sharing", "speculate", "stop_strings", "collecting")),
@@ -251,3 +255,13 @@ def test_look_alikes_are_allowed(source):
 @pytest.mark.parametrize("source", ["os.environ['X']", "os.getenv('X')", "from os import environ"])
 def test_reading_the_environment_is_seen(source):
     assert reads_environment(source)
+
+
+def test_nothing_outside_imports_training():
+    root = PACKAGE.parent
+    folders = ("langchain_gemma_jax", "benchmarks", "examples", "scripts", "tests")
+    files = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    assert len(files) > 300
+    found = [path for path in files if any(name.partition(".")[0] == "training" for name in imports(path.read_text()))]
+    assert found == []
+    assert "training" in {name.partition(".")[0] for name in imports((root / "training" / "__main__.py").read_text())}

@@ -124,25 +124,32 @@ def checkout(tmp_path):
         bin = tmp_path / "bin"
         log = tmp_path / "log"
 
-        def add_python(self, name: str, version: tuple[int, int]) -> None:
+        def add_python(self, name: str, version: tuple[int, int], flags: str = "", folder: Path | None = None) -> None:
             """A stand-in that knows its version, makes environments of stand-ins, and notes what pip was told."""
-            number = ".".join(map(str, version))
-            (self.bin / name).write_text(
+            number = ".".join(map(str, version)) + flags
+            folder = folder or self.bin
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(
                 f"""#!/bin/sh
 case "$*" in
     --version) echo "Python {number}" ;;
-    "-m venv --clear .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "venv {name}" >>"{self.log}" ;;
+    "-m venv --clear "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" && echo "$4 {name}" >>"{self.log}" ;;
     "-m pip install "*) echo "install" >>"{self.log}" ;;
     -c*version_info\\ \\<*) exit {int(version < (3, 11))} ;;
     -c*) echo {number} ;;
 esac
 """
             )
+            (folder / name).chmod(0o755)
+
+        def add_stub(self, name: str) -> None:
+            """As pyenv has one on PATH for each version that is not chosen."""
+            (self.bin / name).write_text("#!/bin/sh\necho pyenv: command not found >&2\nexit 127\n")
             (self.bin / name).chmod(0o755)
 
-        def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        def set_up(self, *version: str, **environment: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [str(self.folder / "scripts" / "setup")],
+                [str(self.folder / "scripts" / "setup"), *version],
                 env={"PATH": str(self.bin), **environment},
                 capture_output=True,
                 text=True,
@@ -166,14 +173,14 @@ def test_set_up_uses_python3_and_works_once(checkout):
     checkout.add_python("python3", (3, 11))
     checkout.add_python("python3.13", (3, 13))
     assert [checkout.set_up().returncode for _ in range(2)] == [0, 0]
-    assert checkout.done() == ["venv python3", "install"]
+    assert checkout.done() == [".venv python3", "install"]
 
 
 def test_set_up_looks_further_where_python3_is_old(checkout):
     checkout.add_python("python3", (3, 9))
     checkout.add_python("python3.12", (3, 12))
     assert checkout.set_up().returncode == 0
-    assert checkout.done() == ["venv python3.12", "install"]
+    assert checkout.done() == [".venv python3.12", "install"]
 
 
 def test_set_up_says_what_is_missing(checkout):
@@ -189,7 +196,7 @@ def test_set_up_takes_the_interpreter_that_it_is_given(checkout):
     checkout.add_python("python3.13", (3, 13))
     checkout.set_up()
     assert checkout.set_up(PYTHON="python3.13").returncode == 0
-    assert checkout.done() == ["venv python3", "install", "venv python3.13", "install"]
+    assert checkout.done() == [".venv python3", "install", ".venv python3.13", "install"]
 
 
 def test_set_up_does_not_replace_an_interpreter_that_was_asked_for(checkout):
@@ -204,7 +211,7 @@ def test_set_up_installs_again_when_the_requirements_change(checkout):
     with (checkout.folder / "pyproject.toml").open("a") as file:
         file.write("# changed\n")
     assert checkout.set_up().returncode == 0
-    assert checkout.done() == ["venv python3", "install", "install"]
+    assert checkout.done() == [".venv python3", "install", "install"]
 
 
 def test_set_up_does_not_count_an_installation_that_failed(checkout):
@@ -213,6 +220,45 @@ def test_set_up_does_not_count_an_installation_that_failed(checkout):
     fake.write_text(fake.read_text().replace('echo "install"', 'exit 1; echo "install"'))
     assert checkout.set_up().returncode == 1
     assert not (checkout.folder / ".venv" / ".installed").exists()
+
+
+def test_set_up_makes_several_side_by_side(checkout):
+    checkout.add_python("python3", (3, 11))
+    checkout.add_python("python3.13", (3, 13))
+    assert checkout.set_up().returncode == 0
+    told = [checkout.set_up(version) for version in ("3.13", "3.11", "3.13")]
+    assert [each.stdout for each in told] == [".venv-3.13\n", ".venv\n", ".venv-3.13\n"]  # and nothing but that
+    assert checkout.done() == [".venv python3", "install", ".venv-3.13 python3.13", "install"]
+
+
+def test_set_up_finds_a_version_under_any_name_that_runs(checkout, tmp_path):
+    pyenv, versions = tmp_path / "py env", tmp_path / "py env" / "versions"  # a name with a space
+    checkout.add_python("python3", (3, 12))
+    checkout.add_stub("python3.13")
+    checkout.add_stub("pyenv")
+    checkout.add_python("python3.13", (3, 13), "t", versions / "3.13.0" / "bin")  # no jaxlib for that build
+    checkout.add_python("python3.13", (3, 13), folder=versions / "3.13.2" / "bin")
+    checkout.add_python("python3.11", (3, 11), folder=tmp_path / "home" / ".pyenv" / "versions" / "3.11.9" / "bin")
+    checkout.add_python("own", (3, 14), folder=tmp_path)
+    assert checkout.set_up("3.12").stdout == ".venv-3.12\n"
+    assert checkout.set_up("3.13", PYENV_ROOT=str(pyenv)).stdout == ".venv-3.13\n"
+    assert checkout.set_up("3.11", HOME=str(tmp_path / "home")).stdout == ".venv-3.11\n"
+    assert checkout.set_up("3.14", PYTHON=str(tmp_path / "own")).stdout == ".venv-3.14\n"
+    made = [line for line in checkout.done() if line != "install"]
+    assert made == [".venv-3.12 python3", ".venv-3.13 python3.13", ".venv-3.11 python3.11", ".venv-3.14 own"]
+    assert checkout.set_up("3.13").returncode == 0  # it is there, whatever has become of where it came from
+    assert checkout.done().count("install") == 4
+
+
+def test_set_up_says_which_version_is_missing_and_what_to_do(checkout):
+    checkout.add_python("python3", (3, 11))
+    checkout.add_stub("python3.13")
+    missing = checkout.set_up("3.13", HOME="/nowhere")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "Python 3.13 is wanted here." in missing.stderr
+    assert "PYTHON=/path/to/python3.13" in missing.stderr
+    assert [checkout.set_up(wrong).returncode for wrong in ("three", "3.13.1", "../3")] == [2, 2, 2]
+    assert checkout.done() == []
 
 
 def test_make_help_lists_every_target():

@@ -49,5 +49,6 @@ class Answer:
 
     @property
     def message(self) -> Message:
-        """As a message of a conversation."""
-        return Message.assistant(self.text, thinking=self.thinking, calls=self.calls)
+        """As a message of a conversation, in which what is no call is words: see ``conversation``."""
+        said = "".join([self.text, *(each.raw for each in self.invalid)])
+        return Message.assistant(said, thinking=self.thinking, calls=self.calls)

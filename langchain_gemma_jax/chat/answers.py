@@ -9,62 +9,60 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import weakref
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.messages_in import spoken
+from langchain_gemma_jax.chat.recent import Recent
 from langchain_gemma_jax.dialects import Message
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.model import Model
 
-MOST_TOKENS = 2**20  # 4 MiB a model
-
-_lock = threading.Lock()
-_by_model: weakref.WeakKeyDictionary[Model, Answers] = weakref.WeakKeyDictionary()
+MOST_BYTES = 4 << 20  # for the answers of a model
+MOST_BYTES_ROUTED = 2 << 20  # for who answered, in conversations whose model is chosen
 
 
 class Answers:
     """The ids of a model's recent answers, the least recently used of which go first. Any thread may use it."""
 
-    def __init__(self, most_tokens: int = MOST_TOKENS) -> None:
-        self._most = most_tokens
-        self._held = 0
-        self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._ids: Recent[bytes] = Recent(most)
 
     def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
         """Remember what the last message of a conversation was generated as."""
-        if not ids or len(ids) > self._most:
-            return
-        *_, key = digests(scope, dialect, conversation)
-        with self._lock:
-            self._held -= len(self._ids.pop(key, ()))
-            self._ids[key] = array("i", ids)
-            self._held += len(ids)
-            while self._held > self._most:
-                _, oldest = self._ids.popitem(last=False)
-                self._held -= len(oldest)
+        if ids:
+            *_, key = digests(scope, dialect, conversation)
+            self._ids.keep(key, array("i", ids).tobytes())
 
     def of(self, scope: str, dialect: str, messages: Sequence[Message]) -> Mapping[int, Sequence[int]]:
         """The ids of those of a conversation's messages that are answers which are remembered, by their numbers."""
         found: dict[int, Sequence[int]] = {}
-        with self._lock:
-            for number, key in enumerate(digests(scope, dialect, messages)):
-                if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
-                    self._ids.move_to_end(key)
-                    found[number] = ids
+        for number, key in enumerate(digests(scope, dialect, messages)):
+            if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
+                found[number] = array("i", ids)
         return found
 
 
-def answers_of(model: Model) -> Answers:
-    """Those of this model. They go when the model goes."""
-    with _lock:
-        return _by_model.setdefault(model, Answers())
+class Conversations:
+    """What is remembered of conversations for as long as an engine runs."""
+
+    def __init__(self) -> None:
+        self.answered: Recent[str] = Recent(MOST_BYTES_ROUTED)  # the model that gave an answer, by the digest up to it
+        self._answers: weakref.WeakKeyDictionary[Model, Answers] = weakref.WeakKeyDictionary()
+
+    def answers_of(self, model: Model) -> Answers:
+        """Those of this model. They go when the model goes."""
+        return self._answers.setdefault(model, Answers())
+
+
+def conversations() -> Conversations:
+    """Those of this process's engine. They go when it is closed."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    return engine().companion(Conversations)
 
 
 def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answer import Answer
-from langchain_gemma_jax.chat.answers import answers_of
+from langchain_gemma_jax.chat.answers import Conversations, conversations
+from langchain_gemma_jax.chat.cut_off import Limits
 from langchain_gemma_jax.chat.held import grammar_of
 from langchain_gemma_jax.chat.messages_in import conversation
 from langchain_gemma_jax.chat.options import Options
@@ -20,6 +21,7 @@ from langchain_gemma_jax.dialects import (
     Dialect,
     Encoded,
     Event,
+    Invalid,
     Message,
     ModelFacts,
     Prompt,
@@ -30,6 +32,7 @@ from langchain_gemma_jax.dialects import (
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
@@ -44,6 +47,7 @@ class Ready:
 
     served: Served
     dialect: Dialect
+    remembered: Conversations = field(repr=False)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -54,7 +58,7 @@ class Ready:
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
-        known = answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
+        known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         return prompt, prompt.encode(self.tokenizer, known)
 
 
@@ -62,44 +66,90 @@ def ready(options: Options) -> Ready:
     """The model of these options, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    served = engine().load(options.model, dtype=options.dtype, revision=options.revision)
+    limit = {} if options.timeout is None else {"timeout": options.timeout}
+    return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+
+
+def _ready(served: Served, options: Options) -> Ready:
+    from langchain_gemma_jax.engine.api.process import engine
+
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return Ready(served, dialect_for(facts, options.dialect))
+    return Ready(served, dialect_for(facts, options.dialect), conversations())
 
 
-def start(messages: Sequence[BaseMessage], options: Options) -> Call:
-    """Have the engine work on an answer. It may take a while: a model is loaded, a prompt is encoded.
+class Coming:
+    """A model that is not there yet. Somebody has to wait for it, or ``cancel``."""
 
-    Raises:
-        InputError: the conversation or the options are not possible; other errors as ``engine().load`` and
-            ``engine().submit`` have them.
-    """
-    from langchain_gemma_jax.engine.api.process import engine
+    def __init__(self, first: Future[Any], rest: Steps[Served]) -> None:
+        self._first, self._rest = first, rest
 
-    begun = time.monotonic()
-    spoken = conversation(messages)
-    options = routed(options, messages, spoken)
-    if (step := options.step) is not None and step.chosen:
-        switched = step.last not in {None, step.size}
-        engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-    model = ready(options)
-    prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
-    sampling = _sampling(model, options, prompt, len(encoded.ids))
-    timeout = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - begun))
-    generation = engine().submit(
-        model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=timeout
-    )
-    return Call(generation, model, spoken, prompt, options)
+    def steps(self) -> Steps[Served]:
+        """What has to be waited for until it is there."""
+        yield self._first
+        return (yield from self._rest)
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        self._rest.close()
+
+
+class Start:
+    """A call before the engine works on it."""
+
+    def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
+        self._messages, self._options, self._clock = messages, options, clock
+        self._spoken: Sequence[Message] = ()
+        clock.parts.now("waiting to begin")
+
+    def begin(self) -> Call | Coming:
+        """Find out what is asked for, and of whom. Where that model is there, have it answer."""
+        self._clock.parts.now("getting ready")
+        from langchain_gemma_jax.engine.api.process import engine
+
+        self._spoken = conversation(self._messages)
+        self._options = options = routed(self._options, self._messages, self._spoken)
+        if (step := options.step) is not None and step.chosen:
+            switched = step.last not in {None, step.size}
+            engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
+        steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
+        try:
+            return Coming(next(steps), steps)
+        except StopIteration as there:
+            return self.submit(there.value)
+
+    def submit(self, served: Served) -> Call:
+        """Have the engine work on the answer."""
+        from langchain_gemma_jax.engine.api.process import engine
+
+        clock, options, spoken = self._clock, self._options, self._spoken
+        clock.parts.now("encoding the prompt")
+        model = _ready(served, options)
+        prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
+        clock.parts.now("compiling the grammar")
+        sampling = _sampling(model, options, prompt)
+        limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
+        sampling = replace(sampling, max_tokens=limits.most)
+        generation = engine().submit(
+            model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+        )
+        generation.on(clock)
+        return Call(generation, model, spoken, prompt, options, limits)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
     def __init__(
-        self, generation: Generation, model: Ready, spoken: Sequence[Message], prompt: Prompt, options: Options
+        self,
+        generation: Generation,
+        model: Ready,
+        spoken: Sequence[Message],
+        prompt: Prompt,
+        options: Options,
+        limits: Limits,
     ) -> None:
         from langchain_gemma_jax.models.tokenizer import StreamDecoder
 
@@ -108,10 +158,15 @@ class Call:
         self.spoken = spoken
         self.prompt = prompt
         self.options = options
+        self.limits = limits
         tokenizer = model.tokenizer
         parser = model.dialect.parser(in_thought=prompt.in_thought)
         self._reader = Reader(parser, StreamDecoder(tokenizer), tokenizer.control_name)
         self._events: list[Event] = []
+
+    def cancel(self) -> None:
+        """Nobody wants it any more."""
+        self.generation.cancel()
 
     def take(self, piece: Piece) -> list[Event]:
         """What is new."""
@@ -120,15 +175,16 @@ class Call:
     def finish(self, done: Completion, *, streamed: bool) -> list[Event]:
         """What is left at the end, which is all if nothing was streamed. The answer's ids are remembered."""
         events = [] if streamed else self._reader.take(done.ids, done.text)
-        events += self._reader.finish(complete=not isinstance(done.stop, str))
+        last = self._reader.finish(complete=not isinstance(done.stop, str))
+        events += [_explained(event, self.limits.reason(done)) for event in last]
         self._seen(events)
         answer = self.answer
+        remembered = self.model.remembered
+        remember(self.options, [*self.spoken, answer.message], remembered)
         if not answer.invalid:  # those come back as words
             ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
-            remembered = answers_of(self.model.served.model)
             told = [*self.options.told(self.spoken), answer.message]
-            remembered.keep(self.options.scope, self.model.dialect.name, told, ids)
-            remember(self.options, [*self.spoken, answer.message])
+            remembered.answers_of(self.model.served.model).keep(self.options.scope, self.model.dialect.name, told, ids)
         return events
 
     @property
@@ -141,16 +197,21 @@ class Call:
         return events
 
 
-def _sampling(model: Ready, options: Options, prompt: Prompt, tokens: int) -> Sampling:
-    """How the answer is sampled, and where it ends."""
+def _explained(event: Event, reason: str | None) -> Event:
+    """The same, where it is a call that broke off, with the reason."""
+    if reason is None or not isinstance(event, Invalid) or not event.unfinished:
+        return event
+    return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
+
+
+def _sampling(model: Ready, options: Options, prompt: Prompt) -> Sampling:
+    """How the answer is sampled, and what ends it."""
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
     stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
     if may_escalate(options):
         sampling = replace(sampling, logprobs=True)
-    room = _room(model, options, tokens)
-    most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
-    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt), max_tokens=most)
+    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt))
 
 
 def _room(model: Ready, options: Options, tokens: int) -> int:

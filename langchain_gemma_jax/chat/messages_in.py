@@ -37,7 +37,19 @@ def conversation(messages: Sequence[BaseMessage]) -> list[Message]:
     Raises:
         InputError: one holds what cannot be told to a model of text: an image, a sound, a file, another server's tool.
     """
-    return [_message(message, f"messages[{number}]") for number, message in enumerate(messages)]
+    found: list[Message] = []
+    ruins: set[str | None] = set()  # the ids of what is no call, where nothing else was called
+    for number, message in enumerate(messages):
+        where = f"messages[{number}]"
+        if isinstance(message, AIMessage):
+            found.append(_message(message, where))
+            ruins = set() if found[-1].calls else {call["id"] for call in message.invalid_tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in ruins:
+            # Agents answer such a call with an error. To the model it was words, and so is this.
+            found.append(Message.user(_words(message, where, between="\n")))
+        else:
+            found.append(_message(message, where))
+    return found
 
 
 def _message(message: BaseMessage, where: str) -> Message:

@@ -76,6 +76,11 @@ class Chunks:
         )
         return [*chunks, chunk]
 
+    def broken(self) -> list[AIMessageChunk]:
+        """What makes a call that is being written none, where an error is the last that is heard of it."""
+        begun, self._kind = self._kind == "call", ""
+        return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
+
     def _chunks(self, events: Iterable[Event]) -> list[AIMessageChunk]:
         return list(chain.from_iterable(map(self._of_event, merged(events))))
 
@@ -111,9 +116,8 @@ class Chunks:
 
     def _ruin(self, event: Invalid) -> AIMessageChunk:
         """A call that is none. LangChain repairs what looks unfinished, and this must not pass for a call."""
-        begun, self._kind = self._kind == "call", ""
-        if begun:
-            return self._call_chunk(None, unrepairable("".join(self._arguments)), None)
+        if broken := self.broken():
+            return broken[0]
         chunk = self._begin(event.name, event.raw + unrepairable(event.raw))
         self._kind = ""
         return chunk

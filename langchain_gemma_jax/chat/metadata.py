@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
 
+from langchain_gemma_jax.chat.cut_off import KEY
 from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, TokenLogprobs
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def ending(call: Call, done: Completion) -> dict[str, Any]:
     }
     if isinstance(done.stop, str):
         found["stop"] = done.stop
+    answer = call.answer
+    broken = any(each.unfinished for each in answer.invalid) or not (done.complete or answer.calls)
+    if broken and (cut_off := call.limits.reason(done)) is not None:
+        found[KEY] = cut_off
     if call.options.step is not None:
         found["route"] = call.options.step.told
     return found

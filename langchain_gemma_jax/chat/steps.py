@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_gemma_jax.chat.answers import digests
+from langchain_gemma_jax.chat.answers import Conversations, conversations, digests
 from langchain_gemma_jax.chat.seen import seen_in
 from langchain_gemma_jax.routing import Choice, Route, Signals
 from langchain_gemma_jax.routing.route import AUTO
@@ -21,11 +19,6 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.options import Options
     from langchain_gemma_jax.dialects import Message
     from langchain_gemma_jax.engine.requests.request import Completion
-
-REMEMBERED = 4096  # conversations of which it is known who answered last
-
-_lock = threading.Lock()
-_answered: OrderedDict[bytes, str] = OrderedDict()  # digest of a conversation up to an answer: the model that gave it
 
 
 @dataclass(frozen=True)
@@ -68,7 +61,8 @@ def escalated(options: Options, answer: Answer, done: Completion) -> Options | N
     if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
         return None
     if answer.invalid:
-        reason = f"a call of {step.size} could not be understood"
+        cut_off = any(each.unfinished for each in answer.invalid) and not done.complete
+        reason = f"a call of {step.size} " + ("was cut off" if cut_off else "could not be understood")
     elif route.confidence is not None and answer.calls and (sure := confidence(done)) < route.confidence:
         reason = f"{step.size} was sure of its call to {sure:.0%} only"
     else:
@@ -91,16 +85,12 @@ def confidence(done: Completion) -> float:
     return sum(probabilities) / len(probabilities) if probabilities else 1.0
 
 
-def remember(options: Options, conversation: Sequence[Message]) -> None:
+def remember(options: Options, conversation: Sequence[Message], where: Conversations) -> None:
     """Note who gave the last message of a conversation."""
     if options.step is None:
         return
     *_, key = digests(options.scope, "", conversation)
-    with _lock:
-        _answered[key] = options.step.model
-        _answered.move_to_end(key)
-        while len(_answered) > REMEMBERED:
-            _answered.popitem(last=False)
+    where.answered.keep(key, options.step.model)
 
 
 def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
@@ -110,8 +100,7 @@ def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Seque
         message = messages[number]
         if isinstance(message, AIMessage):
             said = message.response_metadata.get("model_name")
-            with _lock:
-                known = said if isinstance(said, str) else _answered.get(keys[number])
+            known = said if isinstance(said, str) else conversations().answered.get(keys[number])
             return route.name_of(known)
     return None
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
-from operator import itemgetter
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import JsonOutputKeyToolsParser, JsonOutputParser, PydanticOutputParser
 from langchain_core.output_parsers.openai_tools import PydanticToolsParser
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableMap, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator, RunnableLambda, RunnableMap
 from langchain_core.utils.pydantic import is_basemodel_subclass
 from pydantic import TypeAdapter
 
+from langchain_gemma_jax.chat.cut_off import awhole_only, whole_only
 from langchain_gemma_jax.chat.schemas import SchemaLike, json_schema
 from langchain_gemma_jax.errors import InputError
 
@@ -55,16 +55,18 @@ class Structure:
 
     def reader(self, tool: str | None) -> Runnable[AIMessage, Any]:
         """What makes an object of an answer: of the call of this tool, or of its words."""
-        # LangChain's parsers take classes of both pydantics.
+        # LangChain's parsers repair JSON that breaks off, and give None where there is no call.
+        whole: Runnable[AIMessage, AIMessage] = RunnableGenerator(whole_only, awhole_only)
+        # They take classes of both pydantics.
         model: Any = self.schema if isinstance(self.schema, type) and is_basemodel_subclass(self.schema) else None
         if tool is not None:
             if model is not None:
-                return PydanticToolsParser(tools=[model], first_tool_only=True)
-            found: Runnable[AIMessage, Any] = JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
+                return whole | PydanticToolsParser(tools=[model], first_tool_only=True)
+            found: Runnable[AIMessage, Any] = whole | JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
         elif model is not None:
-            return PydanticOutputParser(pydantic_object=model)
+            return whole | PydanticOutputParser(pydantic_object=model)
         else:
-            found = JsonOutputParser()
+            found = whole | JsonOutputParser()
         if isinstance(self.schema, type) and is_dataclass(self.schema):
             return found | RunnableLambda(_maker(self.schema))
         return found
@@ -72,9 +74,20 @@ class Structure:
 
 def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AIMessage, Any]) -> Runnable[Any, Any]:
     """The answer, the object made of it, and what went wrong in making it."""
-    read = RunnablePassthrough.assign(parsed=itemgetter("raw") | reader, parsing_error=lambda _: None)
-    unread = RunnablePassthrough.assign(parsed=lambda _: None)
-    return RunnableMap(raw=model) | read.with_fallbacks([unread], exception_key="parsing_error")
+
+    def read(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        try:
+            return found | {"parsed": reader.invoke(found["raw"], config), "parsing_error": None}
+        except Exception as error:  # noqa: BLE001  whatever it is, the message comes with it
+            return found | {"parsed": None, "parsing_error": error}
+
+    async def aread(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        try:
+            return found | {"parsed": await reader.ainvoke(found["raw"], config), "parsing_error": None}
+        except Exception as error:  # noqa: BLE001
+            return found | {"parsed": None, "parsing_error": error}
+
+    return RunnableMap(raw=model) | RunnableLambda(read, aread)
 
 
 def _maker(made: type) -> Callable[[Mapping[str, Any]], Any]:

@@ -13,14 +13,12 @@ import hashlib
 import json
 from typing import NamedTuple
 
+from langchain_gemma_jax.private.folder import DamagedError
+
 MAGIC = b"GJXCE1\n\0"
 _DIGEST = slice(len(MAGIC), len(MAGIC) + 32)
 _START = _DIGEST.stop + 4  # of the header
 HEAD = 65536  # bytes that have all of a header, unless it is a monster
-
-
-class DamagedError(Exception):
-    """A file is not what was written there. The message says in what."""
 
 
 class Entry(NamedTuple):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from langchain_gemma_jax.compile_cache.install import is_kind
+from langchain_gemma_jax.compile_cache.platform import is_platform
 from langchain_gemma_jax.compile_cache.store import Store
 
 
 def stores(root: Path) -> list[Store]:
-    """One for each folder of programs below the root. An unsafe one is said to be empty, with a warning."""
-    folders = (kind for platform in _folders(root) for kind in _folders(platform))
+    """One for each folder of programs below the root. An unsafe one is said to be empty, with a warning.
+
+    The root may be a folder that holds other things too: what does not have a name that this package gives is no store.
+    """
+    folders = (kind for platform in _folders(root, is_platform) for kind in _folders(platform, is_kind))
     return [Store(folder, root=root) for folder in folders]
 
 
-def _folders(folder: Path) -> list[Path]:
+def _folders(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.is_dir())
+        return sorted(path for path in folder.iterdir() if is_ours(path.name) and path.is_dir())
     except OSError:  # there is none, or it is not ours to read
         return []

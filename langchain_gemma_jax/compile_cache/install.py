@@ -33,6 +33,8 @@ _XLA_FILES: Final = "jax_persistent_cache_enable_xla_caches"
 _XLA_DEFAULT: Final = "xla_gpu_per_fusion_autotune_cache_dir"
 _XLA_NOTHING: Final = "none"
 
+_KIND: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
 
 def install() -> None:
     """Have JAX keep what it compiles. The package calls it when it is imported; a second call changes nothing."""
@@ -65,6 +67,11 @@ def current_store() -> Store | None:
     import jax
 
     return _cache.store_for(jax.local_devices()[0])
+
+
+def is_kind(name: str) -> bool:
+    """Whether a folder's name can be one that programs for a kind of device are kept in."""
+    return _KIND.fullmatch(name) is not None
 
 
 def _plain(folder: Path | None) -> Path | None:

@@ -182,7 +182,7 @@ def _loading(load: Callable[..., Any], is_ours: IsOurs, our_store: OurStore) -> 
         except Exception as error:
             if setting("jax_raise_persistent_cache_errors"):
                 raise
-            _log.debug("%s could not be loaded and is compiled anew: %s", cache_key, error)
+            _log.debug("%s could not be loaded and is compiled anew: %s", cache_key, type(error).__name__)
             with suppress(Exception):  # what failed may have been the way to the store
                 if (store := our_store()) is not None:
                     store.discard(_name(cache_key))
@@ -209,7 +209,7 @@ def _keeping(keep: Callable[..., Any], is_ours: IsOurs) -> Callable[..., Any]:
         except Exception as error:
             if setting("jax_raise_persistent_cache_errors") or setting("jax_compilation_cache_check_contents"):
                 raise
-            warn_once(f"Compiled programs are not kept: JAX cannot give {module_name} away ({error}).")
+            warn_once(f"Compiled programs are not kept: JAX cannot give {module_name} away ({type(error).__name__}).")
         finally:
             del _this_thread.compile_seconds
 

@@ -27,6 +27,7 @@ _X86: Final = frozenset({"vendor_id", "cpu family", "model", "model name", "flag
 _ARM: Final = frozenset({"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"})
 # Whose versions count: JAX, what plugs into it, and the libraries that its programs call on a GPU or a TPU.
 _INFO: Final = re.compile(r"((?:jax|jaxlib|libtpu|jax[-_.].+|nvidia[-_.].+?))-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
+_PLATFORM: Final = re.compile(r"jaxlib-[A-Za-z0-9_.+]+-[0-9a-f]{3,12}")
 _LIBRARY: Final = re.compile(r"\.(?:so|pyd|dylib|dll)\b")
 
 
@@ -51,6 +52,11 @@ def platform_folder() -> str:
     facts += _cpu()
     digest = hashlib.sha256("\n".join(sorted(facts)).encode(errors="surrogateescape")).hexdigest()
     return f"jaxlib-{re.sub(r'[^A-Za-z0-9.+]', '_', version)}-{digest[:12]}"
+
+
+def is_platform(name: str) -> bool:
+    """Whether a folder's name is one that ``platform_folder`` gives, here or elsewhere."""
+    return _PLATFORM.fullmatch(name) is not None
 
 
 def _imported_version(package: str) -> str | None:

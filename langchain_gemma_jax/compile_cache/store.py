@@ -20,14 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from langchain_gemma_jax.compile_cache.claims import give_back, take
-from langchain_gemma_jax.compile_cache.entry import DamagedError, Entry, digest_of, file_of, seal, unseal
-from langchain_gemma_jax.compile_cache.folder import Folder, UnsafeFolderError, open_folder
+from langchain_gemma_jax.compile_cache.entry import Entry, digest_of, file_of, seal, unseal
 from langchain_gemma_jax.compile_cache.sweep import CLAIM, ENTRY, Listed, sweep
 from langchain_gemma_jax.compile_cache.upkeep import Stored, clear, entries, verify
 from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning, warn_once
-from langchain_gemma_jax.compile_cache.writing import write_whole
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
+from langchain_gemma_jax.private.writing import write_whole
 
 __all__ = ["DEFAULT_CAP", "CompileCacheWarning", "Counts", "Entry", "Store", "Stored"]
 
@@ -221,11 +221,13 @@ class Store:
         try:
             folder = open_folder(self.folder, self.root)
         except UnsafeFolderError as error:
-            warn_once(str(error))
+            warn_once(_refusal(error))
             return None
         except OSError as error:
             warn_once(f"Compiled programs are not kept, as {self.folder} cannot be used: {error}. {_REMEDY}")
             return None
+        if folder.visible:
+            warn_once(_visibility(folder.visible[0]), "others may look in")
         self._sweep(folder, {})
         return folder
 
@@ -256,6 +258,23 @@ class Store:
     def _count(self, more: Counts) -> None:
         with self._counting:
             self._counts = self._counts.plus(more)
+
+
+def _refusal(error: UnsafeFolderError) -> str:
+    ways = [error.remedy] if error.remedy else []
+    ways.append("set GEMMA_JAX_COMPILE_CACHE to a folder of your own, or to off")
+    return (
+        f"Compiled programs are not kept: {error.path} {error.found}. Others could have their code run by you. The "
+        f"folder of the cache is used when {error.expected}: {', or '.join(ways)}."
+    )
+
+
+def _visibility(path: Path) -> str:
+    return (
+        f"Others may look into {path}, where compiled programs are kept: they can see how many these are, and can "
+        f"neither read nor change them. The folder was there already, so it is left as it is. chmod go-rwx {path} if "
+        "it is for this alone, or set GEMMA_JAX_COMPILE_CACHE to a folder that does not exist yet."
+    )
 
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import stat
 from typing import NamedTuple
 
-from langchain_gemma_jax.compile_cache.entry import HEAD, DamagedError, peek
-from langchain_gemma_jax.compile_cache.folder import Folder
+from langchain_gemma_jax.compile_cache.entry import HEAD, peek
 from langchain_gemma_jax.compile_cache.sweep import ENTRY, prove, read_manifest, remove_rest
+from langchain_gemma_jax.private.folder import DamagedError, Folder
 
 
 class Stored(NamedTuple):

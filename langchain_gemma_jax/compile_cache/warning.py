@@ -1,4 +1,4 @@
-"""The one warning of the compile cache: whatever is wrong with it, a process says it once and goes on without it."""
+"""The warnings of the compile cache: whatever is wrong with it, a process says it once and goes on without it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ class CompileCacheWarning(UserWarning):
     """Compiled programs are not kept, or not read. Answers are right all the same, and the first ones late."""
 
 
-_said = threading.Lock()  # taken by the first warning, and never given back
+# Each is taken by the first warning about it, and never given back.
+_said = {topic: threading.Lock() for topic in ("it does not work", "others may look in")}
 
 
-def warn_once(message: str) -> None:
-    """Say it, if nothing was said yet in this process; the log has the rest. Never raises.
+def warn_once(message: str, topic: str = "it does not work") -> None:
+    """Say it, if nothing was said about the topic yet in this process; the log has the rest. Never raises.
 
     Where warnings are errors, the log gets the first one too: a cache is no reason to fail.
     """
-    first = _said.acquire(blocking=False)
+    first = _said[topic].acquire(blocking=False)
     if first:
         try:
             warnings.warn(message, CompileCacheWarning, stacklevel=2)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER
 from langchain_gemma_jax.dialects.notation import Notation
 from langchain_gemma_jax.dialects.writing import JsonWriting, NativeWriting, Writing
-from langchain_gemma_jax.engine.grammar.leaves import Before, UpTo
 from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Control, Literal, Node, Repeat, either, sequence
+from langchain_gemma_jax.engine.grammar.terminals import before, up_to
 from langchain_gemma_jax.errors import InputError
 
 
@@ -29,6 +29,7 @@ class CallShape(ABC):
     writing: Writing
     free: Node | None  # a turn without calls; None: free, but for what is banned
     banned: tuple[str, ...]  # control tokens that begin calls
+    opening_line: str | None  # how the line begins that opens calls, where that is no control token
 
     @abstractmethod
     def call(self, name: str, arguments: Node) -> Node:
@@ -62,6 +63,7 @@ class NativeCalls(CallShape):
         return (self.notation.call[0],)
 
     free = None
+    opening_line = None
 
     def call(self, name: str, arguments: Node) -> Node:
         return sequence(Literal(f"call:{name}"), arguments)
@@ -82,8 +84,9 @@ class FencedCalls(CallShape):
     """Calls as lines of JSON in a block."""
 
     writing = JsonWriting()
-    free = Before(OPENER)
+    free = before(OPENER)
     banned = ()
+    opening_line = OPENER
 
     def call(self, name: str, arguments: Node) -> Node:
         called = json.dumps(name, ensure_ascii=False)
@@ -95,4 +98,4 @@ class FencedCalls(CallShape):
     def turn(self, call: Node, *, parallel: bool) -> Turn:
         lines = Repeat(call, Literal("\n"), 1) if parallel else call
         rest = sequence(lines, Literal(f"\n{CLOSER}"))
-        return Turn(sequence(Literal(OPENER), rest), either(Before(OPENER), sequence(UpTo(OPENER), rest)), None)
+        return Turn(sequence(Literal(OPENER), rest), either(before(OPENER), sequence(up_to(OPENER), rest)), None)

@@ -49,12 +49,14 @@ class CallEnd:
 class Invalid:
     """A call that cannot be understood: as it was written, what is wrong, and which tool, if that much is clear.
 
-    It ends a call that had begun. Without a ``CallBegin`` before it, not even the name could be read.
+    It ends a call that had begun. Without a ``CallBegin`` before it, not even the name could be read. ``unfinished``:
+    the output was over before the call was.
     """
 
     raw: str
     error: str
     name: str | None = None
+    unfinished: bool = False
 
 
 Event: TypeAlias = TextDelta | ThoughtDelta | CallBegin | ArgumentsDelta | CallEnd | Invalid

@@ -29,6 +29,7 @@ class FenceParser(StreamParser):
         self._made_up = True
         self._behind_call = False  # where white space is no answer
         self._ticks = 0
+        self._empty = True  # no call has begun in this block
         self._call = JsonCallReader()
         self._ruins: list[str] | None = None  # of a block that cannot be understood; None: that was told already
         self._ended = False
@@ -49,6 +50,8 @@ class FenceParser(StreamParser):
             self._ended = True
             if self._state == self._in_call:
                 self._out += self._call.end()
+            elif self._state == self._in_block and self._empty:
+                self._out.append(Invalid("", "the block ends before there is a call in it", unfinished=True))
             elif self._state == self._in_ruins:
                 self._give_up(self._held)
             elif self._state == self._outside:
@@ -67,7 +70,7 @@ class FenceParser(StreamParser):
         self._say(before)
         if end is None:
             return len(text)
-        self._made_up, self._ticks, self._state = False, 0, self._in_block
+        self._made_up, self._ticks, self._empty, self._state = False, 0, True, self._in_block
         return end
 
     def _in_block(self, text: str, at: int) -> int:
@@ -76,7 +79,7 @@ class FenceParser(StreamParser):
             if at == len(text):
                 return at
             if text[at] == "{":
-                self._call, self._state = JsonCallReader(), self._in_call
+                self._call, self._empty, self._state = JsonCallReader(), False, self._in_call
                 return at
         if text[at] == "`":
             self._ticks += 1

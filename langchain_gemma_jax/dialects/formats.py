@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from langchain_gemma_jax.engine.grammar.pattern import Pattern
-from langchain_gemma_jax.engine.grammar.pattern_text import parse
+from langchain_gemma_jax.engine.grammar.pattern_text import Pattern, parse
 
 _LEAP_YEAR = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"
 _LONG_MONTH = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -82,3 +81,9 @@ def format_pattern(name: str) -> Pattern | None:
     """What a format of this name looks like; None if it asks nothing."""
     written = _PATTERNS.get(name)
     return None if written is None else parse(f"^{written}$")
+
+
+@lru_cache
+def known() -> frozenset[Pattern]:
+    """The patterns of all formats, of which it is known that something fits them."""
+    return frozenset(parse(f"^{written}$") for written in _PATTERNS.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from math import isfinite
 from typing import Literal as OneOf
 
@@ -13,15 +12,14 @@ from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.dialects.json_schema import Reader
 from langchain_gemma_jax.dialects.messages import Json, Tool
 from langchain_gemma_jax.dialects.writing import JsonWriting, Writing
-from langchain_gemma_jax.engine.grammar.ending import Outline
-from langchain_gemma_jax.engine.grammar.leaves import Words
 from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Control, Grammar, Literal, Node, either, maybe, sequence
+from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import InputError, SchemaError
 
 MAX_DEPTH = 200  # of a schema as JSON
 MAX_VALUES = 20_000  # in it
 MAX_CHARACTERS = 4_000_000
-LONGEST = 20_000  # bytes of the shortest answer: a model that has to write more never ends
+LONGEST = 20_000  # characters of the shortest answer: a model that has to write more never ends
 
 _MEMBERS = ("properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf")
 
@@ -94,7 +92,6 @@ def grammar_for(
     return _turn_grammar(described, kind, parallel, dialect, wanted, thoughts, lenient)
 
 
-@lru_cache(maxsize=128)
 def _json_grammar(schema: str, dialect: Dialect | None, thoughts: Thoughts, lenient: bool) -> Grammar:  # noqa: FBT001
     rules: dict[str, Node] = {}
     reader = _reader(schema, rules, JsonWriting(), "j", lenient=lenient)
@@ -103,7 +100,6 @@ def _json_grammar(schema: str, dialect: Dialect | None, thoughts: Thoughts, leni
     return _sound(Grammar(key, root, rules, unpromised=tuple(reader.unpromised)))
 
 
-@lru_cache(maxsize=128)
 def _turn_grammar(
     tools: tuple[tuple[str, str], ...],
     kind: str,
@@ -120,7 +116,7 @@ def _turn_grammar(
     if kind == "none" or not tools:
         if answer is not None:
             return _json_grammar(answer, dialect, thoughts, lenient)
-        return Grammar(key, shape.free, {}, banned=shape.banned)
+        return Grammar(key, shape.free, {}, free_until=shape.opening_line, banned=shape.banned)
     rules: dict[str, Node] = {}
     unpromised: dict[str, None] = {}
     calls: list[Node] = []
@@ -134,16 +130,16 @@ def _turn_grammar(
         calls.append(shape.call(name, reader.rule(arguments)))
         unpromised |= {f"{name}: {what}": None for what in reader.unpromised}
     turn = shape.turn(either(*calls), parallel=parallel)
+    opener = free_until = None
     if kind == "required":
-        root, opener = sequence(_thought(dialect, thoughts), turn.whole), None
+        root = sequence(_thought(dialect, thoughts), turn.whole)
     elif answer is not None:
         reader = _reader(answer, rules, JsonWriting(), "j", lenient=lenient)
         root = sequence(_thought(dialect, thoughts), either(turn.whole, _whole(reader)))
-        opener = None
         unpromised |= reader.unpromised
     else:
-        root, opener = turn.free_or_calls, turn.opener
-    return _sound(Grammar(key, root, rules, opener, unpromised=tuple(unpromised)))
+        root, opener, free_until = turn.free_or_calls, turn.opener, shape.opening_line
+    return _sound(Grammar(key, root, rules, opener, free_until, unpromised=tuple(unpromised)))
 
 
 def _reader(schema: str, rules: dict[str, Node], writing: Writing, prefix: str, *, lenient: bool) -> Reader:
@@ -172,16 +168,14 @@ def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
     around = None if dialect is None else dialect.thought
     if around is None:
         raise InputError(f"thoughts: the chat format {dialect and dialect.name!r} has none.")
-    inside = sequence(Words(), Control(around[1]))
+    inside = sequence(words(), Control(around[1]))
     return inside if thoughts == "inside" else maybe(sequence(Control(around[0]), Literal("thought\n"), inside))
 
 
 def _sound(grammar: Grammar) -> Grammar:
     """A grammar whose shortest text is not too long."""
-    outline = Outline(grammar)
-    shortest = outline.cost(outline.start)
-    if shortest > LONGEST:
-        raise SchemaError("#", f"the shortest value has {shortest:,} bytes, and no model writes as many")
+    if (shortest := grammar.shortest()) > LONGEST:
+        raise SchemaError("#", f"the shortest value has {shortest:,} characters, and no model writes as many")
     return grammar
 
 
@@ -204,10 +198,20 @@ def _checked(schema: object) -> str:
         characters += sum(map(_size, level))
         if values > MAX_VALUES or characters > MAX_CHARACTERS:
             raise SchemaError("#", "it is too large")
-        level = [inner for value in level for inner in _inside(value)]
+        level = _below(level, MAX_VALUES - values)
         if not level:
             return json.dumps(schema, default=_plain)
     raise SchemaError("#", f"it is more than {MAX_DEPTH} levels deep, or holds itself")
+
+
+def _below(level: Iterable[object], room: int) -> list[object]:
+    """What these hold, or as much of it as shows that it is too much."""
+    found: list[object] = []
+    for value in level:
+        found += _inside(value)
+        if len(found) > room:
+            break
+    return found
 
 
 def _of_tool(tool: Tool) -> str:

@@ -50,7 +50,7 @@ class JsonCallReader:
     def end(self) -> list[Event]:
         """Nothing comes any more."""
         if not self.over:
-            self._fail("the call ends before its arguments do")
+            self._fail("the call ends before its arguments do", unfinished=True)
         return self._taken()
 
     # Both of these take a place up to which the text is kept, and one up to which it is read, and give new ones.
@@ -150,9 +150,9 @@ class JsonCallReader:
         if self._streaming:
             self._out.append(ArgumentsDelta(text))
 
-    def _fail(self, error: str) -> None:
+    def _fail(self, error: str, *, unfinished: bool = False) -> None:
         self.over = True
-        self._out.append(Invalid("".join(self._raw), error, self._name))
+        self._out.append(Invalid("".join(self._raw), error, self._name, unfinished))
 
     def _taken(self) -> list[Event]:
         events, self._out = self._out, []

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from time import thread_time
 
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_arrays import array, in_brackets
-from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, same
+from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
 from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.dialects.schema_scalars import number, string
 from langchain_gemma_jax.dialects.writing import Asked, Writing
@@ -21,15 +22,19 @@ from langchain_gemma_jax.engine.grammar.nodes import (
     Node,
     Repeat,
     Rule,
+    Terminal,
     either,
 )
+from langchain_gemma_jax.engine.grammar.reading import Reading, ReadingError
 from langchain_gemma_jax.errors import SchemaError
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
+SECONDS = 0.05  # of a processor, for one schema
 MAX_PARTS = 6000
-MAX_RULES = 4000
+MAX_RULES = 2000
+MOST_APART = 100  # options of a oneOf that are compared with each other
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 
@@ -45,6 +50,8 @@ class Reader:
     unpromised: dict[str, None] = field(default_factory=dict)
     prefix: str = ""  # of the names of rules
     _parts: int = 0
+    _began: float = field(default_factory=thread_time)
+    _readings: dict[Node, Reading] = field(default_factory=dict)
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
     def whole(self, *more: Mapping[str, Json]) -> Node:
@@ -80,6 +87,29 @@ class Reader:
             advice = "Leave it out and check the result; strict=False leaves it out for you"
             raise UnpromisedError(at, f"{what}: a grammar cannot promise that. {advice}")
         self.unpromised[f"{at}: {what}"] = None
+
+    def check(self, node: Node, at: str) -> None:
+        """See ``Checks.check``."""
+        if node in self._readings:
+            return
+        try:
+            self._readings[node] = Reading(node)
+        except ReadingError as error:
+            raise UnreadableError(at, str(error)) from None
+        self._spend(at)
+
+    def fits(self, terminal: Terminal, text: str, at: str) -> bool:
+        """See ``Promises.fits``."""
+        self.check(terminal, at)
+        self._spend(at)
+        try:
+            return self._readings[terminal].fits(text)
+        except ReadingError as error:
+            raise UnreadableError(at, str(error)) from None
+
+    def _spend(self, at: str) -> None:
+        if thread_time() - self._began > SECONDS:
+            raise SchemaError(at, f"up to here it took more than {SECONDS} s of a processor: it is too large")
 
     def rule(self, node: Node) -> Node:
         """The node as a rule of its own."""
@@ -132,6 +162,7 @@ class Reader:
         return True
 
     def _count(self, parts: int = 1) -> None:
+        self._spend("#")
         self._parts += parts
         if self._parts > MAX_PARTS:
             raise SchemaError("#", f"it has more than {MAX_PARTS:,} parts once its references are followed")
@@ -145,7 +176,7 @@ class Reader:
     ) -> Node | None:
         if not groups:
             self._count(len(plain))
-            facts = Facts(plain[0][1] if plain else "#", self.cannot)
+            facts = Facts(plain[0][1] if plain else "#", self)
             for schema, at in plain:
                 facts.add(schema, at)
             return self._of_kinds(facts, levels, inside)
@@ -241,10 +272,16 @@ class Reader:
                 continue
             if isinstance(option, Mapping) and not self._flatten((option, f"{at}/{index}"), parts, groups, ()):
                 continue
-            facts = Facts(at, self.cannot)
+            facts = Facts(at, self)
             for schema, place in parts:
                 facts.add(schema, place)
+            self._count()
             known.append(facts)
+        if all(facts.choices is not None for facts in known):
+            values = [value for facts in known for value in {same(choice) for choice in facts.choices or ()}]
+            return len(set(values)) == len(values)
+        if len(known) > MOST_APART:
+            return False
         return all(_are_apart(first, second) for index, first in enumerate(known) for second in known[index + 1 :])
 
     # Values by their kinds
@@ -266,21 +303,21 @@ class Reader:
             case "boolean":
                 return either(Literal("true"), Literal("false"))
             case "string":
-                return string(facts, self.writing)
+                return string(self, facts)
             case "array":
                 return array(self, facts, levels - 1, inside) if levels else None
             case "object":
                 return self._object(facts, levels - 1, inside) if levels else None
         if kind == "integer" and "number" in (facts.kinds or ()):
             return None  # they are among those
-        return number(facts, whole=kind == "integer")
+        return number(self, facts, whole=kind == "integer")
 
     def anything(self, levels: int) -> Node:
         """Any value, to some depth."""
         levels = min(levels, LEVELS_OF_ANYTHING)
         key = ("", levels)
         if key not in self._made:
-            facts = Facts("#", self.cannot)
+            facts = Facts("#", self)
             plain = [self._kind(kind, facts, 0, ()) for kind in ("string", "number", "boolean", "null")]
             options = [node for node in plain if node is not None]
             if levels:

@@ -77,12 +77,13 @@ class CallReader:
         """The call is over: because it was ``closed``, or because nothing comes any more."""
         if closed and self._error is None:
             self._repair()
+        unfinished = not closed and self._error is None
         if self._error is None and self._state != self._at_end:
             self._fail("the call ends before its arguments do" if self._name else "there is no tool's name")
         if self._error is None:
             self._tell(CallEnd(self._arguments))
         else:
-            self._tell(Invalid("".join(self._raw), self._error, self._name))
+            self._tell(Invalid("".join(self._raw), self._error, self._name, unfinished))
         return self._taken()
 
     def _repair(self) -> None:

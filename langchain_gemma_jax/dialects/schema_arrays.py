@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.schema_facts import Facts
@@ -24,13 +23,7 @@ from langchain_gemma_jax.errors import SchemaError
 MAX_PLACES = 200  # that have schemas of their own
 
 
-class Items(Values, Protocol):
-    """As much of a reader of schemas as items need."""
-
-    def rule(self, node: Node) -> Node: ...
-
-
-def array(reader: Items, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
+def array(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
     """An array that is as all schemas ask; None if there is none.
 
     Raises:
@@ -92,7 +85,7 @@ class _Parts:
 
 
 def _rest(
-    reader: Items, parts: list[_Parts], count: int, facts: Facts, levels: int, inside: tuple[str, ...]
+    reader: Values, parts: list[_Parts], count: int, facts: Facts, levels: int, inside: tuple[str, ...]
 ) -> Node | None:
     """The items behind the first ``count``; None if there have to be some and can be none."""
     low, high = facts.items
@@ -106,7 +99,7 @@ def _rest(
     return Repeat(sequence(comma, item), NOTHING, least, most) if count else Repeat(item, comma, least, most)
 
 
-def _subset(reader: Items, facts: Facts, parts: list[_Parts], levels: int, inside: tuple[str, ...]) -> Node | None:
+def _subset(reader: Values, facts: Facts, parts: list[_Parts], levels: int, inside: tuple[str, ...]) -> Node | None:
     """Items that differ, where there are few that can be: some of them, in their order. None: there are more."""
     if any(each.first for each in parts):
         return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from langchain_gemma_jax.dialects.formats import UNPROMISED, WHOLE_NUMBERS, format_pattern
 from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.engine.grammar.automaton import Automaton, ByteAutomaton
-from langchain_gemma_jax.engine.grammar.pattern import Pattern
-from langchain_gemma_jax.engine.grammar.pattern_text import parse
+from langchain_gemma_jax.engine.grammar.nodes import Terminal
+from langchain_gemma_jax.engine.grammar.pattern_text import Pattern, parse
+from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
 KINDS = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -27,7 +27,7 @@ Part: TypeAlias = tuple[Mapping[str, Json], str]
 # Keywords that tell what kind of value is meant where no type is given.
 _HINTS = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-               "maxProperties"),
+               "maxProperties", "unevaluatedProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems"),
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -45,12 +45,26 @@ class UnpromisedError(SchemaError):
     """What a schema asks is clear, and a grammar cannot promise it."""
 
 
+class Promises(Protocol):
+    """As much of a reader of schemas as facts need."""
+
+    def cannot(self, at: str, what: str) -> None:
+        """Something cannot be promised."""
+
+    def fits(self, terminal: Terminal, text: str, at: str) -> bool:
+        """Whether all of a text is as a terminal has it."""
+
+
+class UnreadableError(SchemaError):
+    """A string or a number that nothing fits, or that costs too much to tell."""
+
+
 @dataclass
 class Facts:
     """What is asked. Several schemas that ask the same kind of thing make it narrower."""
 
     at: str
-    cannot: Callable[[str, str], None]  # told of everything that a grammar cannot promise: where, and what
+    reader: Promises
     kinds: tuple[str, ...] | None = None  # None: nothing says
     choices: list[Json] | None = None
     low: Decimal | None = None
@@ -70,7 +84,7 @@ class Facts:
         """Take in what one more schema asks."""
         for word in _BEYOND:
             if word in schema:
-                self.cannot(at, word)
+                self.reader.cannot(at, word)
         self._values(schema, at)
         found = [kind for kind, words in _HINTS.items() if any(word in schema for word in words)]
         self.hints += found
@@ -86,7 +100,7 @@ class Facts:
             try:
                 self.patterns.append(pattern_of(text, at))
             except UnpromisedError as error:
-                self.cannot(error.at, error.problem)
+                self.reader.cannot(error.at, error.problem)
         if (name := schema.get("format")) is not None:
             self._format(name, at)
 
@@ -112,7 +126,9 @@ class Facts:
                 return ("number" in kinds or ("integer" in kinds and integral)) and self._in_range(Decimal(str(value)))
         container, asked = ("object", self.objects) if isinstance(value, Mapping) else ("array", self.arrays)
         if asked:
-            self.cannot(self.at, f"enum or const of an {container}, together with other keywords for {container}s")
+            self.reader.cannot(
+                self.at, f"enum or const of an {container}, together with other keywords for {container}s"
+            )
         return container in kinds
 
     def _in_range(self, value: Decimal) -> bool:
@@ -123,7 +139,7 @@ class Facts:
         return all(value % step == 0 for step in self.steps)
 
     def _fits(self, text: str) -> bool:
-        return all(matches(pattern, text) for pattern in self.patterns)
+        return not self.patterns or self.reader.fits(words(self.patterns), text, self.at)
 
     def _values(self, schema: Mapping[str, Json], at: str) -> None:
         if (kinds := schema.get("type")) is not None:
@@ -140,7 +156,7 @@ class Facts:
         if self.choices is None:
             self.choices = choices
         else:
-            known = [same(choice) for choice in choices]
+            known = {same(choice) for choice in choices}
             self.choices = [choice for choice in self.choices if same(choice) in known]
 
     def _numbers(self, schema: Mapping[str, Json], at: str) -> None:
@@ -163,7 +179,7 @@ class Facts:
         if not isinstance(name, str):
             raise SchemaError(at, f"format: expected a name, found {_shown(name)}")
         if name in UNPROMISED:
-            self.cannot(at, f"format {name!r}")
+            self.reader.cannot(at, f"format {name!r}")
         elif name in WHOLE_NUMBERS:
             low, high = WHOLE_NUMBERS[name]
             self._numbers({"minimum": low, "maximum": high}, at)
@@ -185,25 +201,15 @@ def pattern_of(text: Json, at: str) -> Pattern:
         raise UnpromisedError(at, str(error)) from None
 
 
-def matches(pattern: Pattern, text: str) -> bool:
-    """Whether all of a text is as a pattern has it."""
-    reader = ByteAutomaton(Automaton.of(pattern), escaped=False)
-    state = reader.start
-    for byte in text.encode():
-        after = reader.step(state, byte)
-        if after is None:
-            return False
-        state = after
-    return reader.distance(state) == 0
-
-
 def same(value: Json) -> str:
     """A text that is the same for values that are equal: 1 is 1.0, and true is neither."""
+    if isinstance(value, str):  # most are
+        return json.dumps(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{json.dumps(key)}:{same(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         return "[" + ",".join(map(same, value)) + "]"
     return json.dumps(value)
 

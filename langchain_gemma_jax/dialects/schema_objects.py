@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, matches, pattern_of
-from langchain_gemma_jax.dialects.schema_scalars import asked_string
-from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.leaves import Leaf, machine
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, either, sequence
-from langchain_gemma_jax.engine.grammar.nodes import Sequence as Row
+from langchain_gemma_jax.dialects.schema_facts import Facts, Part, Promises, pattern_of
+from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string, check_places
+from langchain_gemma_jax.dialects.writing import LONGEST_KEY, Asked, Writing
+from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
+from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
-MAX_MEMBERS = 1000
+MAX_MEMBERS = 800
 MAX_COUNTED = 4000  # places in a chain of members that are counted
 
 
-class Values(Protocol):
+class Values(Checks, Protocol):
     """As much of a reader of schemas as members need."""
-
-    writing: Writing
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None: ...
 
-    def cannot(self, at: str, what: str) -> None: ...
+    def rule(self, node: Node) -> Node: ...
 
 
 @dataclass(frozen=True)
@@ -53,51 +51,56 @@ class ObjectShape:
             count = len(self.members)
             if count < self.low or (self.high is not None and count > self.high):
                 return None
-            inner: Node | None = self._row()
+            comma = Literal(self.writing.comma)
+            parts = [(*((comma,) if number else ()), member.node) for number, member in enumerate(self.members)]
+            inner: Node | None = sequence(*(node for part in parts for node in part))
         else:
             inner = self._chain(rule)
         return None if inner is None else sequence(Literal(brackets[0]), inner, Literal(brackets[1]))
 
-    def _row(self) -> Node:
-        comma = Literal(self.writing.comma)
-        return sequence(
-            *(part for n, member in enumerate(self.members) for part in ((comma,) if n else ()) + (member.node,))
-        )
-
     def _chain(self, rule: Callable[[Node], Node]) -> Node | None:
-        """From the last member to the first: what can follow where so many have been written."""
-        top = min(max(1, self.low, self.high or 0), max(1, len(self.members)))
+        """From the last member to the first: the lists that can follow where so many members have been written.
+
+        There is always one more member in them. Where nothing is counted, it does not matter how many came before.
+        """
+        counted = self.low > 1 or self.high is not None
+        top = min(max(self.low, self.high or 0), max(1, len(self.members))) if counted else 0
         if len(self.members) * top > MAX_COUNTED:
             raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
-        after = [self._rest(seen) for seen in range(top + 1)]
-        for place in reversed(range(len(self.members))):
-            member = self.members[place]
-            now: list[Node | None] = []
-            for seen in range(min(place, top) + 1):
-                more = after[min(seen + 1, top)] if self.high is None or seen < self.high else None
-                comma = Literal(self.writing.comma) if seen else NOTHING
-                taken = None if more is None else sequence(comma, member.node, more)
-                left = None if member.required else after[seen]
-                options = [node for node in (taken, left) if node is not None]
-                now.append(_ruled(either(*options), rule) if options else None)
-            after = now
-        return after[0]
-
-    def _rest(self, seen: int) -> Node | None:
-        """Behind the last member with a name."""
-        low = max(0, self.low - seen)
-        if self.free is None or (self.high is not None and seen >= self.high):
-            return NOTHING if low == 0 else None
-        if low > 1:  # names may be the same
-            return None
-        high = None if self.high is None else self.high - seen
+        free = rule(self.free) if self.free is not None and counted else self.free
+        lists = [self._free_members(free, seen) for seen in range(top + 1)]
+        may_end = True  # no member that is required comes behind
         comma = Literal(self.writing.comma)
-        return Repeat(sequence(comma, self.free), NOTHING, low, high) if seen else Repeat(self.free, comma, low, high)
+        for member in reversed(self.members):
+            node = rule(member.node) if counted else member.node  # then it is written more than once
+            now: list[Node | None] = []
+            for seen, without in enumerate(lists):
+                after = min(seen + 1, top)
+                more = lists[after]
+                options: list[Node] = []
+                if self.high is None or seen < self.high:
+                    ends = [NOTHING] if may_end and (not counted or after >= self.low) else []
+                    goes_on = [] if more is None else [sequence(comma, more)]
+                    options = [sequence(node, either(*goes_on, *ends))] if goes_on or ends else []
+                if without is not None and not member.required:
+                    options.append(without)
+                now.append(rule(either(*options)) if options else None)
+            lists = now
+            may_end = may_end and not member.required
+        empty = [NOTHING] if may_end and self.low == 0 else []
+        found = [*([] if lists[0] is None else [lists[0]]), *empty]
+        return either(*found) if found else None
+
+    def _free_members(self, free: Node | None, seen: int) -> Node | None:
+        """Those without names, of which there is one at least."""
+        if free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
+            return None  # names may be the same: two of them need not be two members
+        return Repeat(free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)
 
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
     """An object whose members have any names."""
-    return ObjectShape(writing, (), sequence(writing.free_key(asked, frozenset()), value))
+    return ObjectShape(writing, (), sequence(writing.free_key(writing.free_name(asked, frozenset())), value))
 
 
 def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> ObjectShape | None:
@@ -115,12 +118,12 @@ def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str,
     if len(names) > MAX_MEMBERS:
         raise SchemaError(facts.at, f"properties: expected at most {MAX_MEMBERS:,}, found {len(names):,}")
     required = {name for each in declared for name in each.required}
-    keys = _Keys.of(declared, facts)
+    keys = _Keys.of(declared, facts, reader)
     names += [name for name in keys.names or () if name not in names and keys.open]
     members: list[Member] = []
     for name in reader.writing.ordered(names):
-        asked = [schema for each in declared for schema in each.asked_of(name)]
-        node = reader.values(asked, levels, inside) if keys.allow(name) else None
+        asked = [schema for each in declared for schema in each.asked_of(name, reader)]
+        node = reader.values(asked, levels, inside) if keys.allow(name, reader, facts.at) else None
         if node is None and name in required:
             return None
         if node is not None:
@@ -151,14 +154,12 @@ def _free(
     if patterns:
         at = next(each.at for each in declared if each.patterns)
         asked = Asked((*asked.patterns, pattern_of(patterns[0], at)), asked.low, asked.high)
-    key = reader.writing.free_key(asked, frozenset(names))
-    try:
-        for part in key.items if isinstance(key, Row) else (key,):
-            if isinstance(part, Leaf):
-                machine(part)
-    except ValueError as error:
-        raise SchemaError(declared[0].at if declared else "#", f"the names of members: {error}") from None
-    return sequence(key, value)
+    name = reader.writing.free_name(asked, frozenset(names))
+    if asked.patterns:
+        at = f"{declared[0].at}, the names of members"
+        check_places(at, asked.patterns, LONGEST_KEY * max(1, asked.low, asked.high or 1))
+        reader.check(name, at)
+    return sequence(reader.writing.free_key(name), value)
 
 
 @dataclass(frozen=True)
@@ -186,13 +187,17 @@ class _Declared:
             raise SchemaError(at, f"additionalProperties: expected a schema, found {type(additional).__name__}")
         return cls(at, properties, patterns, tuple(map(str, required or ())), additional)
 
-    def asked_of(self, name: str) -> list[tuple[Json, str]]:
+    @cached_property
+    def _named(self) -> list[tuple[str, Terminal]]:
+        return [(pattern, words([pattern_of(pattern, self.at)])) for pattern in self.patterns]
+
+    def asked_of(self, name: str, reader: Promises) -> list[tuple[Json, str]]:
         """The schemas for a member of this name."""
         found = [(self.properties[name], f"{self.at}/properties/{name}")] if name in self.properties else []
         found += [
-            (schema, f"{self.at}/patternProperties/{pattern}")
-            for pattern, schema in self.patterns.items()
-            if matches(pattern_of(pattern, self.at), name)
+            (self.patterns[pattern], f"{self.at}/patternProperties/{pattern}")
+            for pattern, terminal in self._named
+            if reader.fits(terminal, name, self.at)
         ]
         if not found and self.additional is not None:
             return [(self.additional, f"{self.at}/additionalProperties")]
@@ -214,26 +219,30 @@ class _Keys:
     names: tuple[str, ...] | None  # the only ones that there can be
 
     @classmethod
-    def of(cls, declared: list[_Declared], facts: Facts) -> _Keys:
+    def of(cls, declared: list[_Declared], facts: Facts, reader: Checks) -> _Keys:
         # Objects of which nothing is declared are dictionaries. Where something is, others have to be asked for.
         asked_for = any(each.additional not in (None, False) or each.patterns for each in declared)
         is_open = asked_for or not any("properties" in schema or "required" in schema for schema, _ in facts.objects)
         closed = any(each.additional is False and not each.patterns for each in declared)
-        closed |= any(schema.get("unevaluatedProperties") is False for schema, _ in facts.objects) and not asked_for
-        of_names = Facts(facts.at, facts.cannot)
+        for schema, at in facts.objects:
+            if schema.get("unevaluatedProperties") not in (None, True):
+                if not _sees_all(schema, at, facts.objects):
+                    reader.cannot(at, "unevaluatedProperties, other than false beside all that says which there are")
+                closed |= not asked_for
+        of_names = Facts(facts.at, reader)
         for schema, at in facts.objects:
             if (rule := schema.get("propertyNames")) is not None and rule is not True:
                 if not isinstance(rule, Mapping) or "$ref" in rule:
-                    facts.cannot(at, "propertyNames, other than with a pattern, a length or an enum")
+                    reader.cannot(at, "propertyNames, other than with a pattern, a length or an enum")
                 else:
                     of_names.add(rule, f"{at}/propertyNames")
         names = None
         if of_names.choices is not None:
             names = tuple(name for name in of_names.choices if isinstance(name, str) and of_names.allows(name))
-        asked = asked_string(of_names)
+        asked = asked_string(reader, of_names)
         return cls(is_open and not closed and asked is not None, asked or Asked(), names)
 
-    def allow(self, name: str) -> bool:
+    def allow(self, name: str, reader: Promises, at: str) -> bool:
         """Whether a member may be called so."""
         if self.names is not None:
             return name in self.names
@@ -241,8 +250,20 @@ class _Keys:
         return (
             self.asked.low <= len(name)
             and (high is None or len(name) <= high)
-            and all(matches(pattern, name) for pattern in self.asked.patterns)
+            and (not self.asked.patterns or reader.fits(words(self.asked.patterns), name, at))
         )
+
+
+def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Part]) -> bool:
+    """Whether all parts of an object stand inside this one, which closes it, or behind its $ref."""
+    inside = schema.get("allOf")
+    nested = inside if isinstance(inside, list | tuple) else []
+    named = [one["$ref"] for one in (schema, *nested) if isinstance(one, Mapping) and isinstance(one.get("$ref"), str)]
+    places = (at, *map(str, named))
+    others = (other for _, other in parts if other not in places)
+    return schema["unevaluatedProperties"] is False and all(
+        any(other.startswith(f"{place}/allOf/") for place in places) for other in others
+    )
 
 
 def _table(schema: Mapping[str, Json], word: str, at: str) -> Mapping[str, Json]:
@@ -252,7 +273,3 @@ def _table(schema: Mapping[str, Json], word: str, at: str) -> Mapping[str, Json]
     if not isinstance(found, Mapping):
         raise SchemaError(at, f"{word}: expected schemas by name, found {type(found).__name__}")
     return found
-
-
-def _ruled(node: Node, rule: Callable[[Node], Node]) -> Node:
-    return node if node == NOTHING else rule(node)

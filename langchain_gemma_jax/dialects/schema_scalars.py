@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from decimal import Decimal
+from math import lcm, prod
+from typing import Protocol
 
 from langchain_gemma_jax.dialects import number_patterns
-from langchain_gemma_jax.dialects.schema_facts import LARGEST, Facts
+from langchain_gemma_jax.dialects.formats import known
+from langchain_gemma_jax.dialects.messages import Json
+from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
 from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.leaves import Number, Words, machine
-from langchain_gemma_jax.engine.grammar.nodes import Literal, Node, either
-from langchain_gemma_jax.engine.grammar.pattern import Pattern
+from langchain_gemma_jax.engine.grammar import nodes
+from langchain_gemma_jax.engine.grammar.nodes import Node, either
+from langchain_gemma_jax.engine.grammar.pattern_text import Pattern
+from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
 
-FEW = 500  # multiples that are listed one by one
 LONGEST = 10_000  # characters that a string must have
-SHORTER = (1000, 200)  # characters that a string has at most, where more cannot be counted beside its pattern
+MOST_PLACES = 50_000  # in patterns and lengths that have to fit at once
+MOST_REMAINDERS = 1000  # a reader of multiples is in so many states
 
 
-def string(facts: Facts, writing: Writing) -> Node | None:
+class Checks(Promises, Protocol):
+    """As much of a reader of schemas as numbers and strings need."""
+
+    writing: Writing
+
+    def check(self, node: Node, at: str) -> None:
+        """See that some text fits, and that it does not cost too much to tell which.
+
+        Raises:
+            UnreadableError: none does, or it does.
+        """
+
+
+def string(reader: Checks, facts: Facts) -> Node | None:
     """A string; None if there is none."""
-    asked = asked_string(facts)
-    return None if asked is None else writing.string(asked)
+    asked = asked_string(reader, facts)
+    return None if asked is None else reader.writing.string(asked)
 
 
-def asked_string(facts: Facts) -> Asked | None:
+def asked_string(reader: Checks, facts: Facts) -> Asked | None:
     """What is asked of a string; None if that contradicts itself.
 
     Raises:
@@ -32,24 +52,46 @@ def asked_string(facts: Facts) -> Asked | None:
     low, high = facts.length
     if high is not None and high < low:
         return None
-    if low > LONGEST:
-        raise SchemaError(facts.at, f"minLength: expected at most {LONGEST:,}, found {low}: no model writes so much")
     patterns = tuple(dict.fromkeys(facts.patterns))
-    if not patterns:
-        return Asked((), low, high)
-    # To count far takes many states. Of what is shorter, all is as it is asked as well.
-    limits = [limit for limit in SHORTER if low <= limit < high] if high is not None else []
-    for limit in (high, *limits):
-        try:
-            machine(Words(patterns, low, limit))
-        except ValueError as error:
-            problem = error
-        else:
-            return Asked(patterns, low, limit)
-    raise SchemaError(facts.at, f"what is asked of a string: {problem}") from None
+    least = max([low, *(pattern.least for pattern in patterns)])
+    if least > LONGEST:
+        raise SchemaError(
+            facts.at, f"a string of at least {least:,} characters: expected at most {LONGEST:,}. No model writes more"
+        )
+    return Asked((), low, high) if not patterns else _counted(reader, facts.at, patterns, low, high)
 
 
-def number(facts: Facts, *, whole: bool) -> Node | None:
+def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, high: int | None) -> Asked:
+    """Patterns, and a length where they do not have it by themselves.
+
+    To see whether several things fit at once takes about as long as their sizes multiplied. Where only a length is too
+    much, a shorter one is asked for: of what is shorter, all is as it is asked as well.
+    """
+    size = prod(pattern.size for pattern in patterns)
+    most = min((pattern.most for pattern in patterns if pattern.most is not None), default=None)
+    if max(pattern.least for pattern in patterns) >= low:
+        low = 0
+    if high is not None:
+        high = None if most is not None and most <= high else min(high, max(MOST_PLACES // size, low))
+    counted = len(patterns) > 1 or low or high is not None
+    if counted:
+        check_places(at, patterns, max(1, low, high or 1))
+    if counted or patterns[0] not in known():
+        reader.check(words(patterns, low, high), at)
+    return Asked(patterns, low, high)
+
+
+def check_places(at: str, patterns: Sequence[Pattern], others: int) -> None:
+    """See that patterns can be joined, with each other and with what has so many places besides.
+
+    Raises:
+        UnreadableError: they are too large.
+    """
+    if prod(pattern.size for pattern in patterns) * others > MOST_PLACES:
+        raise UnreadableError(at, "its patterns are too large to be joined, with each other or with a length")
+
+
+def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
     """A number; None if there is none.
 
     Raises:
@@ -58,15 +100,20 @@ def number(facts: Facts, *, whole: bool) -> Node | None:
     low, high = _bounds(facts)
     if low is not None and high is not None and (low > high or (low == high and (facts.above or facts.below))):
         return None
-    if len(facts.steps) > 1:
-        facts.cannot(facts.at, "multipleOf, more than once")
     if facts.steps:
-        return _multiple(facts, facts.steps[0], low, high, whole=whole)
+        step = _least_common([*facts.steps, Decimal(1)] if whole else facts.steps)
+        if step == 1 and not whole:
+            return number(reader, facts, whole=True)
+        if step != 1:
+            try:
+                return _multiples(reader, facts, step, low, high)
+            except UnpromisedError as error:
+                reader.cannot(error.at, error.problem)
     if whole:
         least = None if low is None else _whole_bound(low, facts.above, 1)
         most = None if high is None else _whole_bound(high, facts.below, -1)
-        return _number(number_patterns.whole(least, most))
-    return _number(number_patterns.decimal(*_inside(facts, low, high)))
+        return number_patterns.whole(least, most)
+    return number_patterns.decimal(low, high, above=facts.above, below=facts.below)
 
 
 def _bounds(facts: Facts) -> tuple[Decimal | None, Decimal | None]:
@@ -85,65 +132,45 @@ def _whole_bound(bound: Decimal, excluded: bool, inward: int) -> int:  # noqa: F
     return int(bound.to_integral_value("ROUND_CEILING" if inward > 0 else "ROUND_FLOOR"))
 
 
-def _inside(facts: Facts, low: Decimal | None, high: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
-    """The bounds, moved inward by a little where they are excluded themselves."""
-    if low is not None and facts.above:
-        low = _next(low, 1, facts.at)
-    if high is not None and facts.below:
-        high = _next(high, -1, facts.at)
-    return low, high
+def _least_common(numbers: Sequence[Decimal]) -> Decimal:
+    """The least number that is a multiple of all."""
+    places = max(map(_places, numbers))
+    return Decimal(lcm(*(int(number.scaleb(places)) for number in numbers))).scaleb(-places)
 
 
-def _next(bound: Decimal, inward: int, at: str) -> Decimal:
-    """A decimal a little further on, that is another float too."""
-    if abs(bound) >= LARGEST:
-        raise SchemaError(at, f"the bound {bound} is excluded, and beyond 10**15 floats do not tell neighbours apart")
-    digits = len(str(int(abs(bound)))) if abs(bound) >= 1 else 0
-    unit = Decimal(10) ** -max(number_patterns.DIGITS - digits, -int(bound.as_tuple().exponent))
-    while float(bound + inward * unit) == float(bound):
-        unit *= 2
-    return bound + inward * unit
+def _places(number: Decimal) -> int:
+    """Its digits behind the point."""
+    return max(0, -int(number.normalize().as_tuple().exponent))
 
 
-def _multiple(facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None, *, whole: bool) -> Node | None:
-    if low is not None and high is not None and (high - low) / step <= FEW:
-        return _listed(facts, step, low, high, whole=whole)
-    exponent = -int(step.normalize().as_tuple().exponent)
-    if (
-        step.normalize().as_tuple().digits == (1,) and 0 <= exponent <= number_patterns.DIGITS
-    ):  # 1, 0.1, 0.01: so many digits
-        low, high = (
-            _aligned(bound, step, out, inward)
-            for bound, out, inward in ((low, facts.above, 1), (high, facts.below, -1))
-        )
-        if whole or exponent == 0:
-            return _number(number_patterns.whole(*(None if bound is None else int(bound) for bound in (low, high))))
-        return _number(number_patterns.decimal(low, high, exponent))
-    if high is None and (low is None or low == 0):
-        found = number_patterns.multiples(step, negative=low is None, zero=low is None or not facts.above)
-        if found is not None:
-            return _number(found)
-    facts.cannot(facts.at, f"multipleOf {step}")
-    facts.steps.clear()
-    return number(facts, whole=whole)
+def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None) -> Node | None:
+    """Multiples, which llguidance tells by their remainders. None: there are none.
+
+    Raises:
+        UnpromisedError: there are too many remainders, or digits.
+    """
+    far = Decimal(10) ** (number_patterns.DIGITS - _places(step)) - 1
+    too_far = any(bound is not None and abs(bound) > far for bound in (low, high))
+    if step.scaleb(_places(step)) > MOST_REMAINDERS or _places(step) >= number_patterns.DIGITS or too_far:
+        raise UnpromisedError(facts.at, f"multipleOf {step}")
+    found: list[Node] = []
+    for places in range(_places(step) + 1):  # it wants all of a multiple's digits: 0.50 where it is one of 0.25
+        each = _least_common([step, Decimal(10) ** -places])
+        least, most = (-far if low is None else low) / each, (far if high is None else high) / each
+        first, last = int(least.to_integral_value("ROUND_CEILING")), int(most.to_integral_value("ROUND_FLOOR"))
+        first += facts.above and first == least
+        last -= facts.below and last == most
+        if first <= last:
+            schema: dict[str, Json] = {"type": "number" if places else "integer", "multipleOf": _plain(each)}
+            schema |= {"minimum": _plain(first * each), "maximum": _plain(last * each)}
+            found.append(nodes.Json(json.dumps(schema), 1))
+    try:
+        for node in found:
+            reader.check(node, facts.at)
+    except UnreadableError:
+        raise UnpromisedError(facts.at, f"multipleOf {step}") from None
+    return either(*found) if found else None
 
 
-def _aligned(bound: Decimal | None, step: Decimal, excluded: bool, inward: int) -> Decimal | None:  # noqa: FBT001
-    """The first multiple that a bound lets through."""
-    if bound is None:
-        return None
-    count = (bound / step).to_integral_value("ROUND_CEILING" if inward > 0 else "ROUND_FLOOR")
-    return (count + inward * (excluded and count * step == bound)) * step
-
-
-def _listed(facts: Facts, step: Decimal, low: Decimal, high: Decimal, *, whole: bool) -> Node | None:
-    first, last = _aligned(low, step, facts.above, 1), _aligned(high, step, facts.below, -1)
-    if first is None or last is None:
-        raise TypeError("a list has two ends")
-    values = [first + step * count for count in range(int((last - first) / step) + 1)] if first <= last else []
-    texts = [f"{value.normalize():f}" for value in values if not whole or value == value.to_integral_value()]
-    return either(*(Literal("0" if text == "-0" else text) for text in texts)) if texts else None
-
-
-def _number(pattern: Pattern | None) -> Node | None:
-    return None if pattern is None else Number(pattern)
+def _plain(number: Decimal) -> int | float:
+    return int(number) if number == number.to_integral_value() else float(number)

@@ -11,11 +11,10 @@ from typing import ClassVar
 from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.dialects.notation import Notation, in_order
 from langchain_gemma_jax.dialects.prompt import Writer
-from langchain_gemma_jax.engine.grammar import characters
-from langchain_gemma_jax.engine.grammar.leaves import WRITTEN, Words
-from langchain_gemma_jax.engine.grammar.nodes import Control, Literal, Node, Sequence, sequence
-from langchain_gemma_jax.engine.grammar.pattern import Chars, Pattern, Row, Times, optional
-from langchain_gemma_jax.engine.grammar.pattern_text import SPACES
+from langchain_gemma_jax.engine.grammar import nodes
+from langchain_gemma_jax.engine.grammar.nodes import Control, Literal, Node, Sequence, Terminal, sequence
+from langchain_gemma_jax.engine.grammar.pattern_text import SPACES, Pattern
+from langchain_gemma_jax.engine.grammar.terminals import UNWRITTEN, words
 
 LONGEST_KEY = 64  # of members that have no names in the schema
 
@@ -44,8 +43,12 @@ class Writing(ABC):
         """A member's name, with the colon."""
 
     @abstractmethod
-    def free_key(self, asked: Asked, excluded: frozenset[str]) -> Node:
-        """A name that the schema leaves open, with the colon: none of the excluded ones."""
+    def free_name(self, asked: Asked, excluded: frozenset[str]) -> Terminal:
+        """A name that the schema leaves open: none of the excluded ones."""
+
+    @abstractmethod
+    def free_key(self, name: Terminal) -> Node:
+        """Such a name with the colon."""
 
     @abstractmethod
     def string(self, asked: Asked) -> Node:
@@ -68,14 +71,24 @@ class JsonWriting(Writing):
     def key(self, name: str) -> Node:
         return Literal(_dumped(name) + self.colon)
 
-    def free_key(self, asked: Asked, excluded: frozenset[str]) -> Node:
+    def free_name(self, asked: Asked, excluded: frozenset[str]) -> Terminal:
         high = LONGEST_KEY if asked.high is None and not asked.patterns else asked.high
-        words = Words(asked.patterns, max(1, asked.low), high, excluded, escaped=True)
-        return sequence(Literal('"'), words, Literal(f'"{self.colon}'))
+        return words((_UNESCAPED, *asked.patterns), max(1, asked.low), high, excluded)
+
+    def free_key(self, name: Terminal) -> Node:
+        return sequence(Literal('"'), name, Literal(f'"{self.colon}'))
 
     def string(self, asked: Asked) -> Node:
-        words = Words(asked.patterns, asked.low, asked.high, escaped=True)
-        return sequence(Literal('"'), words, Literal('"'))
+        schema: dict[str, Json] = {"type": "string"}
+        if asked.low:
+            schema["minLength"] = asked.low
+        if asked.high is not None:
+            schema["maxLength"] = asked.high
+        if asked.patterns:
+            schema["allOf"] = [{"pattern": f"^(?:{pattern.regex})$"} for pattern in asked.patterns]
+        else:
+            schema["x-guidance"] = {"json_allowed_escapes": 'nrt"\\'}
+        return nodes.Json(json.dumps(schema), asked.low + 2)
 
     def constant(self, value: Json) -> Node:
         return Literal(_dumped(value))
@@ -97,14 +110,15 @@ class NativeWriting(Writing):
         self.notation.key(out, name)
         return sequence(_nodes(out), Literal(self.colon))
 
-    def free_key(self, asked: Asked, excluded: frozenset[str]) -> Node:
-        bare = Row((_KEY_BEGIN, optional(Row((Times(_KEY_INSIDE, 0, LONGEST_KEY - 2), _KEY_END)))))
-        words = Words((bare, *asked.patterns), asked.low, asked.high, excluded)
-        return sequence(words, Literal(self.colon))
+    def free_name(self, asked: Asked, excluded: frozenset[str]) -> Terminal:
+        return words((_BARE, *asked.patterns), asked.low, asked.high, excluded)
+
+    def free_key(self, name: Terminal) -> Node:
+        return sequence(name, Literal(self.colon))
 
     def string(self, asked: Asked) -> Node:
         quote = Control(self.notation.quote)
-        return sequence(quote, Words(asked.patterns, asked.low, asked.high), quote)
+        return sequence(quote, words(asked.patterns, asked.low, asked.high), quote)
 
     def constant(self, value: Json) -> Node:
         out = Writer()
@@ -112,9 +126,12 @@ class NativeWriting(Writing):
         return _nodes(out)
 
 
-_KEY_INSIDE = Chars(characters.without(WRITTEN, characters.of(":,{}[]\n\r\t")))
-_KEY_END = Chars(characters.without(_KEY_INSIDE.characters, SPACES))
-_KEY_BEGIN = Chars(characters.without(_KEY_END.characters, characters.of('"')))
+_UNESCAPED = Pattern(rf"[^\x22\\{UNWRITTEN}\n\r\t]*", 0, None, 1)
+_KEY_INSIDE = rf"{UNWRITTEN}:,\{{\}}\[\]\n\r\t"
+_KEY_END = f"{_KEY_INSIDE}{SPACES}"
+_BARE = Pattern(
+    rf"[^\x22{_KEY_END}](?:[^{_KEY_INSIDE}]{{0,{LONGEST_KEY - 2}}}[^{_KEY_END}])?", 1, LONGEST_KEY, LONGEST_KEY
+)
 
 
 def _nodes(out: Writer) -> Node:
@@ -124,7 +141,7 @@ def _nodes(out: Writer) -> Node:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_plain)
+    return _ENCODER.encode(value)
 
 
 def _plain(value: object) -> object:
@@ -132,3 +149,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_plain)

@@ -22,8 +22,10 @@ class _Room(ModuleType):
     """This module can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
 
     def __call__(self) -> Engine:
-        from langchain_gemma_jax.engine.base.gc_pause import collected_later
+        from langchain_gemma_jax.ancestry import ancestry
+        from langchain_gemma_jax.engine.host.gc_pause import collected_later
 
+        ancestry.refuse_forked()  # before anything is imported
         with collected_later():
             from langchain_gemma_jax.engine.api.process import engine
         return engine()

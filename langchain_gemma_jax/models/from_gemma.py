@@ -8,6 +8,7 @@ from typing import cast
 
 import jax
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.catalog import known
 from langchain_gemma_jax.models.checkpoint.gemma_config import like_published, read_architecture
@@ -61,6 +62,7 @@ def from_gemma(
 
         Nothing stays on the device after an error.
     """
+    ancestry.refuse_forked()
     asked = asked_dtype(dtype, recipe)
     name = type(model).__name__
     if config is None:

@@ -27,9 +27,12 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
+from langchain_gemma_jax.models.checkpoint.strict_json import short
 from langchain_gemma_jax.models.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub_request import Request, check_token, is_commit, make_request
+from langchain_gemma_jax.models.hub_stop import stoppable
 from langchain_gemma_jax.models.progress import is_wanted
+from langchain_gemma_jax.models.stopping import Stop
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -43,12 +46,18 @@ _BESIDE_WEIGHTS = frozenset(
     {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
 )
 
+_MOST_BYTES = 1 << 63  # no file is so large
 _PAUSES = (1.0, 3.0)  # seconds before the Hub is asked again, after it answered that it is busy or broken
 _ROUNDS = 3  # a branch that moves during the transfer is followed so often
 
 
 def download(
-    model_id: str, *, revision: str | None = None, token: str | None = None, progress: bool | None = None
+    model_id: str,
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    progress: bool | None = None,
+    stop: Stop | None = None,
 ) -> Path:
     """Make sure that a model's files are in the local cache, and return their folder.
 
@@ -63,6 +72,7 @@ def download(
         token: for gated and private models. When None, huggingface_hub looks for one: in ``HF_TOKEN``,
             then where ``hf auth login`` left it.
         progress: whether to draw progress bars. When None, only if standard error is a terminal.
+        stop: how another thread can end it, also while the Hub sends nothing.
 
     Raises:
         InputError: this cannot be an id, a revision or a token. Nothing was asked of the Hub.
@@ -82,8 +92,10 @@ def download(
             return folder
     try:
         with explained(request):
-            return _fetch(request, progress=progress)
+            return _fetch(request, progress=progress, stop=stop)
     except UnreachableError as error:
+        if stop is not None:
+            stop.check()
         with explained(request):
             copy = _cached(request, proven=False)
         if copy is None:
@@ -100,16 +112,23 @@ def download(
 # The transfer.
 
 
-def _fetch(request: Request, *, progress: bool | None) -> Path:
-    from huggingface_hub import HfApi, get_token, snapshot_download
+def _fetch(request: Request, *, progress: bool | None, stop: Stop | None) -> Path:
+    from huggingface_hub import get_token
 
     if request.offline:
         raise UnreachableError("HF_HUB_OFFLINE is set")
     if implicit := request.token or get_token():
         check_token(implicit)
-    api = HfApi(endpoint=request.endpoint, token=request.token, library_name="langchain-gemma-jax")
+    with stoppable(stop, request.timeout) as headers:
+        return _fetch_with(headers, request, progress=progress, stop=stop)
+
+
+def _fetch_with(headers: dict[str, str] | None, request: Request, *, progress: bool | None, stop: Stop | None) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+
+    api = HfApi(endpoint=request.endpoint, token=request.token, library_name="langchain-gemma-jax", headers=headers)
     for _ in range(_ROUNDS):
-        commit, listed = _list(api, request)
+        commit, listed = _list(api, request, stop)
         files = _select(listed, request.model_id)
         _forget_damaged(request, commit, files)
         names = [glob.escape(name) for name in files]
@@ -122,6 +141,7 @@ def _fetch(request: Request, *, progress: bool | None) -> Path:
                 cache_dir=request.cache,
                 endpoint=request.endpoint,
                 token=request.token,
+                headers=headers,
                 tqdm_class=_bars(progress=progress),
             )
         )
@@ -134,7 +154,7 @@ def _fetch(request: Request, *, progress: bool | None) -> Path:
     )
 
 
-def _list(api: HfApi, request: Request) -> tuple[str, Files]:
+def _list(api: HfApi, request: Request, stop: Stop | None) -> tuple[str, Files]:
     """The commit that the revision is now, and every file in it."""
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -149,10 +169,19 @@ def _list(api: HfApi, request: Request) -> tuple[str, Files]:
                 raise
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # a page of a login portal, for one
             raise UnreachableError(f"{request.site} does not answer as a Hub does") from error
-        time.sleep(pause)
-    if not is_commit(info.sha or ""):
+        time.sleep(pause) if stop is None else stop.sleep(pause)
+    listing = info.siblings or ()
+    if not isinstance(info.sha, str) or not is_commit(info.sha):
         raise UnreachableError(f"{request.site} does not answer as a Hub does: it names no commit")
-    return str(info.sha), {file.rfilename: file.size for file in info.siblings or ()}
+    if not all(_is_listed(file.rfilename, file.size) for file in listing):
+        raise UnreachableError(f"{request.site} does not answer as a Hub does: its list of files is malformed")
+    return info.sha, {file.rfilename: file.size for file in listing}
+
+
+def _is_listed(name: object, size: object) -> bool:
+    """Whether a file can have this name and this size: huggingface_hub hands on whatever was sent."""
+    is_size = size is None or (type(size) is int and 0 <= size < _MOST_BYTES)  # `true` is an int to Python
+    return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
 
 
 def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
@@ -167,7 +196,7 @@ def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
         return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
     if ADAPTER in top:
         raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
-    shown = ", ".join(sorted(listed)[:8]) or "nothing"
+    shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"
     pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
     if pickles and not weights:
         raise UnsafeCheckpointError(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import jax
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
 from langchain_gemma_jax.models.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.architecture import Architecture
@@ -16,17 +18,23 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.strict_json import read_object
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.config import ModelConfig
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.hub_request import is_model_id
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
-from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
+from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.weights import total_bytes
+from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
+
+_loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 
 
 @dataclass(frozen=True)
@@ -38,9 +46,10 @@ class Plan:
     recipe: Recipe
     tokenizer: Tokenizer
     placement: Placement
-    folder: Path
+    files: Unchanged  # what it is read from
 
 
+@_loading.here()
 def load(
     source: str | os.PathLike[str],
     *,
@@ -52,6 +61,7 @@ def load(
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
     like: Model | None = None,
+    stop: Stop | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
 
@@ -72,45 +82,78 @@ def load(
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
+        stop: how another thread can end it while its files are fetched.
 
     Raises:
         InputError: an argument is not possible.
         CheckpointError: the files cannot be used. The subclass says why.
         HubError: the model could not be fetched.
+        ForkedError: this process was forked from one that had used JAX.
+        ReentrantCallError: a signal handler calls this while its thread loads a model.
 
         Nothing stays on the device after an error.
     """
+    ancestry.refuse_forked()
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
-    folder, name = _find(source, revision=revision, token=token, progress=progress)
+    folder, name = _find(source, revision=revision, token=token, progress=progress, stop=stop)
+    files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
         dtype = asked or default_dtype(tensors, naming, config)
         # What is small and can be wrong comes before what is large.
-        tokenizer = load_tokenizer(folder)
+        tokenizer, digest = load_tokenizer(folder), tokenizer_digest(folder)
         generation_defaults = _generation_defaults(folder)
         recipe = recipe or choose_recipe(dtype)
         where = placement_of(device)
         if planned is not None:
-            planned(Plan(name, Gemma(config), recipe, tokenizer, where, folder))
+            planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
-            params = place(tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
-    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, where)
+            read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
+            params = _placed(read, files)
+    known = ReadFrom(files, digest)
+    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, where, known)
+
+
+def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
+    """The weights, if the files are now what they were before."""
+    params = read()
+    try:
+        files.check()
+    except BaseException:
+        for array in leaves(params):
+            array.delete()
+        raise
+    return params
 
 
 def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
+    files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
-        if config != like.config:
+        if (other := _what_is_other(like, config, files)) is not None:
             advice = "Unload it, and load it anew."
-            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
+            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", other, advice)
         recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, folder))
+            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
-            params = place(tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
+            read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
+            params = _placed(read, files)
     return replace(like, params=params)
+
+
+def _what_is_other(like: Model, config: ModelConfig, files: Unchanged) -> str | None:
+    """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
+    if config != like.config:
+        return "another one"
+    before = like.read_from
+    if before is None or before.files == files:
+        return None
+    if _generation_defaults(files.folder) != like.generation_defaults:
+        return f"another {GENERATION_DEFAULTS} than its own"
+    return None if tokenizer_digest(files.folder) == before.tokenizer else "another tokenizer than its own"
 
 
 def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
@@ -129,7 +172,12 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
 
 
 def _find(
-    source: str | os.PathLike[str], *, revision: str | None, token: str | None, progress: bool | None
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None,
+    token: str | None,
+    progress: bool | None,
+    stop: Stop | None,
 ) -> tuple[Path, str]:
     """The folder, fetched if need be, and the model's name."""
     if (own := embedded_folder(source)) is not None:
@@ -148,7 +196,7 @@ def _find(
     from langchain_gemma_jax.models.hub import download
 
     try:
-        return download(source, revision=revision, token=token, progress=progress), source
+        return download(source, revision=revision, token=token, progress=progress, stop=stop), source
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder was meant: there is none at {path.absolute()}.")
         raise

@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.weights import Packed, Weight, total_bytes
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
     from langchain_gemma_jax.models.recipes.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
@@ -48,6 +49,14 @@ def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
     return params | {"layers": layers}
 
 
+@dataclass(frozen=True)
+class ReadFrom:
+    """The files that a model was read from, as they were then."""
+
+    files: Unchanged
+    tokenizer: bytes  # a digest of it
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A model with its weights on a device.
@@ -63,6 +72,7 @@ class Model:
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
+    read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
 
     @property
     def config(self) -> ModelConfig:

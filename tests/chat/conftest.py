@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from tests.chat.scripted import ScriptedEngine
-from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder
+from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
 
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
 
@@ -54,6 +54,16 @@ def chat_of(folder_of, running) -> Callable[..., ChatGemmaJax]:
         return ChatGemmaJax(**values)
 
     return chat_of
+
+
+@pytest.fixture(scope="package")
+def whole_of(chat_of) -> Callable[..., ChatGemmaJax]:
+    """The same, of a model that ends its values, with room to do so: what it is held to becomes whole."""
+
+    def whole_of(dialect: str = "gemma4", **settings: object) -> ChatGemmaJax:
+        return chat_of(dialect, **{"max_tokens": 300, "logit_bias": towards_ends(dialect), **settings})
+
+    return whole_of
 
 
 @pytest.fixture

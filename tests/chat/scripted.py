@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import Events, StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Request, TokenLogprobs
 from langchain_gemma_jax.engine.residency.served import Served
@@ -21,6 +22,7 @@ from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.vocabulary import tokenizer
 
+T = TypeVar("T")
 TURN_END = "<turn|>"
 
 
@@ -36,6 +38,7 @@ class ScriptedEngine:
     requests: list[Request] = field(default_factory=list)
     routes: list[StepRouted] = field(default_factory=list)
     events: Events = field(default_factory=Events)
+    companions: dict[Callable[[], object], object] = field(default_factory=dict)
     silent: bool = False  # it never answers
     before: Callable[[], None] = lambda: None  # happens when something is submitted
 
@@ -48,6 +51,13 @@ class ScriptedEngine:
     def load(self, source: str, **how: object) -> Served:
         self.loaded = (source, how)
         return self.served
+
+    def arriving(self, source: str, *, clock: Clock, **how: object) -> Steps[Served]:
+        return self.load(source, **how)
+        yield
+
+    def companion(self, make: Callable[[], T]) -> T:
+        return self.companions.setdefault(make, make())  # type: ignore[return-value]
 
     def status(self, source: str, **how: object) -> None:
         """Nothing is known of it."""

@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
-from tests.chat.tiny import tiny_folder
+from tests.chat.tiny import tiny_folder, towards_ends
 from tests.engine.tiny import settle
 
 
@@ -74,7 +74,9 @@ class Report(BaseModel):
 @wrap_model_call
 async def acall_once(request, handler):
     """Two calls of a tool, then words: a model that knows nothing would never end."""
-    return await handler(request.override(tool_choice=_choice(request.messages)))
+    choice = _choice(request.messages)
+    words = {} if choice == "any" else {"logit_bias": {}}  # which need not end as calls do
+    return await handler(request.override(tool_choice=choice, model_settings=words))
 
 
 @wrap_model_call
@@ -94,13 +96,13 @@ def several_buckets(tmp_path, monkeypatch, running):
     folder = tiny_folder(tmp_path / "model", context=4096)
     # A stray mark of a thought among random tokens would make words of this turn thoughts, which the next one drops.
     control = load_tokenizer(folder).control_id
-    bias = dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
+    bias = towards_ends("gemma4", of_turns=False) | dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
     ladders = Ladders(chunks=(16, 128), capacities=(2048, 4096), rows=(1,))
     engine = Engine(Settings(ladders=ladders, drafts=False, guards="raise"))
     monkeypatch.setattr(process, "_engine", engine)
     yield (
         engine,
-        ChatGemmaJax(model=str(folder), temperature=1.0, max_tokens=40, parallel_tool_calls=False, logit_bias=bias),
+        ChatGemmaJax(model=str(folder), temperature=1.0, max_tokens=90, parallel_tool_calls=False, logit_bias=bias),
     )
     assert engine.close(30)
 
@@ -136,8 +138,9 @@ def test_ten_turns_with_six_tools(several_buckets):
         known |= seen
 
 
-async def test_messages_are_streamed_token_by_token(chat_of):
-    model = chat_of(temperature=1.0, max_tokens=24, parallel_tool_calls=False)
+async def test_messages_are_streamed_token_by_token(whole_of):
+    bias = towards_ends("gemma4", of_turns=False)
+    model = whole_of(temperature=1.0, parallel_tool_calls=False, max_tokens=90, logit_bias=bias)
     agent = create_agent(model, TOOLS, middleware=[acall_once])
     found = {}
     async for chunk, metadata in agent.astream({"messages": [HumanMessage("HELLO")]}, stream_mode="messages"):
@@ -152,8 +155,8 @@ async def test_messages_are_streamed_token_by_token(chat_of):
         assert message.usage_metadata["output_tokens"] > 3
 
 
-async def test_events_are_streamed(chat_of):
-    model = chat_of(temperature=1.0, max_tokens=24).bind_tools(TOOLS, tool_choice="any")
+async def test_events_are_streamed(whole_of):
+    model = whole_of(temperature=1.0).bind_tools(TOOLS, tool_choice="any")
     seen = [event async for event in model.astream_events("HELLO", version="v2")]
     names = [event["event"] for event in seen]
     assert names[0] == "on_chat_model_start"
@@ -165,21 +168,21 @@ async def test_events_are_streamed(chat_of):
 
 
 @pytest.mark.parametrize("strategy", [ProviderStrategy, ToolStrategy, lambda schema: schema])
-def test_agents_answer_in_a_schema(strategy, chat_of):
-    model = chat_of(temperature=1.0, max_tokens=40, parallel_tool_calls=False)
+def test_agents_answer_in_a_schema(strategy, whole_of):
+    model = whole_of(temperature=1.0, parallel_tool_calls=False)
     made = create_agent(model, [], response_format=strategy(Report)).invoke({"messages": [HumanMessage("HELLO")]})
     assert isinstance(made["structured_response"], Report)
 
 
-def test_agents_take_the_strategy_of_the_provider_by_themselves(chat_of):
-    made = create_agent(chat_of(temperature=1.0), [], response_format=Report)
+def test_agents_take_the_strategy_of_the_provider_by_themselves(whole_of):
+    made = create_agent(whole_of(temperature=1.0), [], response_format=Report)
     messages = made.invoke({"messages": [HumanMessage("HELLO")]})["messages"]
     assert len(messages) == 2
     Report(**json.loads(messages[-1].text))
 
 
-def test_an_agent_with_tools_and_a_schema(chat_of):
-    model = chat_of(temperature=1.0, max_tokens=40, parallel_tool_calls=False, seed=5)
+def test_an_agent_with_tools_and_a_schema(whole_of):
+    model = whole_of(temperature=1.0, parallel_tool_calls=False, seed=5)
     agent = create_agent(model, TOOLS, response_format=ProviderStrategy(Report))
     made = agent.invoke({"messages": [HumanMessage("HELLO")]})
     assert isinstance(made["structured_response"], Report)

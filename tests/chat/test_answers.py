@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import sys
+import tracemalloc
+import weakref
 
 import pytest
 from langchain_core.messages import (
@@ -14,8 +18,12 @@ from langchain_core.messages import (
     convert_to_openai_messages,
 )
 
-from langchain_gemma_jax.chat.answers import Answers, answers_of
+from langchain_gemma_jax.chat import recent
+from langchain_gemma_jax.chat.answers import MOST_BYTES, Answers, Conversations, conversations
+from langchain_gemma_jax.chat.recent import Recent
 from langchain_gemma_jax.dialects import Message, ToolCall
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.settings import Settings
 from tests.chat.scripted import ScriptedEngine
 from tests.dialects.vocabulary import tokenizer
 
@@ -112,8 +120,9 @@ def test_a_call_that_was_none_and_was_taken_out_does_not_come_back(scripted):
 
 
 def test_the_store_is_bounded_and_forgets_the_oldest():
-    answers = Answers(most_tokens=10)
     said = [[Message.assistant(text)] for text in "abc"]
+    one = recent.ENTRY_BYTES + sys.getsizeof(bytes(32)) + sys.getsizeof(bytes(4 * 5))
+    answers = Answers(2 * one)
 
     def known() -> list[bool]:
         return [bool(answers.of("", "gemma", conversation)) for conversation in said]
@@ -123,13 +132,58 @@ def test_the_store_is_bounded_and_forgets_the_oldest():
     answers.of("", "gemma", said[0])  # used
     answers.keep("", "gemma", said[2], [6])
     assert known() == [True, False, True]
-    answers.keep("", "gemma", said[1], range(11))  # more than there is room for
+    answers.keep("", "gemma", said[1], range(2 * one))  # more than there is room for
     answers.keep("", "gemma", said[1], [])
     assert known() == [True, False, True]
     for _ in range(5):
         answers.keep("", "gemma", said[0], [7, 8])  # in place of what was there
     assert list(answers.of("", "gemma", said[0])[0]) == [7, 8]
     assert known() == [True, False, True]
+
+
+@pytest.mark.parametrize("tokens", [1, 30, 1000])
+def test_the_bytes_that_are_promised_are_those_that_the_process_has(tokens):
+    kept, value = Recent[bytes](MOST_BYTES), bytes(4 * tokens)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(30_000):
+            kept.keep(hashlib.sha256(number.to_bytes(4)).digest(), value[:-1] + bytes([number % 256]))
+        held, most = (taken - before for taken in tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    assert len(kept) > 500
+    assert held <= most <= MOST_BYTES
+
+
+def test_who_comes_in_the_midst_of_it_does_without():
+    """A signal handler: on the same thread, while something is half done."""
+    kept = Recent[str](10_000)
+    kept.keep(b"a", "x")
+    with kept._lock:
+        assert kept.get(b"a") is None
+        kept.keep(b"b", "y")
+    assert (kept.get(b"a"), kept.get(b"b")) == ("x", None)
+
+
+def test_what_is_remembered_ends_with_the_engine(chat_of, running):
+    model = chat_of("gemma4", scope="remembered")
+    told = [HumanMessage("HELLO"), model.invoke("HELLO"), HumanMessage("MORE")]
+    first = conversations()
+    assert conversations() is first
+    (answers,) = first._answers.values()
+    assert len(answers._ids) >= 1
+    engine = Engine(Settings())
+    kept = engine.companion(Conversations)
+    assert engine.companion(Conversations) is kept
+    assert kept is not first, "each engine has its own"
+    gone = weakref.ref(kept)
+    del kept
+    assert engine.close(30)
+    assert gone() is None
+    assert engine.companion(Conversations) is not engine.companion(Conversations), "a closed one keeps nothing"
+    assert model.invoke(told).text
 
 
 def test_each_answer_comes_back_in_its_own_place():
@@ -155,13 +209,13 @@ def test_formats_and_calls_are_told_apart():
 
 
 def test_answers_go_with_their_model():
-    engine = ScriptedEngine()
-    answers_of(engine.model).keep("", "gemma", [Message.assistant("a")], [1])
-    assert answers_of(engine.model).of("", "gemma", [Message.assistant("a")])
-    known = len(answers_of.__globals__["_by_model"])
+    engine, kept = ScriptedEngine(), Conversations()
+    kept.answers_of(engine.model).keep("", "gemma", [Message.assistant("a")], [1])
+    assert kept.answers_of(engine.model).of("", "gemma", [Message.assistant("a")])
+    assert len(kept._answers) == 1
     del engine
     gc.collect()
-    assert len(answers_of.__globals__["_by_model"]) < known
+    assert len(kept._answers) == 0
 
 
 @pytest.mark.parametrize("dialect", ["gemma", "gemma4"])

@@ -207,8 +207,8 @@ def wide_schema(title: str, properties: int = 200) -> dict:
     return {"title": title, "description": "Many members.", "type": "object", "properties": members}
 
 
-async def test_the_event_loop_is_free_while_a_large_schema_is_compiled(chat_of):
-    model = chat_of()
+async def test_the_event_loop_is_free_while_a_large_schema_is_compiled(whole_of):
+    model = whole_of()
     await model.with_structured_output(wide_schema("narrow", 3), method="json_mode").ainvoke("HELLO")
     # In this mode it is not told to the model, whose context is small.
     bound = [model.with_structured_output(wide_schema(f"wide_{number}"), method="json_mode") for number in range(6)]

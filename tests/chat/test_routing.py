@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 
 from langchain_gemma_jax import ChatGemmaJax, Choice, InputError, Route
-from langchain_gemma_jax.chat import steps
+from langchain_gemma_jax.chat import answers
 from langchain_gemma_jax.engine.base.events import StepRouted
 
 SIZES = {"light": "./light", "heavy": "./heavy"}
@@ -122,11 +122,11 @@ def test_a_conversation_stays_with_its_size_through_every_form(said):
 
 
 def test_what_is_remembered_is_bounded(said, monkeypatch):
-    monkeypatch.setattr(steps, "REMEMBERED", 2)
+    monkeypatch.setattr(answers, "MOST_BYTES_ROUTED", 1000)  # two of them
     model, _, _ = said(*["Hello<turn|>"] * 4)
     for word in "abcd":
         model.invoke(word)
-    assert len(steps._answered) == 2
+    assert len(answers.conversations().answered) == 2
 
 
 def test_a_failed_call_goes_up(said):
@@ -188,11 +188,16 @@ def test_one_that_it_is_sure_of_stays(said):
     assert route_of(model.bind_tools([ring]).invoke("Ring", model="light"))["size"] == "light"
 
 
-def test_a_call_that_cannot_be_understood_goes_up(said):
-    model, _, _ = said("<|tool_call>call:ring{", f"{CALL}<|tool_response>")
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [("<|tool_call>ring<tool_call|><turn|>", "could not be understood"), ("<|tool_call>call:ring{ti", "was cut off")],
+)
+def test_what_is_no_call_goes_up(call, reason, said):
+    model, engine, _ = said(call, f"{CALL}<|tool_response>")
     answer = model.bind_tools([ring]).invoke("Ring")
     assert answer.tool_calls
-    assert route_of(answer)["reason"] == "a call of light could not be understood"
+    assert route_of(answer)["reason"] == f"a call of light {reason}"
+    assert len(engine.submitted) == 2
 
 
 @pytest.mark.parametrize(
@@ -251,10 +256,10 @@ def test_the_profile_is_what_all_of_them_can():
     assert not unknown["reasoning_output"]
 
 
-def test_two_sizes_in_one_engine(chat_of, folder_of, running):
+def test_two_sizes_in_one_engine(whole_of, folder_of, running):
     before = running.report()
     route = Route(light=str(folder_of(seed=1)), heavy=str(folder_of()))
-    model = chat_of(model="auto", route=route)
+    model = whole_of(model="auto", route=route, max_tokens=60)
     light, heavy = model.invoke("HELLO"), model.bind_tools([ring], tool_choice="any").invoke("HELLO")
     assert (route_of(light)["size"], route_of(heavy)["size"]) == ("light", "heavy")
     assert heavy.tool_calls

@@ -145,9 +145,9 @@ def test_all_that_the_suite_has_is_shown_or_named():
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 @pytest.mark.parametrize(("name", "version"), SHOWN)
-async def test_what_random_weights_can_show(name, version, suite, chat_of):
+async def test_what_random_weights_can_show(name, version, suite, chat_of, whole_of):
     test = getattr(suite, name)
-    model = chat_of(output_version=version)
+    model = (whole_of if name in {"test_json_mode", "test_tool_choice"} else chat_of)(output_version=version)
     given = {"model": model} if "model" in inspect.signature(test).parameters else {}
     if "my_adder_tool" in inspect.signature(test).parameters:
         given["my_adder_tool"] = type(suite).my_adder_tool.__wrapped__(suite)
@@ -158,8 +158,8 @@ async def test_what_random_weights_can_show(name, version, suite, chat_of):
 
 @pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
 @pytest.mark.parametrize(("name", "kind"), STRUCTURED)
-async def test_objects_by_each_method(name, kind, method, suite, chat_of):
+async def test_objects_by_each_method(name, kind, method, suite, whole_of):
     suite.method = method
-    result = getattr(suite, name)(chat_of(), *([kind] if kind else []))
+    result = getattr(suite, name)(whole_of(), *([kind] if kind else []))
     if inspect.isawaitable(result):
         await result

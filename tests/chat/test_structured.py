@@ -68,41 +68,36 @@ OBJECT = {"type": "object", "properties": {"age": {"type": "integer"}}, "require
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("schema", [Colour, Tree, Old, Point, Line])
-def test_classes_give_their_objects(schema, method, chat_of):
-    model = chat_of(temperature=1.0).with_structured_output(schema, method=method)
+def test_classes_give_their_objects(schema, method, whole_of):
+    model = whole_of(temperature=1.0).with_structured_output(schema, method=method)
     for seed in range(3):
         assert isinstance(model.bind(seed=seed).invoke("HELLO"), schema)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("schema", [Dictionary, OBJECT | {"title": "Thing"}])
-def test_what_has_no_class_gives_dictionaries(schema, method, chat_of):
-    found = chat_of(temperature=1.0).with_structured_output(schema, method=method).invoke("HELLO", seed=1)
+def test_what_has_no_class_gives_dictionaries(schema, method, whole_of):
+    found = whole_of(temperature=1.0).with_structured_output(schema, method=method).invoke("HELLO", seed=1)
     assert isinstance(found["age"], int)
     assert set(found) <= {"age", "name"}
 
 
 @pytest.mark.parametrize("method", ["json_schema", "json_mode"])
-def test_a_schema_needs_no_name_and_no_object(method, chat_of):
-    found = chat_of(temperature=1.0).with_structured_output(LIST, method=method).invoke("HELLO", seed=1)
+def test_a_schema_needs_no_name_and_no_object(method, whole_of):
+    found = whole_of(temperature=1.0).with_structured_output(LIST, method=method).invoke("HELLO", seed=1)
     assert 2 <= len(found) <= 3
     assert min(found) >= 3
-    assert chat_of().with_structured_output(OBJECT, method=method).invoke("HELLO").keys() == {"age"}
+    assert whole_of().with_structured_output(OBJECT, method=method).invoke("HELLO").keys() == {"age"}
 
 
-def test_json_mode_goes_without_a_schema(chat_of):
-    assert isinstance(chat_of(temperature=1.0).with_structured_output(method="json_mode").invoke("HELLO", seed=2), dict)
-
-
-@pytest.mark.parametrize("max_tokens", [1, 2, 5, 9, 17, 33, 64])
-def test_it_is_whole_however_few_tokens_there_are(max_tokens, chat_of):
-    model = chat_of(temperature=1.0, max_tokens=max_tokens).with_structured_output(Tree)
-    assert isinstance(model.invoke("HELLO"), Tree)
+def test_json_mode_goes_without_a_schema(whole_of):
+    model = whole_of(temperature=1.0).with_structured_output(method="json_mode")
+    assert isinstance(model.invoke("HELLO", seed=2), dict)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_message_can_come_with_it(method, chat_of):
-    found = chat_of().with_structured_output(Colour, method=method, include_raw=True).invoke("HELLO")
+def test_the_message_can_come_with_it(method, whole_of):
+    found = whole_of().with_structured_output(Colour, method=method, include_raw=True).invoke("HELLO")
     assert isinstance(found["raw"], AIMessage)
     assert isinstance(found["parsed"], Colour)
     assert found["parsing_error"] is None
@@ -116,7 +111,7 @@ def test_what_cannot_be_made_is_told_with_the_message(scripted):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_streams_give_it_as_far_as_it_is_known(method, chat_of):
+def test_streams_give_it_as_far_as_it_is_known(method, whole_of):
     schema = {
         "title": "Letters",
         "description": "Letters.",
@@ -124,7 +119,7 @@ def test_streams_give_it_as_far_as_it_is_known(method, chat_of):
         "properties": {name: {"type": "string", "minLength": 4, "maxLength": 8} for name in ("one", "two")},
         "required": ["one", "two"],
     }
-    model = chat_of(temperature=1.0, max_tokens=60).with_structured_output(schema, method=method)
+    model = whole_of(temperature=1.0).with_structured_output(schema, method=method)
     seen = list(model.stream("HELLO", seed=3))
     assert len(seen) > 3
     assert seen[-1].keys() == {"one", "two"}
@@ -132,8 +127,8 @@ def test_streams_give_it_as_far_as_it_is_known(method, chat_of):
     assert seen[-1] == model.invoke("HELLO", seed=3)
 
 
-async def test_asynchronous_streams_too(chat_of):
-    model = chat_of(temperature=1.0).with_structured_output(Tree)
+async def test_asynchronous_streams_too(whole_of):
+    model = whole_of(temperature=1.0).with_structured_output(Tree)
     seen = [found async for found in model.astream("HELLO", seed=3)]
     assert all(isinstance(found, Tree) for found in seen)
     assert seen[-1] == await model.ainvoke("HELLO", seed=3)
@@ -141,22 +136,23 @@ async def test_asynchronous_streams_too(chat_of):
 
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 @pytest.mark.parametrize("method", METHODS)
-def test_in_every_format(method, dialect, chat_of):
-    assert isinstance(chat_of(dialect, temperature=1.0).with_structured_output(Tree, method=method).invoke("HI"), Tree)
+def test_in_every_format(method, dialect, whole_of):
+    assert isinstance(whole_of(dialect, temperature=1.0).with_structured_output(Tree, method=method).invoke("HI"), Tree)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_thoughts_can_come_before_it(method, chat_of):
-    model = chat_of(thinking=True, temperature=1.0, max_tokens=60)
+def test_thoughts_can_come_before_it(method, whole_of):
+    model = whole_of(thinking=True, temperature=1.0)
     tokenizer = engine().load(model.model).model.tokenizer
     begin, end = map(tokenizer.control_id, ("<|channel>", "<channel|>"))
     # Weights that learnt nothing neither begin a thought by themselves nor end one.
-    bound = model.with_structured_output(Colour, method=method, include_raw=True, logit_bias={begin: 60, end: 8})
+    bias = model.logit_bias | {begin: 60, end: 30}
+    bound = model.with_structured_output(Colour, method=method, include_raw=True, logit_bias=bias)
     for seed in range(3):
         found = bound.invoke("HELLO", seed=seed)
         assert isinstance(found["parsed"], Colour)
         assert found["raw"].usage_metadata["output_token_details"]["reasoning"] > 0
-    without = chat_of().with_structured_output(Colour, method=method, include_raw=True, logit_bias={begin: 60})
+    without = whole_of().with_structured_output(Colour, method=method, include_raw=True, logit_bias=bias)
     found = without.invoke("HELLO")
     assert isinstance(found["parsed"], Colour)
     assert found["raw"].usage_metadata["output_token_details"]["reasoning"] == 0
@@ -178,13 +174,13 @@ def test_the_model_is_told_the_schema_at_the_end_of_the_system_message(scripted)
 
 
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
-def test_an_agent_calls_tools_or_answers_in_the_schema(dialect, chat_of):
+def test_an_agent_calls_tools_or_answers_in_the_schema(dialect, whole_of):
     def ring(times: int) -> str:
         """Rings the bell."""
         return "ding" * times
 
     wanted = {"type": "json_schema", "json_schema": {"name": "thing", "schema": OBJECT}}
-    model = chat_of(dialect, temperature=1.0).bind_tools([ring], response_format=wanted)
+    model = whole_of(dialect, temperature=1.0).bind_tools([ring], response_format=wanted)
     for seed in range(4):
         answer = model.invoke("HELLO", seed=seed)
         if answer.tool_calls:

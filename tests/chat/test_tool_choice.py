@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax import InputError, SchemaError, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from tests.chat.tiny import towards_ends
 from tests.dialects.vocabulary import tokenizer
 
 SCHEMAS = {
@@ -174,8 +175,8 @@ FORCED = [
 
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 @pytest.mark.parametrize(("choice", "names"), FORCED)
-def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, chat_of):
-    model = chat_of(dialect, temperature=1.0).bind_tools([ring, sing], tool_choice=choice)
+def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, whole_of):
+    model = whole_of(dialect, temperature=1.0).bind_tools([ring, sing], tool_choice=choice)
     for seed in range(3):
         answer = model.invoke("HELLO", seed=seed)
         assert answer.tool_calls
@@ -187,8 +188,9 @@ def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, chat_of
 
 
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
-def test_one_call_alone(dialect, chat_of):
-    model = chat_of(dialect, temperature=1.0, max_tokens=200).bind_tools([ring, sing], tool_choice="any")
+def test_one_call_alone(dialect, whole_of):
+    bias = towards_ends(dialect, of_turns=False)
+    model = whole_of(dialect, temperature=1.0, logit_bias=bias).bind_tools([ring, sing], tool_choice="any")
     several = [len(model.invoke("HELLO", seed=seed).tool_calls) for seed in range(6)]
     single = [len(model.invoke("HELLO", seed=seed, parallel_tool_calls=False).tool_calls) for seed in range(6)]
     assert max(several) > 1
@@ -196,12 +198,16 @@ def test_one_call_alone(dialect, chat_of):
 
 
 @pytest.mark.parametrize("dialect", ["function_gemma", "gemma4"])
-def test_a_call_that_the_model_opens_is_valid(dialect, chat_of):
+def test_a_call_that_the_model_opens_is_valid(dialect, whole_of):
     opener = {"gemma4": "<|tool_call>", "function_gemma": "<start_function_call>"}[dialect]
-    model = chat_of(dialect, temperature=1.0, max_tokens=100)
-    begin = engine().load(model.model).model.tokenizer.control_id(opener)
+    model = whole_of(dialect, temperature=1.0)
+    begin, called = engine().load(model.model).model.tokenizer.control_id(opener), 0
+    bias = towards_ends(dialect, of_turns=False) | {begin: 31}
     for seed in range(6):
-        answer = model.bind_tools([ring, sing], logit_bias={begin: 4}).invoke("HELLO", seed=seed)
+        bound = model.bind_tools([ring, sing], logit_bias=bias, parallel_tool_calls=False)
+        answer = bound.invoke("HELLO", seed=seed)
+        called += len(answer.tool_calls)
         for call in answer.tool_calls:
             Draft202012Validator(SCHEMAS[call["name"]]).validate(call["args"])
         assert not answer.invalid_tool_calls
+    assert called

@@ -23,6 +23,11 @@ MARKERS = {
         *("<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>'),
     ),
 }
+LAST = {  # what ends a turn that calls tools, and a string
+    "gemma": ("<end_of_turn>",),
+    "function_gemma": ("<start_function_response>", "<escape>"),
+    "gemma4": ("<|tool_response>", '<|"|>'),
+}
 SAMPLED = {"do_sample": True, "top_k": 20, "top_p": 0.95}
 
 
@@ -53,3 +58,13 @@ def _with_markers(tokenizer: dict[str, object], dialect: str) -> dict[str, objec
         vocabulary[marker] = len(vocabulary)
         tokenizer["added_tokens"].append({"id": vocabulary[marker], "content": marker} | how)  # type: ignore[attr-defined]
     return tokenizer
+
+
+def towards_ends(dialect: str, *, of_turns: bool = True) -> dict[int, float]:
+    """A bias by which a model that knows nothing ends its strings, lists and objects, and what it writes as a whole."""
+    vocabulary = _with_markers(json.loads(tiny_gemma.tiny_gemma()["tokenizer.json"]), dialect)["model"]["vocab"]  # type: ignore[index]
+    stop, *quote = LAST[dialect]
+    names = [*quote, *([stop] if of_turns else [])]
+    marks = b"}]`" if of_turns else b"}]"  # which strings can have in them, too
+    last = {vocabulary[name]: 30.0 for name in names} | {vocabulary["<0x22>"]: 22.0}
+    return last | {vocabulary[f"<0x{byte:02X}>"]: 15.0 for byte in marks}

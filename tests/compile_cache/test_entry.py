@@ -9,7 +9,6 @@ import pytest
 from langchain_gemma_jax.compile_cache.entry import (
     HEAD,
     MAGIC,
-    DamagedError,
     Entry,
     digest_of,
     file_of,
@@ -17,6 +16,7 @@ from langchain_gemma_jax.compile_cache.entry import (
     seal,
     unseal,
 )
+from langchain_gemma_jax.private.folder import DamagedError
 
 PAYLOAD = random.Random(1).randbytes(2000)
 

@@ -153,7 +153,7 @@ def test_a_program_that_jax_cannot_give_away(pointed, monkeypatch, said):
     monkeypatch.setattr(Store, "put", lambda *_, **__: 1 / 0)
     assert pointed.compile_anew() == "cache_misses"
     assert [message[:71] for message in said] == [
-        "Compiled programs are not kept: JAX cannot give jit__weigh away (divisi"
+        "Compiled programs are not kept: JAX cannot give jit__weigh away (ZeroDi"
     ]
     said.clear()
 

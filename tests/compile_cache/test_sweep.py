@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from langchain_gemma_jax.compile_cache.claims import give_back, take, try_hold
 from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
-from langchain_gemma_jax.compile_cache.folder import open_folder
 from langchain_gemma_jax.compile_cache.sweep import MANIFEST, Swept, read_manifest, sweep
+from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private.folder import open_folder
 from tests.compile_cache.faults import watch
 
 CAP = 10**6

@@ -8,9 +8,12 @@ from langchain_gemma_jax.dialects.gemma import Gemma
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 from langchain_gemma_jax.models.catalog import published
-from training.tokenizer import CONTROL as EMBEDDED
 
 GEMMA3 = ("<bos>", "<start_of_turn>", "<end_of_turn>")
+EMBEDDED = (
+    *("<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>"),
+    *("<|tool_response>", "<tool_response|>", '<|"|>', "<|channel>", "<channel|>", "<|think|>"),
+)
 GEMMA4 = ("<bos>", "<|turn>", "<turn|>", "<|tool_call>")
 
 

@@ -152,3 +152,18 @@ def test_a_call_that_is_cut_off_is_invalid(text):
 
 def test_a_block_that_is_empty_is_nothing():
     assert read("a\n```tool_call\n```b") == [TextDelta("ab")]
+
+
+@pytest.mark.parametrize(
+    ("text", "unfinished"),
+    [
+        ("```tool_call\n", 1),
+        ("```tool_call\n``", 1),
+        ("```tool_call\n```", 0),
+        ("```tool_call", 0),  # words, as far as can be seen
+        (f"```tool_call\n{CALL}\n", 0),
+        (f"```tool_call\n{CALL}\n```\n```tool_call\n", 1),
+    ],
+)
+def test_a_block_that_ends_before_its_call_is_an_unfinished_call(text, unfinished):
+    assert [event.unfinished for event in read(text) if isinstance(event, Invalid)] == [True] * unfinished

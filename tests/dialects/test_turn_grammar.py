@@ -24,12 +24,11 @@ from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
 from langchain_gemma_jax.dialects.gemma import Gemma
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from langchain_gemma_jax.dialects.messages import Message
-from langchain_gemma_jax.engine.grammar.ending import Outline
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
-from tests.dialects.walks import check, walk
+from tests.dialects.walks import check, constraints, tokens_of, walk
 
 DIALECTS = [Gemma(), FunctionGemma(), Gemma4()]
 CHOICES = ["auto", "any", "required", "none", "get"]
@@ -104,11 +103,11 @@ def test_a_call_as_it_is_rendered_is_let_through(dialect, seed):
     grammar = grammar_for([tool], "any", True, dialect)
     prompt = dialect.render([Message.user("Go"), Message.assistant(calls=[ToolCall("get", arguments)] * 2)])
     (place,) = prompt.written
-    outline = Outline(grammar)
-    at = outline.start
+    rule = constraints().of(grammar, frozenset(), forces=False)
     for piece in prompt.pieces[place.start : place.end]:
-        at = outline.control(at, piece.text) if piece.is_control else outline.text(at, piece.text.encode())
-    assert at.complete
+        tokens = [tokenizer().control_id(piece.text)] if piece.is_control else tokens_of(piece.text)
+        assert all(map(rule.take, tokens)), piece
+    assert rule.complete
 
 
 def test_thoughts_come_before_calls_that_have_to_come():

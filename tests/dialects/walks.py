@@ -22,7 +22,7 @@ def constraints() -> Constraints:
 
 
 def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1) -> list[int]:
-    """A text of up to ``most`` tokens, or of as many as it needs at least.
+    """A text that ends by itself, or soon behind ``most`` tokens.
 
     Steps are drawn from what is allowed. ``hurry`` is how often it ends, or takes a control token, where it can.
     """
@@ -31,36 +31,58 @@ def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1)
     rule = constraints().of(grammar, stops, forces=rng.random() < 0.5)
     assert rule is not None
     found: list[int] = []
-    if not rule.active:
-        found.append(known.control_id(grammar.opener))
-        assert rule.take(found[0], 10**6)
-    most = max(most, len(rule.ending()))
-    while not rule.finished:
-        for token in rule.forced():
-            if not rule.take(token, most - len(found) - 1):
-                return found + list(rule.ending())
+
+    def go_on(*tokens: int) -> None:
+        for token in tokens:
+            assert rule.take(token)
             found.append(token)
-        if rule.finished:
+
+    if not rule.active:
+        go_on(known.control_id(grammar.opener))
+    while not rule.finished and not (rule.complete and len(found) >= most):
+        if forced := rule.forced():
+            go_on(*forced)
+        else:
+            go_on(draw(rule, rng, hurry, ends=len(found) >= most))
+        assert len(found) < most + 20_000, "there is no end"
+        if found[-1] in stops:
             break
-        token = draw(rule, rng, hurry)
-        if not rule.take(token, most - len(found) - 1):
-            assert rule.cut_off
-            return found + list(rule.ending())
-        found.append(token)
-        if token in stops:
-            break
-    assert len(found) <= most
     return found
 
 
-def draw(rule: Constraint, rng: random.Random, hurry: float) -> int:
+def allowed(rule: Constraint) -> list[int]:
+    """The tokens that can come next."""
     rule.illegal = True  # so that there is a mask
     rule.prepare()
     rule.illegal = False
     assert rule.allowed is not None
-    allowed = np.flatnonzero(np.unpackbits(rule.allowed.view(np.uint8), bitorder="little")).tolist()
-    controls = [token for token in allowed if tokenizer().control_name(token)]
-    return rng.choice(controls if controls and rng.random() < hurry else allowed)
+    found: list[int] = np.flatnonzero(np.unpackbits(rule.allowed.view(np.uint8), bitorder="little")).tolist()
+    return found
+
+
+def draw(rule: Constraint, rng: random.Random, hurry: float, *, ends: bool) -> int:
+    """Any of the tokens that can come. ``ends``: one that leads to the text's end sooner than others, if any does."""
+    tokens = allowed(rule)
+    controls = [token for token in tokens if tokenizer().control_name(token)]
+    if controls and (ends or rng.random() < hurry):
+        return rng.choice(controls)
+    by_text = {tokenizer().token_bytes(token): token for token in tokens}
+    if ends and rng.random() < 0.7 and (closing := [by_text[mark] for mark in (b'"', b"}", b"]") if mark in by_text]):
+        return closing[0]
+    return rng.choice([token for text, token in by_text.items() if not (ends and text in b"[{,")] or tokens)
+
+
+def takes(grammar: Grammar, text: str) -> bool:
+    """Whether a grammar lets all of a text through, in which control tokens stand by their names."""
+    rule = constraints().of(grammar, frozenset(), forces=False)
+    assert rule is not None
+    return all(map(rule.take, tokens_of(text))) and rule.complete
+
+
+def tokens_of(text: str) -> list[int]:
+    """The text byte by byte, as the vocabulary has it."""
+    known = tokenizer()
+    return [token for byte in text.encode() for token in [known._vocabulary.byte_ids[byte]]]
 
 
 def check(value: Any, schema: Any) -> None:

@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from langchain_gemma_jax.compile_cache.entry import DamagedError, peek, unseal
+from langchain_gemma_jax.compile_cache.entry import peek, unseal
 from langchain_gemma_jax.compile_cache.store import Store
+from langchain_gemma_jax.private.folder import DamagedError
 from tests.engine.fresh_process import CACHE, ROOT, talk
 
 SEED = os.environ.get("ENGINE_TEST_SEED", "20240607")

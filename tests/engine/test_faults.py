@@ -213,8 +213,7 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
         results = in_threads(12, lambda index: outcome(generations[index]))
     assert {type(result) for result in results} == {ClosedError}
     assert any("SystemExit" in str(result) for result in results)
-    engine._owner.thread.join(5)
-    assert not engine._owner.thread.is_alive()
+    assert engine._owner.thread.wait(5)
     assert not engine.alive
     with pytest.raises(ClosedError, match=r"engine\(\) starts a new one"):
         engine.submit(served, [10], greedy(1))

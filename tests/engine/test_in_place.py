@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.catalog import published
 from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes.default import default_recipe
+from tests.xla_flags import as_users
 
 FULL = published("gemma-3-270m")
 CONFIG = FULL.replace(vocab_size=512, width=64, layers=FULL.layers[4:6])  # a local and a global layer
@@ -48,7 +49,7 @@ def copies(recipe, rows):
     else:
         lowered = programs.advance.lower(params, each, each, sequences)
     # As users' XLA compiles, whatever flags the tests are run with.
-    entry = lowered.compile({"xla_cpu_use_fusion_emitters": True}).as_text().partition("\nENTRY ")[2]
+    entry = lowered.compile(as_users()).as_text().partition("\nENTRY ")[2]
     found = re.findall(rf"= {SHAPE}\S* ([\w-]+)\(", entry)
     return [name for name in found if name not in {"parameter", "get-tuple-element", "bitcast"}]
 

@@ -246,14 +246,14 @@ class TestAnId:
     def test_is_fetched(self, folder, monkeypatch):
         asked = []
 
-        def download(model_id, *, revision, token, progress):
-            asked.append((model_id, revision, token, progress))
+        def download(model_id, *, revision, token, progress, stop):
+            asked.append((model_id, revision, token, progress, stop))
             return folder
 
         monkeypatch.setattr(hub, "download", download)
         with load("org/name", revision="v1", token="secret", progress=False) as model:
             assert model.name == "org/name"
-        assert asked == [("org/name", "v1", "secret", False)]
+        assert asked == [("org/name", "v1", "secret", False, None)]
 
     @pytest.mark.usefixtures("no_hub")
     @pytest.mark.parametrize(

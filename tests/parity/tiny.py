@@ -22,6 +22,7 @@ from langchain_gemma_jax.models.kv_cache import KVCache, allocate
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.parity.architectures import with_few_layers
 from tests.parity.made_up import tensor
+from tests.xla_flags import as_users
 
 FLOAT32 = Recipe(dtype="float32")
 ARCHITECTURES = (
@@ -93,7 +94,7 @@ QUICK: Program = jax.jit(_program, static_argnums=(1, 2), compiler_options={"xla
 AS_USERS: Program = jax.jit(
     _program,
     static_argnums=(1, 2),
-    compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": True},
+    compiler_options={"xla_backend_optimization_level": 0} | as_users(),
 )
 """The same by the kernels that users' XLA makes, whatever flags the tests are run with."""
 

@@ -5,24 +5,31 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
-import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.api.model_api import Residents
+from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, Loader, left, until_when
 from langchain_gemma_jax.engine.api.report import Report
-from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
+from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, tokens
 from langchain_gemma_jax.engine.base.events import Finished
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, ClosedError, InputError
+from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from langchain_gemma_jax.reentry import Inside
+
+T = TypeVar("T")
 
 
 class Engine(Residents):
@@ -33,6 +40,11 @@ class Engine(Residents):
     for piece in generation:
         print(piece.text, end="")
     """
+
+    def __init__(self, settings: Settings, loader: Loader = load_model) -> None:
+        super().__init__(settings, loader)
+        self._grammars = Inside("it compiled a grammar")
+        self._companions: dict[Callable[[], object], object] = {}
 
     # Requests.
 
@@ -62,8 +74,9 @@ class Engine(Residents):
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
+        deadline = until_when(timeout)
         known = self._known_of(served)
-        if known.source is None and served.model.closed:
+        if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
         vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
@@ -71,7 +84,8 @@ class Engine(Residents):
         ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
-        constraint, banned = known.constraints.begin(sampling, stops, len(ids), served.max_context)
+        with self._grammars.here():
+            constraint, banned = known.constraints.begin(sampling, stops)
         request = Request(
             model=served,
             prompt=Prompt.of_tokens(ids) if asked is None else asked,
@@ -85,13 +99,13 @@ class Engine(Residents):
             scope=scope,
             system=system,
             app=app,
-            deadline=None if timeout is None else time.monotonic() + seconds(timeout),
+            deadline=deadline,
             marks={system} if system else set(),
         )
         if known.drafts and known.ladders.draft > 0 and sampling.drafts:
             request.lookup = Lookup(limit=known.ladders.draft)
             request.lookup.extend(ids)
-        generation = Generation(request)
+        generation = Generation(request, self._owner.refuse_waiting)
         if not self._owner.offer(request, self.settings.max_waiting):
             raise BusyError(
                 f"{self.settings.max_waiting} requests wait already. Try again when some are done, or let more wait: "
@@ -126,6 +140,7 @@ class Engine(Residents):
         *,
         max_context: int | None = None,
         progress: bool | None = None,
+        timeout: float | None = None,
     ) -> Warmup:
         """Compile every program that conversations of up to ``max_context`` tokens can need, all by default.
 
@@ -133,18 +148,24 @@ class Engine(Residents):
 
         Several at once, beside the requests that run. What was compiled is kept on the disk, so that
         the next process finds it. ``progress`` says whether to draw a bar: by default, if standard
-        error is a terminal.
+        error is a terminal. ``timeout`` is for all of it, in seconds; what was compiled until then is kept.
+
+        Raises:
+            DeadlineError: the time was up.
         """
-        served = model if isinstance(model, Served) else self.load(model)
-        with self.hold(served):
-            with self._lock:
-                runner = self._models[served]
+        clock = Clock(timeout)
+        served = model if isinstance(model, Served) else self._wait_here(self.arriving(model, clock=clock), clock)
+        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
+            runner = self._models[served]
             limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
             keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
             for key in keys:
                 runner.device.expect(key)
             opening = first_answer(runner.ladders)
-            return warm(runner.library, self._owner.background, keys, opening, name=served.name, progress=progress)
+            with self._owner.waiting.here():
+                return warm(
+                    runner.library, self._owner.background, keys, opening, clock, name=served.name, progress=progress
+                )
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -152,17 +173,28 @@ class Engine(Residents):
         Raises:
             SchemaError: the grammar is too large, or too ambiguous.
         """
-        self._known_of(served).constraints.prepare(grammar)
+        known = self._known_of(served)
+        with self._grammars.here():
+            known.constraints.prepare(grammar)
 
     def on_finished(self, reader: Callable[[Finished], None]) -> Callable[[], None]:
         """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
         return self.events.subscribe(Finished, reader)
 
+    def companion(self, make: Callable[[], T]) -> T:
+        """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
+
+        A closed engine keeps nothing: there, everybody gets one of their own.
+        """
+        if not self.alive:
+            return make()
+        return cast("T", self._companions.setdefault(make, make()))
+
     def report(self) -> Report:
         """What was done so far, and what it cost."""
+        ancestry.refuse_forked()
         owner, view = self._owner, self._owner.kv
-        with self._lock:
-            runners = list(self._models.values())
+        runners = list(self._models.values())
         middle, longest = self._metrics.first_token_seconds()
         return Report(
             **vars(self._metrics.copied()),
@@ -192,13 +224,17 @@ class Engine(Residents):
     def close(self, timeout: float | None = None) -> bool:
         """End the engine: its requests get ``ClosedError``, its conversations are freed. Models stay loaded.
 
-        Gives whether the thread has ended within ``timeout`` seconds. May be called twice.
+        Gives whether its threads have ended within ``timeout`` seconds. May be called twice.
         """
         if os.getpid() != self._process:
             return True  # it never lived here
+        until = until_when(timeout)
+        self._loads.close(0.0)
         ended = self._owner.close(timeout)
-        with self._lock:
-            self._models.clear()
-            self._known.clear()
-            self._loads.clear()
+        for threads in (self._loads, self._rereads):
+            ended &= threads.close(left(until))
+        self._models.clear()
+        self._known.clear()
+        self._loaded.clear()
+        self._companions.clear()
         return ended

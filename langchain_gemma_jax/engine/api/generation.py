@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from collections.abc import Generator as PyGenerator
 
-from langchain_gemma_jax.engine.requests.error_copies import again
+from langchain_gemma_jax.ancestry import ancestry
+from langchain_gemma_jax.engine.host.error_copies import again
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.request import Completion, Piece, Request
-from langchain_gemma_jax.errors import DeadlineError, ForkedError
+from langchain_gemma_jax.errors import DeadlineError
+
+_WORTH_TELLING = 0.05  # seconds
 
 
 class Generation:
@@ -24,13 +27,19 @@ class Generation:
     The errors of ``EngineError`` are raised where the generation is read.
     """
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    def __init__(self, request: Request, may_wait: Callable[[], None] = lambda: None) -> None:
+        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own."""
+        self._request, self._may_wait = request, may_wait
         self._end: Completion | Exception | None = None
-        self._process = os.getpid()
         self._stop = weakref.finalize(self, request.cancelled.set)
         self._stop.atexit = False
         self._iterated = False
+        self._clock: Clock | None = None
+
+    def on(self, clock: Clock) -> None:
+        """It is part of a call that this clock is for, which knows what came before."""
+        clock.parts.now("answering")
+        self._clock = clock
 
     def cancel(self) -> None:
         """Stop it within one dispatch. Reading on raises ``CancelledRequestError``. May be called twice, and late."""
@@ -88,6 +97,8 @@ class Generation:
             return item
         if self._end is None:
             self._end = item
+        if isinstance(item, DeadlineError) and self._clock is not None:
+            raise self._clock.error(str(item))
         if isinstance(item, Exception):
             raise again(item)
         return None
@@ -95,7 +106,7 @@ class Generation:
     def _next(self) -> Piece | Completion | Exception:
         if self._end is not None:
             return self._end
-        self._check_process()
+        self._check_thread()
         try:
             return self._request.mailbox.get(self._patience())
         except TimeoutError:
@@ -104,7 +115,7 @@ class Generation:
     async def _anext(self) -> Piece | Completion | Exception:
         if self._end is not None:
             return self._end
-        self._check_process()
+        self._check_thread()
         try:
             return await self._request.mailbox.aget(self._patience())
         except TimeoutError:
@@ -119,19 +130,22 @@ class Generation:
         self.cancel()
         return deadline_error(self._request)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedError(
-                "This generation belongs to the process that this one was forked from. Submit a new one in a process "
-                'that was spawned: multiprocessing.get_context("spawn").'
-            )
+    def _check_thread(self) -> None:
+        ancestry.refuse_forked()
+        if not self._request.mailbox.has_ended:
+            self._may_wait()
 
 
 def deadline_error(request: Request) -> DeadlineError:
     """The error of a request whose time was up."""
-    waited = time.monotonic() - request.submitted_at
+    now = time.monotonic()
+    started = now if request.started_at is None else request.started_at
+    chosen = now if request.chosen_at is None else request.chosen_at
+    parts = {"waiting for its turn": started - request.submitted_at, "reading": chosen - started}
+    parts["generating"] = now - chosen
+    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
-        f"The deadline passed {waited:.1f} s after submission, with {request.generated} tokens generated behind a "
-        f"prompt of {len(request.prompt)}. Allow more time, ask for fewer tokens, or warm up first if programs were "
-        "compiled."
+        f"The deadline passed {now - request.submitted_at:.1f} s after submission{went and f' ({went})'}, with "
+        f"{request.generated} tokens generated behind a prompt of {len(request.prompt)}. Allow more time, ask for "
+        "fewer tokens, or warm up first if programs were compiled."
     )

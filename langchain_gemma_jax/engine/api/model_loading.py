@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from langchain_gemma_jax.ancestry import ancestry
+from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.runner_factory import Surroundings
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
-from langchain_gemma_jax.engine.base.gc_pause import collected_later
 from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.transfers import out_of_memory
-from langchain_gemma_jax.engine.executables.background import cores
+from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.host.error_copies import again
+from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
-from langchain_gemma_jax.engine.requests.error_copies import again
+from langchain_gemma_jax.engine.requests.clock import ForRoom
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
 from langchain_gemma_jax.engine.residency.memory_estimate import first_workspace, smallest_conversation, weights_bytes
-from langchain_gemma_jax.engine.residency.model_record import Known, Source
+from langchain_gemma_jax.engine.residency.model_record import Known
 from langchain_gemma_jax.engine.residency.model_status import who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, loop_steps, stop_ids
 from langchain_gemma_jax.engine.steps.runner import Runner
-from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, ForkedError, InputError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.place import READERS
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.load import Plan
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[str, str | None, str | None]
 """Where a model is, its dtype, its revision."""
+
+WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
+WAITING = "waiting for room"
+REREADS = 8  # models that are read again at the same time: there is room for each of them
 
 
 class Loader(Protocol):
@@ -55,6 +63,7 @@ class Loader(Protocol):
         revision: str | None = None,
         planned: Callable[[Plan], None] | None = None,
         like: Model | None = None,
+        stop: Stop | None = None,
     ) -> Model: ...
 
 
@@ -68,10 +77,12 @@ class Arrivals:
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
-        self._lock = threading.Lock()
+        # The owner thread and callers share these without a lock: see mailbox.py. Each change is one atomic step.
         self._models: dict[Served, Runner] = {}  # in memory
         self._known: dict[Served, Known] = {}
-        self._loads: dict[LoadKey, Future[Served]] = {}
+        self._loaded: dict[LoadKey, Served] = {}  # since when they may have been evicted
+        self._loads: Loads[Served] = Loads()
+        self._rereads = Background(REREADS, name="gemma-jax-load")
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics, self.events)
@@ -84,19 +95,25 @@ class Arrivals:
 
     # The first time.
 
-    def _load_first(self, source: str | os.PathLike[str], key: LoadKey, until: float | None) -> Served:
+    def _load_first(self, source: str | os.PathLike[str], key: LoadKey, load: Load[Served]) -> Served:
         """Load a model that was not known so far."""
         _, dtype, revision = key
-        began, planned = time.monotonic(), _Planned()
+        began, planned = time.monotonic(), _Planned(load=load)
+        load.parts.now("fetching and checking its files")
+        found = partial(self._loader, source, dtype=dtype, revision=revision, stop=load.stop)
 
         def plan(found: Plan) -> None:
+            planned.files = found.files
             if planned.entry is None:
-                self._reserve(planned, found, until)
+                load.parts.now(WAITING)
+                self._reserve(planned, found, time.monotonic() + WAIT_SECONDS)
+                self._loads.go_on(load)
+                load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
                 library.soon(library.opening())
 
         try:
-            model = self._read(partial(self._loader, source, dtype=dtype, revision=revision, planned=plan), planned)
+            model = self._read(partial(found, planned=plan), planned)
             seconds = time.monotonic() - began - planned.waited
             try:
                 return self._owner.call(lambda: self._serve(model, planned, seconds))
@@ -108,18 +125,18 @@ class Arrivals:
                 self._owner.call(planned.abandon(self._owner.keeper.abandon))
             raise
 
-    def _reserve(self, planned: _Planned, plan: Plan, until: float | None) -> None:
-        """Wait until there is room for what will be read."""
+    def _reserve(self, planned: _Planned, plan: Plan, until: float) -> None:
+        """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
         shape = self._shape(plan.architecture, plan.recipe, plan.tokenizer.vocab_size, plan.placement)
         weights = weights_bytes(shape, plan.placement)
         entry = planned.entry = self._entry(plan.name, plan.placement, shape, weights, returns=True)
-        planned.source = Source.of(plan.folder)
-        began = time.monotonic()
+        began, load = time.monotonic(), planned.load
         granted = self._owner.call(lambda: self._owner.keeper.line_up(entry))
         try:
-            granted.result(left(until))
+            _until_done(granted, load, until)
         except TimeoutError:
             raise self._too_late(f"the model {plan.name!r}", began) from None
+        granted.result()
         planned.waited = time.monotonic() - began
 
     def _serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
@@ -144,21 +161,20 @@ class Arrivals:
             drafts_pay(settings, model.recipe),
             entry,
             self._surroundings.shelf(served, where),
-            source=None if planned is None else planned.source,
+            files=None if planned is None else planned.files,
         )
         keeper.known[served] = known
-        with self._lock:
-            self._known[served] = known
+        self._known[served] = known
         self._arrived(known, seconds)
         return served
 
     # Each time.
 
     def _load_again_soon(self, known: Known) -> None:
-        self._owner.background.submit(partial(self._load_again, known))
+        self._rereads.submit(partial(self._load_again, known))
 
     def _load_again(self, known: Known) -> None:
-        """In the background: there is room, and somebody waits."""
+        """In a thread of its own: there is room, and somebody waits."""
         model, keeper, began = known.served.model, self._owner.keeper, time.monotonic()
         planned = _Planned(entry=known.entry)
 
@@ -167,11 +183,11 @@ class Arrivals:
             known.programs = known.programs or tuple(library.opening())
             if _cores_to_spare():
                 library.soon(known.programs)
-            if (source := Source.of(found.folder)) != known.source:
+            if found.files != known.files:
                 self._owner.call(known.shelf.clear)  # its conversations were read by other weights than these
-                known.source = source
+                known.files = found.files
 
-        folder = model.name if known.source is None else known.source.folder
+        folder = model.name if known.files is None else known.files.folder
         try:
             with collected_later():
                 fresh = self._read(partial(self._loader, folder, planned=plan, like=model), planned)
@@ -209,18 +225,33 @@ class Arrivals:
                 tuple(str(status) for status in statuses if status.nbytes),
             ) from error
 
-    def _bring(self, served: Served, until: float | None) -> None:
+    def _bring_back(self, served: Served, load: Load[Served]) -> Served:
+        """Have a model that was evicted in memory again, for those who wait for its load."""
+        load.parts.now(WAITING)
+        self._bring(served, time.monotonic() + WAIT_SECONDS, load)
+        return served
+
+    def _bring(self, served: Served, until: float | None, load: Load[Served] | None = None) -> None:
         """Have a model in memory, from which it may be evicted again."""
         known, began = self._known_of(served), time.monotonic()
+        if known.entry.state is not State.RESIDENT:
+            with self._owner.waiting.here():
+                self._wait_for(known, until, began, load)
+
+    def _wait_for(self, known: Known, until: float | None, began: float, load: Load[Served] | None) -> None:
         while known.entry.state is not State.RESIDENT:
             waits = [True]
-            coming = self._owner.call(lambda waits=waits: self._owner.keeper.want(known, lambda: bool(waits)))  # type: ignore[misc]
+            ask = partial(self._owner.keeper.want, known, lambda waits=waits: bool(waits))  # type: ignore[misc]
             try:
-                coming.result(left(until))
+                coming = self._owner.call(ask, left(until) if load is None else None)
+                _until_done(coming, load, until)
+                coming.result()
             except TimeoutError:
-                raise self._too_late(repr(served), began) from None
+                raise self._too_late(repr(known.served), began) from None
             except CancelledError:
-                self._check_usable()  # the one who had asked for it gave up: ask again
+                self._check_alive()  # the one who had asked for it gave up: ask again
+            except StoppedError:
+                raise
             except Exception as error:  # noqa: BLE001
                 raise again(error) from None
             finally:
@@ -232,8 +263,7 @@ class Arrivals:
         library = self._libraries.of(known.shape, where, served.name)
         library.soon(known.programs)
         runner = self._surroundings.runner(known, library)
-        with self._lock:
-            self._models[served] = runner
+        self._models[served] = runner
         self._owner.keeper.arrived(known, runner, seconds)
 
     def _library(self, plan: Plan) -> Library:
@@ -261,19 +291,16 @@ class Arrivals:
         return Shape(kind, recipe, min(vocabulary, kind.vocab_size), context, steps)
 
     def _served(self, model: Model) -> Served | None:
-        with self._lock:
-            return next((served for served in self._known if served.model is model), None)
+        return next((served for served in list(self._known) if served.model is model), None)
 
     def _forget_runner(self, known: Known) -> None:
-        with self._lock:
-            self._models.pop(known.served, None)
+        self._models.pop(known.served, None)
 
     def _known_of(self, served: Served) -> Known:
         self._check_usable()
         found: object = served
-        with self._lock:
-            if not isinstance(found, Served) or (known := self._known.get(found)) is None:
-                raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
+        if not isinstance(found, Served) or (known := self._known.get(found)) is None:
+            raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
         return known
 
     def _too_late(self, what: str, began: float) -> DeadlineError:
@@ -284,26 +311,34 @@ class Arrivals:
         )
 
     def _check_usable(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedError(
-                "This process was forked from one whose engine was running, and JAX does not survive that. Start "
-                'processes by spawning: multiprocessing.get_context("spawn").'
-            )
+        self._check_alive()
+        self._owner.refuse_waiting()
+
+    def _check_alive(self) -> None:
+        ancestry.refuse_forked()
         if not self.alive:
             raise ClosedError("This engine was closed. engine() starts a new one.")
+
+    def refuse_waiting(self) -> None:
+        """Nothing, in a thread that may wait for this engine.
+
+        Raises:
+            ReentrantCallError: that would be for ever.
+        """
+        self._owner.refuse_waiting()
 
     @property
     def alive(self) -> bool:
         """Whether it can take requests."""
-        return os.getpid() == self._process and self._owner.thread.is_alive() and not self._owner.closing
+        return os.getpid() == self._process and not self._owner.thread.ended and not self._owner.closing
 
 
 class _Planned:
     """What is known of a model while it is loaded."""
 
-    def __init__(self, entry: Entry | None = None) -> None:
-        self.entry = entry
-        self.source: Source | None = None
+    def __init__(self, entry: Entry | None = None, load: Load[Served] | None = None) -> None:
+        self.entry, self.load = entry, load
+        self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served
         self.waited = 0.0  # seconds, for room
 
@@ -316,6 +351,21 @@ class _Planned:
 def until_when(timeout: float | None) -> float | None:
     """When so many seconds will have passed. None: never."""
     return None if timeout is None else time.monotonic() + checked_timeout(timeout)
+
+
+def _until_done(future: Future[None], load: Load[Served] | None, until: float | None) -> None:
+    """Wait for it: until then, or, if any of those who wait for a load has the patience, longer.
+
+    Raises:
+        TimeoutError: time is up. StoppedError: nobody waits any more.
+    """
+    both = (future,) if load is None else (future, load.stop.asked)
+    while not wait(both, left(until), FIRST_COMPLETED).done:
+        if load is None or not load.patient:
+            raise TimeoutError
+        until = None  # patience does not end again
+    if load is not None and not future.done():
+        load.stop.check()
 
 
 def left(until: float | None) -> float | None:

@@ -7,16 +7,16 @@ import os
 import threading
 from pathlib import Path
 
+from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.compile_cache import install as compile_cache
 from langchain_gemma_jax.config import compile_cache_root
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.errors import ClosedError, ForkedError
+from langchain_gemma_jax.errors import ClosedError, ReentrantCallError
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # of which a thread can ask whether it holds it
 _settings = Settings()
 _engine: Engine | None = None
-_forked = False
 _exiting = False
 
 
@@ -24,19 +24,20 @@ def engine() -> Engine:
     """This process's engine. The first call starts it; each later one, from any thread, gives the same.
 
     Raises:
-        ForkedError: this process was forked from one whose engine was running.
+        ForkedError: this process was forked from one that had used JAX.
+        ReentrantCallError: a signal handler calls this while its thread was making the engine, or in ``configure``.
         ClosedError: this process is about to end.
     """
     global _engine  # noqa: PLW0603  a singleton is what this module is for
-    if _forked:
-        raise ForkedError(
-            "This process was forked from one whose engine was running, and JAX does not survive that. Start "
-            'processes by spawning: multiprocessing.get_context("spawn").'
-        )
+    ancestry.refuse_forked()
+    if (running := _engine) is not None and running.alive:
+        return running  # without the lock, so that a signal handler gets it at any moment
+    _refuse_a_second_time()
     with _lock:
         if _engine is None or not _engine.alive:
             if _exiting:
                 raise ClosedError("This process is ending, and its engine ended first.")
+            ancestry.note_engine()
             _engine = Engine(_settings)
             # Behind the engine's own, and so before it: else a thread could ask for another one in between.
             atexit.unregister(_end_with_process)
@@ -54,8 +55,14 @@ def configure(**changes: object) -> Settings:
 
     Raises:
         InputError: there is no such setting, its value is not possible, or an engine is running that has it already.
+        ReentrantCallError: a signal handler changes settings while its thread does, or while that makes the engine.
     """
     global _settings  # noqa: PLW0603
+    if not changes:
+        return _settings
+    _refuse_a_second_time()
+    if _engine is not None and _engine.alive:
+        _engine.refuse_waiting()  # before the lock is waited for
     with _lock:
         new = _settings.replace(**changes)
         if new != _settings and _engine is not None and _engine.alive:
@@ -64,6 +71,16 @@ def configure(**changes: object) -> Settings:
             _move_cache(new)
         _settings = new
         return _settings
+
+
+def _refuse_a_second_time() -> None:
+    """A signal handler runs in the midst of what its thread does: neither may find the other's work half done."""
+    if _lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001  as threading.Condition asks it
+        raise ReentrantCallError(
+            "This thread was interrupted while it made the engine or changed its settings, and a call of engine() or "
+            "configure() from in there would find that half done. Signal handlers should leave a note, and the call "
+            "to whoever reads it."
+        )
 
 
 def _move_cache(settings: Settings) -> None:
@@ -82,9 +99,8 @@ def _end_with_process() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _forked, _lock  # noqa: PLW0603
-    _lock = threading.Lock()  # the old one may be held for ever, by a thread that did not come along
-    _forked = _engine is not None
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()  # the old one may be held for ever, by a thread that did not come along
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,11 +18,11 @@ from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget, memory_budget
 from langchain_gemma_jax.engine.residency.ledger_entry import Entry
-from langchain_gemma_jax.engine.residency.memory_estimate import host_kv_budget, memory_budget
 from langchain_gemma_jax.engine.residency.model_evictor import Keeper
 from langchain_gemma_jax.engine.residency.model_record import Known
-from langchain_gemma_jax.engine.residency.served import Served, kv_budget
+from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.models.placement import Placement
 

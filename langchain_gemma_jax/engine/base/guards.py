@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 
+from langchain_gemma_jax.engine.host.own_log import show_problem
 from langchain_gemma_jax.errors import GuardError
 
 
@@ -39,3 +40,5 @@ class Guard:
             warnings.warn(f"{self.name} guard: {reason}.", GuardWarning, stacklevel=3)
         except GuardWarning as warning:
             raise GuardError(str(warning)) from None
+        except Exception:  # noqa: BLE001  warnings.showwarning is anybody's
+            show_problem("warnings.showwarning")

@@ -98,13 +98,19 @@ class Ladders:
         return self.rows[bisect_left(self.rows, conversations)]
 
     def plan_chunks(
-        self, start: int, count: int, capacity: int, cost: Callable[[int], float] | None = None
+        self,
+        start: int,
+        count: int,
+        capacity: int,
+        cost: Callable[[int], float] | None = None,
+        sizes: tuple[int, ...] | None = None,
     ) -> list[Chunk]:
         """The chunks in which to read ``count`` tokens behind the first ``start``, at the least cost.
 
         All but the last are full, and none leaves the cache, padding included. ``cost`` is that of
         reading a chunk of a size; by default the size and 48 more, which is what a dispatch costs about.
-        Planning again after the first chunk gives chunks of the same cost as those that are left.
+        Planning again after the first chunk gives chunks of the same cost as those that are left. ``sizes`` are
+        those of the ladder that may be used, if not all; they have to do for these tokens: see ``chunk_plan.plan``.
         """
         if capacity not in self.capacities:
             raise InputError(f"capacity: expected one of {self.capacities}, found {capacity}.")
@@ -113,7 +119,7 @@ class Ladders:
                 f"expected tokens between 0 and the capacity, {capacity}, found {count} behind the first {start}."
             )
         room = capacity + STEP_SLACK - start
-        return plan(self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)
+        return plan(sizes or self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)
 
     def program_keys(self, window: int | None) -> Iterator[ProgramKey]:
         """Every program that can ever be asked for. ``window`` is that of the local layers, None if there are none."""

@@ -75,7 +75,8 @@ class RouteTally:
     steps: dict[str, int] = field(default_factory=dict)
     switches: int = 0  # to another size than the step before
     escalations: int = 0  # answers that were not taken, and given again by a larger size
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    # A signal handler may come a second time.
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def add(self, record: StepRouted) -> None:
         """Count a step."""

@@ -91,15 +91,17 @@ class Sampling:
     ignore_eos: bool = False
     """Go on past the model's own end of turn, for benchmarks. ``stop`` and ``stop_ids`` still hold."""
     max_tokens: int | None = None
-    """The most tokens that are generated, at least 1. None: until the context is full."""
+    """The most tokens that are generated, at least 1, but for brackets that a ``grammar`` leaves no choice about. None:
+    until the context is full."""
     logprobs: bool = False
     """Report each token's log-probability, by the model's own distribution before any of the options above."""
     top_logprobs: int = 0
     """From 0 to 20. With ``logprobs=True``: report this many of the most likely tokens at each place too."""
     grammar: Grammar | None = None
-    """What the text is held to: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. It becomes
-    whole in any case: where ``max_tokens`` are nearly used up, it is ended in the shortest way, and where they are
-    fewer than the shortest text has, there are that many. Stop strings count where the grammar leaves the text free."""
+    """What the text is held to: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. Where
+    ``max_tokens`` or the context end, so does the text, whole or not: see ``Completion.complete``. Only tokens without
+    any alternative that make it whole, such as closing brackets, are still appended. Stop strings count where the
+    grammar leaves the text free."""
     drafts: bool = True
     """Let text that repeats itself be drafted. It changes how fast an answer comes, never what it is. Where the engine
     does not draft at all, neither does this."""

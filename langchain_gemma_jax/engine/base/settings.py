@@ -31,7 +31,7 @@ class Settings:
     """Tokens that a conversation may have, at most. None: as many as the model was made for."""
     memory_budget: int | str | None = None
     """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
-    tenths of what the device has, or four fifths of the machine's memory where that is the device."""
+    tenths of what the device has, or four fifths of the memory that the process may use where that is the device."""
     keep_alive: float | None = None
     """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
     host_kv_bytes: int | None = None
@@ -40,7 +40,7 @@ class Settings:
     kv_bytes: int | None = None
     """Memory for conversations, running and remembered. None: a quarter of what the device has."""
     scope_share: float = 1.0
-    """The share of that memory that one scope may keep for itself while others need it."""
+    """The share of that memory, as far as there is room for it, that one scope may keep while others need it."""
     max_snapshots: int = 4
     """Copies of a conversation's local layers that are kept, so that an earlier point of it can be continued."""
     max_waiting: int = 256

@@ -3,5 +3,5 @@
 The owner thread runs this code. ``prefix_index``, ``kv_eviction``, ``host_index`` and ``transfer_costs`` are plain
 Python;
 ``kv_store``, ``host_store`` and ``host_memory`` move arrays. The room may import ``executables``, ``requests``,
-``device`` and ``base``.
+``device``, ``base`` and ``host``.
 """

@@ -5,7 +5,6 @@ For the owner thread. Whether it is faster follows from what moving bytes and re
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +14,11 @@ from langchain_gemma_jax.engine.conversations.host_index import Parked
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import Costs, Rate
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.requests.resident import Resident
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 
 class Shelf:
@@ -40,7 +41,8 @@ class Shelf:
         try:
             handle, *copies = self._host.put([resident.handle, *(kept.handle for kept in resident.snapshots)])
         except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
-            _log.warning("a conversation of %d tokens could not be kept on the host: %s", len(resident.keys), error)
+            tokens = len(resident.keys)
+            _log.warning("a conversation of %d tokens could not be kept on the host: %s", tokens, named(error))
             return False
         self._costs.to_host.add(time.perf_counter() - began, size)
         snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]

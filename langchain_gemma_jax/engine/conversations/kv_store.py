@@ -5,12 +5,11 @@ Only the owner thread comes here. Byte counts follow from shapes; nothing is ask
 
 from __future__ import annotations
 
-import logging
 import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 import jax
@@ -27,11 +26,12 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 WORTH_A_COPY = 16  # tokens in common: fewer are read again sooner than copied
 HEADROOM = 64  # tokens that a new conversation can grow by before its cache does
@@ -237,7 +237,7 @@ class Memory:
         for action in kv_eviction.to_free(
             self.index,
             missing,
-            policy=self.policy,
+            policy=self._policy_now(),
             capacity_bytes=lambda tokens: self._bytes(self.ladders.capacity(tokens)),
             asking=scope,
             asked=needed,
@@ -264,6 +264,10 @@ class Memory:
                 time.perf_counter() - began,
             )
         return freed
+
+    def _policy_now(self) -> Policy:
+        """The policy for what there is room for beside all else: shares of more than that would bind nobody."""
+        return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
     def _bring_back(self, request: Request) -> None:
         """A conversation that was moved to the host, if that is faster than to read it again."""

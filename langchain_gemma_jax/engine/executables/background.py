@@ -29,11 +29,20 @@ class Background:
     XLA lets go of Python's lock while it compiles and loads, so that several at once are faster.
     """
 
-    def __init__(self, workers: int, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        self._workers, self._begin, self._end = workers, begin, end  # the last two are called in each thread
+    def __init__(
+        self,
+        workers: int,
+        begin: Callable[[], None] = lambda: None,
+        end: Callable[[], None] = lambda: None,
+        *,
+        name: str = "gemma-jax-background",
+        daemon: bool = True,
+    ) -> None:
+        """``begin`` and ``end`` are called in each thread. The process does not end before one that is no daemon."""
+        self._workers, self._begin, self._end, self._name, self._daemon = workers, begin, end, name, daemon
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come here too
         self._closed = False
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
@@ -45,10 +54,24 @@ class Background:
                 return future
             self._tasks.append((work, future))
             if len(self._threads) < self._workers:
-                thread = threading.Thread(target=self._live, name="gemma-jax-background", daemon=True)
-                self._threads.add(thread)
-                thread.start()
+                self._start(future)
         return future
+
+    def _start(self, future: Future[Any]) -> None:
+        thread = threading.Thread(target=self._live, name=self._name, daemon=self._daemon)
+        self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads, or Python, from 3.12 on, is about to end
+            self._threads.discard(thread)
+            if not self._threads:  # else one of the others does it
+                self._tasks.clear()  # nothing but what has just come: a thread ends only when nothing waits
+                future.set_exception(error)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is one of the threads."""
+        return threading.current_thread() in self._threads
 
     @property
     def closed(self) -> bool:
@@ -73,7 +96,8 @@ class Background:
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(None if until is None else max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in threads)
+        with self._lock:  # which they say themselves: see loop_thread.py
+            return self._threads.isdisjoint(threads)
 
     def _live(self) -> None:
         self._begin()
@@ -89,6 +113,8 @@ class Background:
                 del task, work, future
         finally:
             self._end()
+            with self._lock:
+                self._threads.discard(threading.current_thread())  # also if it could not begin
 
     def _next(self) -> _Task | None:
         with self._lock:

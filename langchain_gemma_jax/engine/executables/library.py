@@ -10,7 +10,6 @@ Any thread may come here.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,10 +28,12 @@ from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.placement import Placement
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
 _LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile
@@ -88,6 +89,7 @@ class Library:
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._opening = None if store is None else Opening(store, self._family)
         self._soon: set[ProgramKey] = set()
+        self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
         self._lock = threading.Lock()
         self._made: dict[ProgramKey, Future[Made]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
@@ -106,13 +108,23 @@ class Library:
         """What an earlier process needed first."""
         return [] if self._opening is None else self._opening.recall()
 
+    @property
+    def makes_later(self) -> bool:
+        """Whether there is a background to make programs in."""
+        return self._later is not None
+
+    def there(self, key: ProgramKey) -> bool:
+        """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
+        made = self._made.get(key)
+        return key in self._failed or (made is not None and made.done())
+
     def soon(self, keys: Iterable[ProgramKey]) -> None:
         """Have programs fetched or made in the background, several at once: they are needed next."""
         if self._later is not None:
             for key in keys:
-                if key not in self._calls and key not in self._soon:
+                if key not in self._soon and not self.there(key):
                     self._soon.add(key)
-                    self._later(partial(self.make, key))
+                    self._later(partial(self._make_soon, key))
 
     def make(self, key: ProgramKey) -> Made:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
@@ -130,8 +142,16 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
+        self._failed.discard(key)
         mine.set_result(made)
         return made
+
+    def _make_soon(self, key: ProgramKey) -> Made:
+        try:
+            return self.make(key)
+        except Exception:
+            self._failed.add(key)
+            raise
 
     def distrust(self) -> bool:
         """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
@@ -144,6 +164,7 @@ class Library:
             for key in loaded:
                 del self._made[key]
                 self._calls.pop(key, None)
+                self._soon.discard(key)
         for key in loaded:
             if self._store is not None:
                 self._store.discard(fingerprint.name(self._family, key))
@@ -203,7 +224,7 @@ class Library:
         try:
             call = _load(entry, self._signatures, key, self.programs.placement)
         except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
-            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, error)
+            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, named(error))
             store.discard(name)
             return None
         took = time.perf_counter() - began
@@ -233,7 +254,7 @@ class Library:
         try:
             payload = _dump(made.call)
         except Exception as error:  # noqa: BLE001  not every platform can; then JAX's own cache has it
-            _log.warning("compiled programs cannot be kept on this platform: %s", error)
+            _log.warning("compiled programs cannot be kept on this platform: %s", named(error))
             return
         self._store.put(name, payload, label=fingerprint.label(self._name, key), seconds=made.seconds)
 

@@ -14,6 +14,7 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, Made
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.progress import is_wanted
 
@@ -72,6 +73,7 @@ def warm(
     background: Background,
     keys: list[ProgramKey],
     opening: list[ProgramKey],
+    clock: Clock,
     *,
     name: str,
     progress: bool | None,
@@ -79,22 +81,28 @@ def warm(
     """Make them all. Should one fail, the others are made, and then its error is raised.
 
     Raises:
-        ClosedError: the engine was closed meanwhile.
+        ClosedError: the engine was closed meanwhile. DeadlineError: the time was up.
     """
+    clock.parts.now("compiling")
     began = time.perf_counter()
     waiting: list[Future[Made]] = []
     try:
         waiting = [background.submit(lambda key=key: library.make(key)) for key in keys]  # type: ignore[misc]
         with _bar(name, len(keys), progress=progress) as advance:
-            for _ in as_completed(waiting):
+            for _ in as_completed(waiting, clock.left):
                 advance()
         made = dict(zip(keys, [future.result() for future in waiting], strict=True))
         seconds = time.perf_counter() - began
         # Not in this thread: the process may end without it, and must not while a program is being loaded.
         timing = (background.submit(partial(library.time_to_fetch, key)) for key in opening if key in made)
-        fetched: list[float | None] = [future.result() for future in timing]
+        fetched: list[float | None] = [future.result(clock.left) for future in timing]
     except CancelledError:
         raise ClosedError("The engine was closed before all programs were there.") from None
+    except TimeoutError:
+        if clock.left != 0.0:
+            raise  # of a program's own
+        there = sum(future.done() for future in waiting)
+        raise clock.error(f"{there} of {len(keys)} programs are there; the next warm-up makes the others.") from None
     finally:
         for future in waiting:
             future.cancel()  # whoever waited was interrupted: what has not begun need not

@@ -1,11 +1,10 @@
-"""What a text is held to: a grammar, how it is told to llguidance, and the shortest way to end a text that has begun.
+"""What a text is held to: a grammar, and how it is told to llguidance, which knows what can come next.
 
-    nodes.py         what a grammar is made of
-    characters.py, pattern.py, pattern_text.py    sets of characters, patterns of them, patterns as schemas write them
-    leaves.py        the parts of a text that have no further structure: strings, numbers, free text
-    automaton.py, utf8.py                         which byte can come next in a leaf, and how far its end is
-    lark.py          a grammar in llguidance's language
-    ending.py        where in its grammar a text is, and its shortest ending
+    nodes.py           what a grammar is made of
+    terminals.py       the parts of a text that have no further structure, as llguidance's terminals
+    pattern_text.py    patterns as schemas write them
+    reading.py         what compiling and matching may cost; whether a text fits a terminal, and whether any does
+    lark.py            a grammar in llguidance's language
 
 Plain Python: a grammar is made where tools are bound, long before there is a model.
 """

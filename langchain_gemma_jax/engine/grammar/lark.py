@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langchain_gemma_jax.engine.grammar.leaves import Leaf
 from langchain_gemma_jax.engine.grammar.nodes import (
     NOTHING,
     Control,
     Either,
     Grammar,
+    Json,
     Literal,
     Node,
     Repeat,
     Rule,
     Sequence,
+    Terminal,
 )
+
+SHORT = 40  # characters that can as well be written twice
 
 
 def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
@@ -30,12 +33,11 @@ def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
 class _Writer:
     def __init__(self, grammar: Grammar, control_ids: Mapping[str, int]) -> None:
         self._grammar, self._ids = grammar, control_ids
-        self._leaves: dict[Leaf, str] = {}
+        self._leaves: dict[Terminal | Json, str] = {}
         self._rules: dict[str, str] = {}  # by the grammar's names for them
         self._lines: list[str] = []
 
     def text(self) -> str:
-        todo = []
         if self._grammar.root is not None:
             self._lines.append(f"start: {self._node(self._grammar.root)}")
         done = 0
@@ -44,9 +46,12 @@ class _Writer:
             done += len(todo)
             self._lines += [f"{name}: {self._node(self._grammar.rules[known])}" for known, name in todo]
         for leaf, name in self._leaves.items():
+            if isinstance(leaf, Json):
+                self._lines.append(f"{name}: %json {leaf.schema}")
+                continue
             if leaf.lazy:
-                self._lines.append(f"{name.lower()}[lazy]: {name}")
-            self._lines.append(f"{name}: {leaf.terminal()}")
+                self._lines.append(f"{name}[lazy]: {name.upper()}")
+            self._lines.append(f"{name.upper()}: {leaf.expression}")
         return "\n".join(self._lines) + "\n"
 
     def _node(self, node: Node) -> str:
@@ -63,13 +68,23 @@ class _Writer:
                 return self._repeat(node)
             case Rule(name):
                 return self._rules.setdefault(name, f"r{len(self._rules)}")
-            case Leaf():
-                name = self._leaves.setdefault(node, f"T{len(self._leaves)}")
-                return name.lower() if node.lazy else name
+            case Json():
+                return self._leaves.setdefault(node, f"t{len(self._leaves)}")
+            case Terminal():
+                name = self._leaves.setdefault(node, f"t{len(self._leaves)}")
+                return name if node.lazy else name.upper()
 
     def _part(self, node: Node) -> str:
         written = self._node(node)
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
+
+    def _named(self, written: str) -> str:
+        """What is written more than once. Repetitions in repetitions would double each time."""
+        if len(written) <= SHORT:
+            return written
+        name = f"x{len(self._lines)}"
+        self._lines.append(f"{name}: {written}")
+        return name
 
     def _repeat(self, node: Repeat) -> str:
         item = self._part(node.item)
@@ -79,6 +94,7 @@ class _Writer:
             return f"{item}{_count(node.low, node.high)}"
         several = item
         if node.high != 1:
+            item = several = self._named(item)
             more = _count(max(0, node.low - 1), None if node.high is None else node.high - 1)
             several = f"{item} ({self._part(node.between)} {item}){more}"
         return several if node.low > 0 else f"({several})?"
@@ -90,7 +106,7 @@ def _count(low: int, high: int | None) -> str:
 
 def quoted(text: str) -> str:
     """A text as a literal."""
-    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
-_ESCAPES = {chr(code): f"\\u{code:04x}" for code in (*range(32), 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0x2029)}
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(32), 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0x2029)}

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.grammar.leaves import Leaf
-
 
 @dataclass(frozen=True)
 class Literal:
@@ -21,6 +19,23 @@ class Control:
     """One control token, by its name."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A text without further structure, as llguidance's terminals describe it: see ``terminals``."""
+
+    expression: str
+    least: int = 0  # characters that it has at least
+    lazy: bool = False  # it ends as soon as it can
+
+
+@dataclass(frozen=True)
+class Json:
+    """JSON of a schema that llguidance compiles itself."""
+
+    schema: str
+    least: int = 0  # characters that it has at least
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ class Rule:
     name: str
 
 
-Node: TypeAlias = Literal | Control | Leaf | Sequence | Either | Repeat | Rule
+Node: TypeAlias = Literal | Control | Terminal | Json | Sequence | Either | Repeat | Rule
 
 NOTHING = Sequence(())
 
@@ -70,12 +85,20 @@ class Grammar:
     root: Node | None = field(repr=False, compare=False)  # None: the text is free
     rules: Mapping[str, Node] = field(repr=False, compare=False)  # none leads back to itself
     opener: str | None = None  # the text is free until this control token; the grammar is of what comes behind it
+    free_until: str | None = None  # the text is free until a line begins so, although the grammar looks at it
     banned: tuple[str, ...] = ()  # control tokens that never come
     unpromised: tuple[str, ...] = ()  # what was asked for and is left out
 
     def __post_init__(self) -> None:
         if self.root is None and self.opener is not None:
             raise ValueError("a grammar with an opener says what comes behind it")
+
+    def shortest(self) -> int:
+        """How many characters and control tokens the shortest text has, about."""
+        known: dict[str, int] = {}
+        for name, node in self.rules.items():  # those that others are made of come first
+            known[name] = _least(node, known)
+        return 0 if self.root is None else _least(self.root, known)
 
 
 def sequence(*items: Node) -> Node:
@@ -100,3 +123,21 @@ def either(*options: Node) -> Node:
 def maybe(item: Node) -> Node:
     """This, or nothing."""
     return either(item, NOTHING)
+
+
+def _least(node: Node, known: Mapping[str, int]) -> int:
+    match node:
+        case Literal(text):
+            return len(text)
+        case Control():
+            return 1
+        case Terminal() | Json():
+            return node.least
+        case Rule(name):
+            return known[name]
+        case Sequence(items):
+            return sum(_least(item, known) for item in items)
+        case Either(options):
+            return min(_least(option, known) for option in options)
+        case Repeat(item, between, low):
+            return low * _least(item, known) + max(0, low - 1) * _least(between, known)

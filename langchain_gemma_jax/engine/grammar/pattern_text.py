@@ -1,47 +1,52 @@
 r"""Patterns as schemas write them: JavaScript's regular expressions, as far as they can be promised.
 
 Validators differ. Python's ``\d`` takes the digits of every script, JavaScript's those of ours; a dot
-takes other line ends. What is made here is what all of them take.
+takes other line ends. What is made here, in Rust's language, is what all of them take.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-
-from langchain_gemma_jax.engine.grammar import characters
-from langchain_gemma_jax.engine.grammar.characters import EVERY, Characters
-from langchain_gemma_jax.engine.grammar.pattern import ANYTHING, AnyOf, Chars, Pattern, Row, Times
 
 MAX_LENGTH = 2000
 MAX_NESTING = 32
 MAX_COUNT = 1000
 
-_DIGITS = characters.of("0123456789")
-_WORD = characters.union([(48, 57), (65, 90), (95, 95), (97, 122)])
-_SPACE = characters.of("\t\n\v\f\r ")  # of all that some validator takes for white space, what every one does
-SPACES = characters.union(  # and what any of them does
-    [
-        *((9, 13), (28, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x180E, 0x180E), (0x2000, 0x200D)),
-        *((0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x2060), (0x3000, 0x3000), (0xFEFF, 0xFEFF)),
-    ]
+ANYTHING = "(?s:.)*"
+
+# What stands in brackets. Of all that some validator takes for white space or a word, what every one does.
+_CLASSES = {"d": "0-9", "w": "0-9A-Z_a-z", "s": r"\t\n\x0B\x0C\r "}
+# What any of them takes for white space.
+SPACES = (
+    r"\t-\r\x1C-\x20\x{85}\x{A0}\x{1680}\x{180E}\x{2000}-\x{200D}\x{2028}\x{2029}\x{202F}\x{205F}\x{2060}"
+    r"\x{3000}\x{FEFF}"
 )
-_ASCII = ((0, 127),)
 # Letters among which no script's digits are: beyond ASCII, what is surely no digit.
-_NO_DIGITS = ((0xC0, 0x65F), (0x1E00, 0x1FFF), (0x3040, 0x33FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3))
-_CLASSES = {
-    "d": _DIGITS,
-    "w": _WORD,
-    "s": _SPACE,
-    "D": characters.union([*characters.without(_ASCII, _DIGITS), *_NO_DIGITS]),
-    "W": characters.without(_ASCII, _WORD),
-    "S": characters.without(EVERY, SPACES),
-}
-_LINE_ENDS = characters.of("\n\r\u2028\u2029")
+_NO_DIGITS = r"\x{C0}-\x{65F}\x{1E00}-\x{1FFF}\x{3040}-\x{33FF}\x{4E00}-\x{9FFF}\x{AC00}-\x{D7A3}"
+_CLASSES |= {"D": rf"\x00-\x2F:-\x7F{_NO_DIGITS}", "W": r"\x00-\x2F:-@\[-\^`\{-\x7F", "S": f"[^{SPACES}]"}
+_ANY_BUT_LINE_ENDS = r"[^\n\r\x{2028}\x{2029}]"
 _SIMPLE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
-@lru_cache(maxsize=256)
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression of Rust's that means the whole text."""
+
+    regex: str
+    least: int  # characters that such a text has at least
+    most: int | None  # and at most; None: there is no limit
+    size: int  # about as many places there are in it, once what is repeated is written out
+
+
+_ANYTHING = Pattern(ANYTHING, 0, None, 1)
+
+
+def exactly(text: str) -> str:
+    """Just this text, as a regular expression."""
+    return "".join(map(_one, text))
+
+
 def parse(text: str) -> Pattern:
     """The pattern of all texts in which this one is found.
 
@@ -58,7 +63,6 @@ class _Reader:
     text: str
     at: int = 0
     nesting: int = 0
-    negations: Characters = EVERY  # what every validator finds outside of the classes in the present brackets
 
     def whole(self) -> Pattern:
         options: list[Pattern] = []
@@ -66,20 +70,21 @@ class _Reader:
             begins = self._take("^")
             row = self._row()
             ends = self._take("$")
-            options.append(Row((*(() if begins else (ANYTHING,)), *row, *(() if ends else (ANYTHING,)))))
+            parts = [*([] if begins else [_ANYTHING]), row, *([] if ends else [_ANYTHING])]
+            options.append(_row_of(parts))
             if not self._take("|"):
                 break
         if self.at < len(self.text):
             raise self._error(f"{self.text[self.at]!r}, which has no place there,")
-        return options[0] if len(options) == 1 else AnyOf(tuple(options))
+        return options[0] if len(options) == 1 else _any_of(options)
 
-    def _row(self) -> list[Pattern]:
+    def _row(self) -> Pattern:
         items: list[Pattern] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             if self.text[self.at] == "$" and self.nesting == 0:
                 break
             items.append(self._counted(self._item()))
-        return items
+        return _row_of(items)
 
     def _item(self) -> Pattern:
         character = self._next()
@@ -87,16 +92,17 @@ class _Reader:
             case "(":
                 return self._group()
             case "[":
-                return Chars(self._class())
+                return _character(self._class())
             case ".":
-                return Chars(characters.without(EVERY, _LINE_ENDS))
+                return _character(_ANY_BUT_LINE_ENDS)
             case "\\":
-                return Chars(self._escape())
+                found = self._escape()
+                return _character(_one(found) if len(found) == 1 else f"[{found}]")
             case "^" | "$":
                 raise self._error(f"{character!r} in its midst")
             case "*" | "+" | "?":
                 raise self._error(f"{character!r} behind nothing")
-        return Chars(_one(character))
+        return _character(_one(character))
 
     def _group(self) -> Pattern:
         if self._take("?") and not self._take(":"):
@@ -107,13 +113,13 @@ class _Reader:
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise self._error(f"more than {MAX_NESTING} groups inside each other")
-        options: list[Pattern] = [Row(tuple(self._row()))]
+        options = [self._row()]
         while self._take("|"):
-            options.append(Row(tuple(self._row())))
+            options.append(self._row())
         if not self._take(")"):
             raise self._error("a group that is not closed")
         self.nesting -= 1
-        return options[0] if len(options) == 1 else AnyOf(tuple(options))
+        return _any_of(options)
 
     def _counted(self, item: Pattern) -> Pattern:
         low, high = 1, 1
@@ -130,7 +136,10 @@ class _Reader:
         self._take("?")  # as few as possible: the same texts
         if self._peek("+", "*", "?") or self._braces() is not None:
             raise self._error("a quantifier behind a quantifier")
-        return Times(item, low, None if high < 0 else high)
+        counted = f"{{{low},{'' if high < 0 else high}}}"
+        endless = item.most is None or (high < 0 and item.most > 0)
+        most = 0 if high == 0 else None if endless else high * (item.most or 0)
+        return Pattern(f"{item.regex}{counted}", low * item.least, most, item.size * max(1, low + 1, high))
 
     def _braces(self) -> tuple[int, int] | None:
         """``{2}``, ``{2,}`` or ``{2,5}``; None: a brace that means itself, or something else."""
@@ -149,17 +158,18 @@ class _Reader:
             raise self._error("a count that falls")
         return least, most
 
-    def _escape(self) -> Characters:
+    def _escape(self) -> str:
+        """One character, or what stands in brackets for a class."""
         character = self._next("a backslash at its end")
         if character in _CLASSES:
             return _CLASSES[character]
         if character in _SIMPLE and not (character == "0" and self._peek(*"0123456789")):
-            return _one(_SIMPLE[character])
+            return _SIMPLE[character]
         if character in "xu":
-            return _one(self._code(character))
+            return self._code(character)
         if character.isalnum():
             raise self._error(f"\\{character}")
-        return _one(character)
+        return character
 
     def _code(self, kind: str) -> str:
         if kind == "u" and self._take("{"):
@@ -177,48 +187,47 @@ class _Reader:
             raise self._error(f"a character that is none, {code:#x},")
         return chr(code)
 
-    def _class(self) -> Characters:
+    def _class(self) -> str:
         negated = self._take("^")
-        positive: list[tuple[int, int]] = []
-        others = EVERY  # what is in none of the members, whoever validates
+        members = ""
+        named: list[str] = []
         while not self._peek("]"):
             if self._peek("[:"):
                 raise self._error("a class of another kind")
-            low, members = self._member()
+            low = self._member()
             if self._peek("-") and not self._peek("-]"):
-                if low is None:
+                if low in _CLASSES:
                     raise self._error("a range that begins with a class")
                 self._take("-")
-                high, _ = self._member()
-                if high is None or high < low:
+                high = self._member()
+                if high in _CLASSES or ord(high[-1]) < ord(low[-1]):
                     raise self._error("a range that falls")
-                members = characters.common(((low, high),), EVERY)
-                others = characters.without(others, members)
-            elif low is not None:
-                others = characters.without(others, members)
-            positive.extend(members)
+                members += f"{_one(low[-1])}-{_one(high[-1])}"
+            elif low in _CLASSES:
+                named.append(low)
+            else:
+                members += _one(low[-1])
         self._take("]")
-        if not positive:
+        if not members and not named:
             raise self._error("a class of no character")
-        found = characters.common(others, self.negations) if negated else characters.union(positive)
-        self.negations = EVERY
-        if not found:
-            raise self._error("a class of no character")
-        return found
+        if not negated:
+            return f"[{members}{''.join(_CLASSES[name] for name in named)}]"
+        # What is in none of the classes, whoever validates.
+        outside = "".join(f"&&[{_CLASSES[name.swapcase()]}]" for name in named)
+        others = f"[^{members}]" if members else r"[\x00-\x{10FFFF}]"
+        return f"[{others}{outside}]" if outside else others
 
-    def _member(self) -> tuple[int | None, Characters]:
-        """A character, or the name of a class."""
+    def _member(self) -> str:
+        """A character behind a space, or the name of a class."""
         character = self._next("a class that is not closed")
         if character != "\\":
-            return ord(character), _one(character)
+            return f" {character}"
         if self._take("b"):
-            return 8, _one("\b")
+            return " \b"
         if (name := self.text[self.at : self.at + 1]) in _CLASSES and name:
             self.at += 1
-            self.negations = characters.common(self.negations, _CLASSES[name.swapcase()])
-            return None, _CLASSES[name]
-        found = self._escape()
-        return found[0][0], found
+            return name
+        return f" {self._escape()}"
 
     def _next(self, missing: str = "an end where more should be") -> str:
         if self.at >= len(self.text):
@@ -250,8 +259,32 @@ class _Reader:
         return ValueError(f"the pattern {shown!r} has {what} at character {self.at}")
 
 
-def _one(character: str) -> Characters:
-    return ((ord(character), ord(character)),)
+def _one(character: str) -> str:
+    return character if character in _PLAIN else f"\\x{{{ord(character):X}}}"
+
+
+def _any_of(options: list[Pattern]) -> Pattern:
+    highs = [option.most for option in options if option.most is not None]
+    return Pattern(
+        f"(?:{'|'.join(option.regex for option in options)})",
+        min(option.least for option in options),
+        max(highs) if len(highs) == len(options) else None,
+        sum(option.size for option in options),
+    )
+
+
+def _row_of(items: list[Pattern]) -> Pattern:
+    highs = [item.most for item in items if item.most is not None]
+    return Pattern(
+        "".join(item.regex for item in items),
+        sum(item.least for item in items),
+        sum(highs) if len(highs) == len(items) else None,
+        sum(item.size for item in items),
+    )
+
+
+def _character(regex: str) -> Pattern:
+    return Pattern(regex, 1, 1, 1)
 
 
 def _is_count(text: str) -> bool:

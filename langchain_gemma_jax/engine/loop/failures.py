@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ import jax
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.device.transfers import out_of_memory
-from langchain_gemma_jax.engine.requests.error_copies import again
+from langchain_gemma_jax.engine.host.error_copies import again
+from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
 from langchain_gemma_jax.engine.requests.inbox import Inbox, closed
 from langchain_gemma_jax.engine.requests.request import Completion, Request
 from langchain_gemma_jax.engine.residency.model_evictor import Keeper
@@ -22,6 +24,8 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_h
 from langchain_gemma_jax.engine.steps.runner import InFlight, Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
+
+_log = logging.getLogger(__name__)
 
 WORTH_MEASURING = 16  # tokens of a prompt: what fewer take says little of how long a token takes
 
@@ -65,6 +69,16 @@ class Endings:
         request.device_knobs = request.device_masked = request.resident = None
         self.events.tell(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
+
+    def take_or_refuse(self, request: Request, take: Callable[[Request], None]) -> None:
+        """Take a request in. Should what it is held to raise, that concerns nobody else, and it is answered."""
+        try:
+            take(request)
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self.raised.append(error)
+            failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.answer(request, failure)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
         """How long reading a prompt takes here."""
@@ -167,12 +181,13 @@ class Endings:
     def fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
         """Something raised that nobody expected: every request in flight ends, and all memory is given up."""
         self.raised.append(error)
-        failure = DeviceFailedError(
-            f"A device call failed and every request in flight was ended: {type(error).__name__}: {error}"
-        )
-        failure.__cause__ = error
+        ended = [*self.scheduler.running, *others]
+        may_tell = tells_nothing(error) or not concerns_several_tenants(ended)
+        told = f"{type(error).__name__}: {error}" if may_tell else named(error)
+        failure = DeviceFailedError(f"A device call failed and every request in flight was ended: {told}")
+        failure.__cause__ = error if may_tell else None
         self.flights.clear()
-        for request in [*self.scheduler.running, *others]:
+        for request in ended:
             self.finish(request, failure)
         self.forget_feeds()
         for runner in self.runners.values():
@@ -210,6 +225,20 @@ class Endings:
         """The same, if something was made or given up."""
         if any(runner.memory.changed for runner in self.runners.values()):
             self.count_kv()
+
+
+def concerns_several_tenants(requests: Iterable[Request]) -> bool:
+    """Whether an error that all of them get may be about what another tenant sent."""
+    return len({request.scope for request in requests}) > 1
+
+
+def ended_by(error: BaseException, requests: Iterable[Request]) -> ClosedError:
+    """The error of all who wait when the engine's thread ends by another one, which is said in the log."""
+    if not isinstance(error, SystemExit):  # which no thread reports
+        _log.critical("the engine's thread was ended by %s", named(error))
+    ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
+    ended.__cause__ = None if concerns_several_tenants(requests) else error
+    return ended
 
 
 def no_number(request: Request) -> DeviceFailedError:

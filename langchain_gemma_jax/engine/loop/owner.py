@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty
 from typing import TypeVar
 
@@ -20,17 +19,20 @@ from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.engine.executables.background import Background, workers
+from langchain_gemma_jax.engine.host.error_copies import clear_frames
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
-from langchain_gemma_jax.engine.loop.failures import Endings, no_number, too_large
-from langchain_gemma_jax.engine.requests.error_copies import clear_frames
+from langchain_gemma_jax.engine.loop.failures import Endings, ended_by, no_number, too_large
+from langchain_gemma_jax.engine.loop.loop_thread import LoopThread
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps import postprocess
+from langchain_gemma_jax.engine.steps.postprocess import End
 from langchain_gemma_jax.engine.steps.prompt_sharing import will_be_shared
 from langchain_gemma_jax.engine.steps.runner import Made, Runner
 from langchain_gemma_jax.engine.steps.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
+from langchain_gemma_jax.reentry import Inside, from_the_engine
 
 T = TypeVar("T")
 
@@ -50,11 +52,10 @@ class Owner(Endings):
         )
         self.programs: Callable[[], object] = list  # all that are loaded
         self._kept: object = None
-        self._elsewhere = 0  # callers' own threads that may be inside XLA
-        self._counting = threading.Lock()
+        self.loading = Inside("it loaded a model")  # callers' own threads that may be inside XLA ...
+        self.waiting = Inside("it waited for a model")  # ... and those that wait for something that takes long
         self._process = os.getpid()
-        self.thread = threading.Thread(target=self._live, name="gemma-jax-engine", daemon=True)
-        self.thread.start()
+        self.thread = LoopThread(self._live, "gemma-jax-engine")  # begun by the first who wants something of it
         atexit.register(self._end_with_process)
 
     # From other threads.
@@ -69,53 +70,52 @@ class Owner(Endings):
         return self._inbox.queued
 
     def offer(self, request: Request, max_waiting: int) -> bool:
-        """Have a request carried out: what comes of it goes to its mailbox, whatever happens. False: too many wait.
-
-        Raises:
-            ClosedError: the engine has ended.
-        """
+        """Have a request carried out, as ``Inbox.offer`` has it."""
+        self.thread.start()
         return self._inbox.offer(request, max_waiting)
 
-    def call(self, function: Callable[[], T]) -> T:
+    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """Have the owner thread run this between two dispatches; give what it gave.
 
         Raises:
-            ClosedError: the engine was closed.
+            ClosedError: the engine was closed. TimeoutError: it was not its turn in time; it will be.
         """
-        if threading.current_thread() is self.thread:
+        if self.thread.is_current:
             return function()
-        return self._inbox.call(function).result()
+        self.thread.start()
+        return self._inbox.call(function).get(timeout).give()
 
-    @contextmanager
-    def inside_xla(self) -> Iterator[None]:
-        """For a caller's own thread that computes. Should the process end meanwhile, it is left early."""
-        with self._counting:
-            self._elsewhere += 1
-        try:
-            yield
-        finally:
-            with self._counting:
-                self._elsewhere -= 1
+    def refuse_waiting(self) -> None:
+        """Nothing, in a thread that may wait for this one.
+
+        Raises:
+            ReentrantCallError: it is one of the engine's own, or was interrupted while it held what this one may need.
+        """
+        self.loading.refuse()
+        self.waiting.refuse()
+        if self.thread.is_current or self.background.is_current:
+            raise from_the_engine()
 
     def close(self, timeout: float | None = None) -> bool:
         """End the threads after what they are doing. Requests get ``ClosedError``. Gives whether they have ended."""
         began = time.monotonic()
         self._inbox.close()
         self.background.close(0)
-        if threading.current_thread() is not self.thread:
-            self.thread.join(timeout)
+        self.thread.start()  # which ends what there is
+        if not self.thread.is_current:
+            self.thread.wait(timeout)
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
-        return self.background.close(left) and not self.thread.is_alive()
+        return self.background.close(left) and self.thread.ended
 
     def _end_with_process(self) -> None:
-        if os.getpid() != self._process:
-            return  # forked: the thread did not come along
+        if os.getpid() != self._process or not self.thread.begun:
+            return  # forked: the thread did not come along; or there is none
         try:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
-        if (not ended or self._elsewhere) and not leave_early():
-            self.thread.join()
+        if (not ended or self.loading) and not leave_early():
+            self.thread.wait()
             self.background.close()
 
     # The loop.
@@ -134,10 +134,8 @@ class Owner(Endings):
                     clear_frames(self.raised.pop())
                 elapsed = time.perf_counter() - began
                 self.metrics.host_s += elapsed - (self.metrics.device_s + self.metrics.dispatch_s - busy)
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001  Python would write all that it says to where anybody reads it
             error = problem
-            if not isinstance(problem, SystemExit):  # which no thread reports
-                raise
         finally:
             self._end_all(error)
             self.compiles.leave_this_thread()
@@ -162,28 +160,26 @@ class Owner(Endings):
 
     def _receive(self) -> bool:
         """Take what callers sent; wait for it if there is nothing else to do. False: close."""
-        patience = self._patience()
-        if patience != 0.0:
+        if (patience := self._patience()) != 0.0:
             self.keeper.rest()
         with suppress(Empty):
             while not self.closing:
                 item = self._inbox.get(patience)
                 patience = 0.0
                 if isinstance(item, Request):
-                    self._take_in(item)
+                    self.take_or_refuse(item, self._take_in)
                 elif item is not None:
                     item()
         return not self.closing
 
     def _patience(self) -> float | None:
         """How long there is nothing to do unless somebody sends something. None: for ever."""
-        waiting = self.scheduler.waiting
         if self.scheduler.running or self.flights:
             return 0.0
-        if any(request.model in self.runners for request in waiting):
+        if any(request.model in self.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
         # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
-        return LOOK_SECONDS if waiting or self.keeper.waits else self.keeper.patience()
+        return LOOK_SECONDS if self.scheduler.waiting or self.keeper.waits else self.keeper.patience()
 
     def _take_in(self, request: Request) -> None:
         """It waits for its turn; unless its model was unloaded since it was sent."""
@@ -253,7 +249,8 @@ class Owner(Endings):
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                flight = runner.step(requests) if (requests := self._beside(requests, runner)) else None
+                requests, rows = self._beside(requests, runner)
+                flight = runner.step(requests, rows) if requests else None
         except Exception as error:  # noqa: BLE001
             self.fail(error, requests)
             return False
@@ -261,13 +258,14 @@ class Owner(Endings):
             self.flights.append(flight)
         return flight is not None
 
-    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[Request, ...]:
-        """Those that have room beside each other in a step: the others are next. None of them: not yet."""
-        if (together := runner.together(requests)) < len(requests) and any(request.issued for request in requests):
+    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
+        """Those that share the next step, and its rows: the others are behind them. None of them: not yet."""
+        together, rows = runner.together(requests, self.scheduler.alike(requests[0]))
+        if together < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)
-            return ()
+            return (), rows
         self.scheduler.split(requests[together:])
-        return requests[:together]
+        return requests[:together], rows
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
@@ -362,22 +360,20 @@ class Owner(Endings):
             self.drop_kv(request)  # no conversation may go on from it: a NaN spreads even from where it counts nothing
         else:
             runner.learn(request)
-        if end is None and not not_a_number:
-            end = self._go_on(request, illegal=got < len(tokens))
-            if end is None and got < len(tokens):
-                runner.draw_again(request)
-        if end is not None:
+        if end is None and not_a_number:
+            self.finish(request, no_number(request))
+        elif (end := self._go_on(request, end, illegal=end is None and got < len(tokens))) is not None:
             compiled = self.compiles.compiles - request.compiles_before
             self.finish(request, request.completion(end.reason, end.stop, time.monotonic(), compiled))
-        elif not_a_number:
-            self.finish(request, no_number(request))
         else:
+            if got < len(tokens):
+                runner.draw_again(request)
             postprocess.draft(request, request.context[len(request.prompt) + before :])
 
-    def _go_on(self, request: Request, *, illegal: bool = False) -> postprocess.End | None:
+    def _go_on(self, request: Request, end: End | None = None, *, illegal: bool = False) -> End | None:
         """What its grammar appends. Where it does, or a token was illegal, dispatches in flight are of no use."""
         before = request.generated
-        end = postprocess.go_on(request)
+        end = postprocess.go_on(request, end)
         forced = request.generated - before
         self.metrics.generated_tokens += forced
         self.metrics.forced_tokens += forced
@@ -391,11 +387,9 @@ class Owner(Endings):
         # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it could
         # be inside XLA, taking them apart, while the process ends: see leaving.py. So they stay as long as the engine.
         self._kept = self.programs()
-        ended = closed()
-        if error is not None:
-            ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
-            ended.__cause__ = error
-            clear_frames(error)
-        for request in [*self._inbox.end(), *self.scheduler.running, *self.scheduler.waiting]:
+        requests = [*self._inbox.end(), *self.scheduler.running, *self.scheduler.waiting]
+        ended = closed() if error is None else ended_by(error, requests)
+        clear_frames(error)
+        for request in requests:
             self.answer(request, ended)
         self.give_up_everything()

@@ -1,14 +1,18 @@
-"""What callers send to the owner thread. Whatever is taken is answered, also while the thread ends."""
+"""What callers send to the owner thread. Whatever is taken is answered, also while the thread ends.
+
+The owner thread takes no lock that callers hold: see mailbox.py.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TypeAlias, TypeVar
+from typing import Generic, NoReturn, TypeAlias, TypeVar
 
+from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.errors import ClosedError
 
@@ -17,15 +21,43 @@ Item: TypeAlias = Request | Callable[[], None] | None
 """A request; something to run between two dispatches; or None, to be looked at."""
 
 
+@dataclass(frozen=True)
+class Found(Generic[T]):
+    """What a call gave."""
+
+    value: T
+
+    def give(self) -> T:
+        """The same."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What a call raised."""
+
+    error: BaseException
+
+    def give(self) -> NoReturn:
+        """Raises it."""
+        raise self.error
+
+
 class Inbox:
     """Requests and calls, in the order in which they were sent."""
 
     def __init__(self) -> None:
         self.closing = False
-        self.queued = 0  # requests that were not begun yet
         self._ended = False  # nobody looks any more
-        self._gate = threading.Lock()  # what is sent comes before the end, or is refused
+        self._waiting: set[Request] = set()  # that were not begun yet
+        # For callers alone. The same thread may come twice, for a signal handler: then one too many may wait.
+        self._admission = threading.RLock()
         self._items: SimpleQueue[Item] = SimpleQueue()
+
+    @property
+    def queued(self) -> int:
+        """How many requests wait to be begun."""
+        return len(self._waiting)
 
     def offer(self, request: Request, max_waiting: int) -> bool:
         """Have a request carried out: what comes of it goes to its mailbox. False: too many wait.
@@ -33,32 +65,33 @@ class Inbox:
         Raises:
             ClosedError: the engine has ended.
         """
-        with self._gate:
-            if self._ended:
-                raise closed()
-            if self.queued >= max_waiting:
+        if self._ended:
+            raise closed()
+        with self._admission:
+            if len(self._waiting) >= max_waiting:
                 return False
-            self.queued += 1
-            request.queued = True
-            self._items.put(request)
+            try:  # also around the first step, which an interrupt can follow
+                self._waiting.add(request)
+                self._put(request)
+            except BaseException:
+                self.begun(request)
+                raise
         return True
 
-    def call(self, function: Callable[[], T]) -> Future[T]:
+    def call(self, function: Callable[[], T]) -> Mailbox[Found[T] | Raised]:
         """Have the owner thread run this between two dispatches."""
-        future: Future[T] = Future()
+        answer: Mailbox[Found[T] | Raised] = Mailbox()
 
         def run() -> None:
+            outcome: Found[T] | Raised
             try:
-                future.set_result(self._while_open(function))
+                outcome = Found(self._while_open(function))
             except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
-                future.set_exception(error)
+                outcome = Raised(error)
+            answer.put(outcome, last=True)
 
-        with self._gate:
-            if not self._ended:
-                self._items.put(run)
-                return future
-        run()  # which raises
-        return future
+        self._put(run)
+        return answer
 
     def close(self) -> None:
         """Nothing is begun from now on."""
@@ -77,16 +110,22 @@ class Inbox:
 
     def begun(self, request: Request) -> None:
         """A request does not wait any more."""
-        if request.queued:
-            request.queued = False
-            with self._gate:
-                self.queued -= 1
+        self._waiting.discard(request)
 
     def end(self) -> list[Request]:
         """Nobody looks any more. Gives the requests that are left; calls have got their error."""
-        self.closing = True
-        with self._gate:
-            self._ended = True
+        self.closing = self._ended = True
+        return self._left()
+
+    def _put(self, item: Item) -> None:
+        self._items.put(item)
+        if self._ended:  # perhaps behind the last look of the owner thread: so this one looks
+            for request in self._left():
+                self.begun(request)
+                request.mailbox.put(closed(), last=True)
+
+    def _left(self) -> list[Request]:
+        """What nobody has taken. Calls are told."""
         left: list[Request] = []
         with suppress(Empty):
             while True:

@@ -1,10 +1,15 @@
-"""From the owner thread to one caller, whether that waits in a thread or in an event loop."""
+"""From the owner thread to one caller, whether that waits in a thread or in an event loop.
+
+There is no lock that both hold. A caller can be interrupted anywhere, by a signal whose handler waits for the owner
+thread: if that waited for something which the caller held, neither would ever go on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -14,28 +19,37 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """A queue that is read by ``get`` from any thread, or by ``aget`` from any event loop.
 
-    What is put with ``last=True`` is never taken out: however many read, each of them learns of the
-    end. Nothing here waits with a lock held except on the condition itself.
+    What is put with ``last=True`` is never taken out: however many read, each of them learns of the end. One thread
+    alone puts.
     """
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
-        self._ended = False  # the last item is the end
-        self._changed = threading.Condition(threading.Lock())
-        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._last: tuple[T] | None = None  # set behind all items
+        self._sleepers: deque[threading.Lock] = deque()  # held until something was put
+        self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come: whoever reads does not have to wait."""
+        return self._last is not None
 
     def put(self, item: T, *, last: bool = False) -> None:
         """Deliver. Never blocks, never fails. What comes after the last item is dropped."""
-        with self._changed:
-            if self._ended:
-                return
+        if self._last is not None:
+            return
+        if last:
+            self._last = (item,)
+        else:
             self._items.append(item)
-            self._ended = last
-            self._changed.notify_all()
-            waiters, self._waiters = self._waiters, []
-        for loop, future in waiters:
-            with contextlib.suppress(RuntimeError):  # its loop was closed: nobody waits there any more
-                loop.call_soon_threadsafe(_wake, future)
+        with contextlib.suppress(IndexError):  # nobody waits
+            for _ in range(len(self._sleepers)):
+                self._sleepers.popleft().release()
+        with contextlib.suppress(IndexError):
+            for _ in range(len(self._waiters)):
+                loop, future = self._waiters.popleft()
+                with contextlib.suppress(RuntimeError):  # its loop was closed: nobody waits there any more
+                    loop.call_soon_threadsafe(_wake, future)
 
     def get(self, timeout: float | None = None) -> T:
         """The next item.
@@ -43,10 +57,23 @@ class Mailbox(Generic[T]):
         Raises:
             TimeoutError: none came in time.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._items), timeout):
-                raise TimeoutError
-            return self._take()
+        until = None if timeout is None else time.monotonic() + timeout
+        while (found := self._take()) is None:
+            sleeper = threading.Lock()
+            sleeper.acquire()
+            self._sleepers.append(sleeper)
+            try:
+                if (found := self._take()) is not None:  # it came before anybody knew that this one waits
+                    break
+                left = -1 if until is None else min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
+                if not sleeper.acquire(timeout=left):
+                    if (found := self._take()) is not None:
+                        break
+                    raise TimeoutError
+            finally:
+                with contextlib.suppress(ValueError):  # it was woken
+                    self._sleepers.remove(sleeper)
+        return found[0]
 
     async def aget(self, timeout: float | None = None) -> T:  # noqa: ASYNC109  as ``get`` has it
         """The next item, without blocking the event loop.
@@ -57,15 +84,25 @@ class Mailbox(Generic[T]):
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(timeout):
             while True:
-                future = loop.create_future()
-                with self._changed:
-                    if self._items:
-                        return self._take()
-                    self._waiters = [waiter for waiter in self._waiters if not waiter[1].done()] + [(loop, future)]
-                await future
+                if (found := self._take()) is not None:
+                    return found[0]
+                waiter = (loop, loop.create_future())
+                self._waiters.append(waiter)
+                try:
+                    if (found := self._take()) is not None:
+                        return found[0]
+                    await waiter[1]
+                finally:
+                    with contextlib.suppress(ValueError, IndexError):  # the same; or others came and went meanwhile
+                        self._waiters.remove(waiter)
 
-    def _take(self) -> T:
-        return self._items[0] if self._ended and len(self._items) == 1 else self._items.popleft()
+    def _take(self) -> tuple[T] | None:
+        """The next item, if there is one."""
+        last = self._last  # read first: if it is there, so were all items
+        try:
+            return (self._items.popleft(),)
+        except IndexError:
+            return last
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -1,25 +1,23 @@
-"""A model's side of grammars: its vocabulary as llguidance wants it, and what was compiled for it."""
+"""A model's side of grammars: its vocabulary as llguidance wants it, and requests' places in their grammars."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.engine.grammar.ending import Outline, Pieces
 from langchain_gemma_jax.engine.grammar.lark import lark
 from langchain_gemma_jax.engine.grammar.nodes import Grammar
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint, Trust
-from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
+from langchain_gemma_jax.engine.grammar.reading import limits
+from langchain_gemma_jax.engine.requests.request_constraint import Constraint, FreeText, Trust
+from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
-KEPT = 64  # compiled grammars of a model
+
+LONGEST = 150_000  # characters of a grammar
 
 
 class Tokenizer(Protocol):
@@ -44,20 +42,24 @@ class Tokenizer(Protocol):
 
 
 class Lexicon:
-    """A model's vocabulary, for matchers and for endings."""
+    """A model's vocabulary, for matchers."""
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
         self.tokenizer = tokenizer
         self.words = -(-vocab_size // 32)  # of a mask
         self._valid = min(tokenizer.vocab_size, vocab_size)
+        self._making = threading.Lock()
+        self._made: LLTokenizer | None = None
 
-    @cached_property
     def matching(self) -> LLTokenizer:
         """Llguidance's form of it, which takes a second to make for a vocabulary of Gemma's size."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
-        return LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
+        with self._making:
+            if self._made is None:
+                self._made = LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
+            return self._made
 
     @property
     def end(self) -> int:
@@ -81,70 +83,37 @@ class Lexicon:
             found.append(token)
         return found
 
-    def tokens(self, pieces: Pieces) -> tuple[int, ...]:
-        """Text and control tokens as ids. What is left of a character comes first, byte by byte."""
-        found: list[int] = []
-        for piece in pieces:
-            if isinstance(piece, str):
-                found += self.control_ids([piece])
-                continue
-            rest = piece.lstrip(_INSIDE)
-            found += [self._bytes[byte] for byte in piece[: len(piece) - len(rest)]]
-            found += self.tokenizer.encode_text(rest.decode())
-        return tuple(found)
-
-    @cached_property
-    def _bytes(self) -> dict[int, int]:
-        pieces = ((token, self.tokenizer.token_bytes(token)) for token in range(self._valid))
-        return {piece[0]: token for token, piece in pieces if len(piece) == 1}
-
-
-_INSIDE = bytes(range(0x80, 0xC0))  # the bytes of a character behind its first
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A grammar for a vocabulary."""
-
-    matcher: LLMatcher  # at its begin: copied for each request
-    outline: Outline
-    opener: int | None
-    shortest: tuple[int, ...]  # the tokens of the shortest text
-
 
 class Constraints:
-    """The grammars of one model. Any thread may come here."""
+    """What the requests of one model are held to. Any thread may come here.
+
+    A grammar is compiled for each request, by the caller's thread: that takes milliseconds. What llguidance finds out
+    about a grammar while it is followed goes with the request, so it never adds up, and no request is told by its time
+    what another one was held to.
+    """
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         self.lexicon = Lexicon(tokenizer, vocab_size)
         self.trust = Trust()
-        self._lock = threading.Lock()
-        self._compiled: OrderedDict[Grammar, Compiled] = OrderedDict()
 
     def prepare(self, grammar: Grammar | None = None) -> None:
-        """Make what takes long: for any grammar, and for this one."""
-        with self._lock:
-            _ = self.lexicon.matching
-            if grammar is not None and grammar.root is not None:
-                self._known(grammar)
+        """Make what takes long for any grammar, and see that this one can be compiled."""
+        self.lexicon.matching()
+        if grammar is not None and grammar.root is not None:
+            self._compiled(grammar)
 
-    def begin(
-        self, sampling: Sampling, stops: frozenset[int], prompt: int, context: int
-    ) -> tuple[Constraint | None, tuple[int, ...]]:
-        """What a request with a prompt of so many tokens is held to, if anything, and the tokens that never come.
+    def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[Constraint | None, tuple[int, ...]]:
+        """What a request is held to, if anything, and the tokens that never come.
 
         Raises:
-            InputError: see ``of``; or there is no room behind the prompt, or beside the biases.
+            InputError: see ``of``; or there is no room beside the biases.
         """
         if sampling.grammar is None:
             return None, ()
         banned = self.lexicon.control_ids(sampling.grammar.banned)
         if (count := len({*sampling.logit_bias, *banned})) > MAX_LOGIT_BIASES:
             raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
-        constraint = self.of(sampling.grammar, stops, forces=not sampling.logprobs)
-        if constraint is not None and prompt + constraint.shortest > context:
-            raise ContextLengthError(prompt, context - constraint.shortest)
-        return constraint, tuple(banned)
+        return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
 
     def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> Constraint | None:
         """What a text is held to; None if it is free.
@@ -160,31 +129,21 @@ class Constraints:
         """
         if grammar.root is None:
             return None
-        with self._lock:
-            compiled = self._known(grammar)
-            matcher = compiled.matcher.deep_copy()
+        opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
+        free = None if grammar.free_until is None else FreeText(grammar.free_until)
         own = frozenset(token for token in stops if self.lexicon.tokenizer.control_name(token) is not None)
-        return Constraint(compiled, matcher, self.lexicon, own, self.trust, forces=forces)
+        return Constraint(self._compiled(grammar), self.lexicon, own, self.trust, opener, free, forces=forces)
 
-    def _known(self, grammar: Grammar) -> Compiled:
-        compiled = self._compiled.get(grammar)
-        if compiled is None:
-            compiled = self._compiled[grammar] = self._compile(grammar)
-            if len(self._compiled) > KEPT:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(grammar)
-        return compiled
-
-    def _compile(self, grammar: Grammar) -> Compiled:
+    def _compiled(self, grammar: Grammar) -> LLMatcher:
         from llguidance import LLMatcher
 
         text = lark(grammar, _Ids(self.lexicon))
-        matcher = LLMatcher(self.lexicon.matching, LLMatcher.grammar_from_lark(text), log_level=0)
-        if matcher.is_error():
-            raise SchemaError("#", f"llguidance does not take it: {matcher.get_error().splitlines()[0]}")
-        outline = Outline(grammar)
-        opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
-        return Compiled(matcher, outline, opener, self.lexicon.tokens(outline.ending(outline.start)))
+        if len(text) <= LONGEST:
+            written = LLMatcher.grammar_from_lark(text)
+            matcher = LLMatcher(self.lexicon.matching(), written, log_level=0, limits=limits())
+            if not matcher.is_error():
+                return matcher
+        raise SchemaError("#", "it is too large or too ambiguous to be compiled")
 
 
 class _Ids(Mapping[str, int]):

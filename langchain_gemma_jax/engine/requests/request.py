@@ -8,7 +8,6 @@ token to read, a step; with more, a chunk.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from array import array
 from collections.abc import Hashable
@@ -68,6 +67,7 @@ class Completion:
     compiled: int  # programs that were compiled meanwhile, for whichever request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
+    complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
 
     @property
     def generated_tokens(self) -> int:
@@ -80,6 +80,20 @@ class Decoder(Protocol):
     def push(self, token_id: int) -> str: ...
 
     def finish(self) -> str: ...
+
+
+class Flag:
+    """Whether something is so. Setting it takes no lock: a forked process, or a signal handler, could wait for that."""
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """It is so from now on."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
 
 
 _numbers = itertools.count(1)
@@ -104,7 +118,7 @@ class Request:
     banned: tuple[int, ...] = ()  # tokens that never come
     number: int = field(default_factory=lambda: next(_numbers))
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: Flag = field(default_factory=Flag)
 
     # How far it is.
     marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
@@ -112,7 +126,6 @@ class Request:
     device_masked: object = None  # ... and with a mask
     memory_failures: int = 0
     streamed: bool = True  # its caller wants the pieces, and not the whole alone
-    queued: bool = False  # counted among those that wait for their first turn
     context: list[int] = field(init=False)  # prompt and generated
     resident: Resident | None = None  # its KV
     issued: int = 0  # tokens that dispatches in flight will bring
@@ -163,8 +176,7 @@ class Request:
         """How many tokens it may still get, those in flight included."""
         limit = self.max_context - len(self.prompt)
         if self.sampling.max_tokens is not None:
-            shortest = 0 if self.constraint is None else self.constraint.shortest
-            limit = min(limit, max(self.sampling.max_tokens, shortest))
+            limit = min(limit, self.sampling.max_tokens)
         return limit - self.generated
 
     @property
@@ -190,6 +202,7 @@ class Request:
 
     def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
         """What its caller gets at the end."""
+        may_end = self.constraint is None or self.constraint.complete
         return Completion(
             ids=tuple(self.context[len(self.prompt) :]),
             text="".join(self.text),
@@ -204,6 +217,7 @@ class Request:
             bucket=0 if self.resident is None else self.resident.capacity,
             timings=self.timings(now),
             logprobs=tuple(self.logprobs),
+            complete=reason is FinishReason.STOP and may_end,
         )
 
     def timings(self, now: float) -> Timings:

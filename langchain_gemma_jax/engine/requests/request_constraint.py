@@ -1,19 +1,18 @@
-"""What one request is held to: which tokens may come next, which one has to, and how it can end."""
+"""What one request is held to: which tokens may come next, and which one has to."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax.engine.grammar.ending import Place
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 
 if TYPE_CHECKING:
     import numpy as np
     from llguidance import LLMatcher
 
-    from langchain_gemma_jax.engine.requests.model_grammars import Compiled, Lexicon
+    from langchain_gemma_jax.engine.requests.model_grammars import Lexicon
 
-_log = logging.getLogger(__name__)
+_log = OwnLog(__name__)
 
 
 class Trust:
@@ -57,68 +56,78 @@ class Constraint:
 
     def __init__(
         self,
-        compiled: Compiled,
         matcher: LLMatcher,
         lexicon: Lexicon,
         stops: frozenset[int],
         trust: Trust,
+        opener: int | None,
+        free: FreeText | None,
         *,
         forces: bool,
     ) -> None:
-        self._compiled, self._matcher, self._lexicon = compiled, matcher, lexicon
-        self._stops, self._trust, self._forces = stops, trust, forces
-        self._place: Place = compiled.outline.start
-        self.active = compiled.opener is None  # before the opener, everything is legal
+        self._matcher, self._lexicon, self._stops = matcher, lexicon, stops
+        self._trust, self._opener, self._free, self._forces = trust, opener, free, forces
+        self._taken = 0  # tokens
+        self.active = opener is None  # before the opener, everything is legal
         self.illegal = False  # the last token could not come where it came
-        self.cut_off = False  # there is room for no more than the shortest ending
+        self.cut_off = False  # no token can be drawn any more: the text ends as it is
         self.allowed: np.ndarray | None = None  # the mask, if the next token is drawn with one
 
     @property
-    def shortest(self) -> int:
-        """How many tokens the shortest text has."""
-        return len(self._compiled.shortest) if self._compiled.opener is None else 0
+    def complete(self) -> bool:
+        """Whether the text may end here."""
+        return not self.active or self._matcher.is_accepting()
 
     @property
     def finished(self) -> bool:
         """Whether nothing can follow."""
-        return self.active and self._place.complete and not self._place.threads
+        return self.active and self._matcher.is_stopped() and not self._matcher.is_error()
 
     @property
     def is_free(self) -> bool:
         """Whether the text is free here, so that stop strings hold."""
-        return not self.active or self._compiled.outline.is_free(self._place)
+        return not self.active or (self._free is not None and not self._free.over)
 
     def ends_with(self, token: int) -> bool:
         """Whether a token that ends answers does so here."""
         return not self.active or token in self._stops
 
-    def take(self, token: int, left: int) -> bool:
-        """Go on with a token, if that is legal and can become whole in as many tokens as are left behind it."""
-        if self.active:
-            return self._take(token, left)
-        if token == self._compiled.opener:
-            self.cut_off = len(self._compiled.shortest) > left
-            self.active = not self.cut_off
-        return not self.cut_off
-
-    def _take(self, token: int, left: int) -> bool:
-        place = self._behind(token)
-        if place is None:
+    def take(self, token: int) -> bool:
+        """Go on with a token, if that is legal."""
+        if not self.active:
+            self.active = token == self._opener
+            return True
+        if not self._consume(token):
             self._trust.wrong()
             # Behind an illegal token comes a masked one. If that is wrong too, rather end than go round in circles.
-            self.cut_off, self.illegal = self.illegal, True
+            self.cut_off, self.illegal = self._gave_up() or self.illegal, True
             return False
         self.illegal = False
         self._trust.right(1)
-        if not self._can_end(place, left):
-            self.cut_off = True
-            return False
-        self._place = place
         return True
 
     def forced(self) -> list[int]:
         """The tokens to which there is no alternative."""
         return self._matcher.compute_ff_tokens() if self._forces and self.active else []
+
+    def closing(self) -> tuple[int, ...]:
+        """The tokens without any alternative that lead from here to where the text is complete; else none.
+
+        Complete is a text that nothing can follow, or whose last token is a control token that may end it: what
+        stands before that one is not going to change.
+        """
+        if not self.active:
+            return ()
+        matcher, found = self._matcher.deep_copy(), list[int]()
+        while tokens := matcher.compute_ff_tokens():
+            for token in tokens:
+                if not matcher.try_consume_tokens([token]):
+                    return ()
+                found.append(token)
+                closed = self._lexicon.tokenizer.control_name(token) is not None
+                if matcher.is_accepting() and (closed or matcher.is_stopped()):
+                    return tuple(found)
+        return ()
 
     def legal(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
         """The tokens up to the first that is illegal."""
@@ -139,36 +148,47 @@ class Constraint:
         allowed[: len(found)] = found
         end = self._lexicon.end
         allowed[end // 32] &= ~np.uint32(1 << end % 32)
-        if self._place.complete:
+        if self._matcher.is_accepting():
             for token in self._stops:
                 allowed[token // 32] |= np.uint32(1 << token % 32)
+        if not allowed.any() and not self._gave_up():
+            _log.warning("A grammar allows no token after %d: it is given up", self._taken)
         if self._matcher.is_error() or not allowed.any():
-            _log.warning("a grammar is given up: %s", self._matcher.get_error() or "it allows no token")
             self.cut_off = True
             return None
         return allowed
 
-    def ending(self) -> tuple[int, ...]:
-        """The tokens with which the text becomes whole soonest."""
-        return self._lexicon.tokens(self._compiled.outline.ending(self._place)) if self.active else ()
-
-    def _behind(self, token: int) -> Place | None:
-        """Where a token leads. None: it is illegal."""
+    def _consume(self, token: int) -> bool:
+        """Have the matcher take a token. False: it is illegal."""
         if token in self._stops:
-            return self._place if self._place.complete else None
-        if not self._matcher.try_consume_tokens([token]):
-            return None
-        outline, tokenizer = self._compiled.outline, self._lexicon.tokenizer
-        name = tokenizer.control_name(token)
-        if name is None:
-            place = outline.text(self._place, tokenizer.token_bytes(token))
-        else:
-            place = outline.control(self._place, name)
-        if place.possible:
-            return place
-        self._matcher.rollback(1)
-        return None
+            return self._matcher.is_accepting()
+        # By its own end llguidance means that a text is over, which is for the stops to say.
+        if token == self._lexicon.end or not self._matcher.try_consume_tokens([token]):
+            return False
+        self._taken += 1
+        if self._free is not None and not self._free.over:
+            self._free.read(self._lexicon.tokenizer.token_bytes(token))
+        return True
 
-    def _can_end(self, place: Place, left: int) -> bool:
-        outline = self._compiled.outline
-        return outline.cost(place) <= left or len(self._lexicon.tokens(outline.ending(place))) <= left
+    def _gave_up(self) -> bool:
+        """Whether the matcher has failed. What it says of that holds the text: only how it stopped is told."""
+        if not self._matcher.is_error():
+            return False
+        if not self.cut_off:
+            _log.warning("A grammar is given up after %d tokens: %s", self._taken, self._matcher.stop_reason())
+        return True
+
+
+class FreeText:
+    """Free text up to the first line that begins with a marker, as it comes."""
+
+    def __init__(self, marker: str) -> None:
+        self._wanted = f"\n{marker}".encode()
+        self._end = b"\n"  # the text's end; a line end is as if before the text
+        self.over = False  # the marker has come
+
+    def read(self, data: bytes) -> None:
+        """Go on."""
+        seen = self._end + data
+        self.over = self._wanted in seen
+        self._end = seen[-len(self._wanted) + 1 :]

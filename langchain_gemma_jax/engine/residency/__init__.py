@@ -2,5 +2,5 @@
 
 The owner thread runs this code, but for ``memory_estimate`` and ``served``, which loading threads ask. The books
 (``ledger`` and its neighbours) are plain Python without arrays. The room may import ``steps``, ``conversations``,
-``executables``, ``requests``, ``device`` and ``base``.
+``executables``, ``requests``, ``device``, ``base`` and ``host``.
 """

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.base.gc_pause import let_go
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.requests.error_copies import again
+from langchain_gemma_jax.engine.host.error_copies import again
+from langchain_gemma_jax.engine.host.gc_pause import let_go
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
 from langchain_gemma_jax.engine.residency.ledger import Grant, Never, Pool

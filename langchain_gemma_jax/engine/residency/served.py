@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Form
 
 CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
 ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
 LOOP_STEPS = 8
-KV_SHARE = 4  # of the device's memory, one part in so many goes to conversations
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +56,3 @@ def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
     if settings.drafts is not None:
         return settings.drafts
     return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}
-
-
-def kv_budget(settings: Settings, where: Placement) -> int:
-    """Bytes of each device of a place for conversations."""
-    if settings.kv_bytes is not None:
-        return settings.kv_bytes
-    if (limit := where.memory_limit()) is not None:
-        return limit // KV_SHARE
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // KV_SHARE

@@ -1,27 +1,37 @@
 """What each running engine has in memory, as a small file of its own: for ``gemma-jax models`` in another process.
 
-Nothing depends on it. Where it cannot be written, it is not there.
+Nothing depends on it. Where it cannot be written, it is not there. A folder that others can write to is not used, and
+a file is whole or not there. The engine holds its file as long as it lives: one that nobody holds was left by a process
+that is gone, whichever process may have its number now.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
 
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.private.claims import Hold, give_back, try_hold
+from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
+from langchain_gemma_jax.private.writing import TEMPORARY, write_and_hold
+
+_log = logging.getLogger(__name__)
 
 SECONDS = 5.0  # between two writes, while nothing comes or goes
 
-_numbers = count()
+_SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and what no other engine has
+_UNFINISHED = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}")
+_LARGEST = 2**20  # bytes of a file
+_UNUSABLE = (OSError, RuntimeError, InputError, UnsafeFolderError)  # the second: there is no home
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,10 @@ class Noticeboard:
     def __init__(self) -> None:
         self._shown: list[tuple[str, str, bool]] = []  # which models are there, and in use
         self._next = 0.0
-        self._file: Path | None = None
+        # The process, when this engine started, by which they are listed, and what no other one has.
+        self._file = f"{os.getpid()}-{time.time_ns():016x}{os.urandom(4).hex()}.json"
+        self._folder: Folder | None = None
+        self._hold: Hold | None = None
 
     def show(self, statuses: Sequence[ModelStatus]) -> None:
         """Write what is there now: if a model came or went, if its use began or ended, or after a while."""
@@ -67,38 +80,50 @@ class Noticeboard:
             )
             for status in statuses
         ]
-        with suppress(OSError, InputError):
-            if self._file is None:
-                folder = _folder()
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._file = folder / f"{os.getpid()}-{next(_numbers)}.json"
-            fresh = self._file.with_suffix(f".{os.getpid()}.new")
-            fresh.write_text(json.dumps([dataclasses.asdict(notice) for notice in notices]))
-            fresh.replace(self._file)
+        try:
+            self._write(json.dumps([dataclasses.asdict(notice) for notice in notices]).encode())
+        except _UNUSABLE as error:
+            self._folder = None  # it may have been moved away: the next time it is looked for anew
+            _log.debug("what is in memory is not shown to other processes: %s", type(error).__name__)
 
     def take_down(self) -> None:
         """The engine ends."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.unlink(missing_ok=True)
-            self._file = None
+        folder, hold, self._folder, self._hold = self._folder, self._hold, None, None
+        with suppress(OSError):
+            if folder is not None and hold is not None:
+                give_back(folder, self._file, hold)
+
+    def _write(self, text: bytes) -> None:
+        if self._folder is None:
+            self._folder = _open()
+            for name in self._folder.visible:
+                _log.warning("others may look into %s, which was there already: it is left as it is", name)
+            _clear_away(self._folder)
+        hold, before = write_and_hold(self._folder, self._file, text), self._hold
+        self._hold = hold
+        if before is not None:
+            before.release()
 
 
 def notices() -> list[Notice]:
     """What all engines of this user show. The files of processes that are gone are deleted."""
     found: list[Notice] = []
-    try:
-        files = sorted(_folder().glob("*.json"))
-    except (OSError, InputError):
-        return found
-    for file in files:
-        if not _is_running(file.name.partition("-")[0]):
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-            continue
-        with suppress(OSError, ValueError, TypeError, AttributeError):
-            found += _read(json.loads(file.read_text()))
+    with suppress(*_UNUSABLE):
+        folder = _open()
+        _clear_away(folder)
+        for name in sorted(filter(_SHOWN.fullmatch, folder.names())):
+            with suppress(OSError, DamagedError, ValueError, TypeError, AttributeError):
+                found += _read(json.loads(folder.read(name, _LARGEST)))
     return found
+
+
+def _clear_away(folder: Folder) -> None:
+    """Delete what processes left that are gone: files that nobody holds. Whatever else is there is not touched."""
+    for name in folder.names():
+        if _SHOWN.fullmatch(name) or _UNFINISHED.fullmatch(name):
+            with suppress(OSError):
+                if blemish(folder.stat(name)) is None and (hold := try_hold(folder, name, os.O_RDWR)) is not None:
+                    give_back(folder, name, hold)
 
 
 def _read(shown: Iterable[dict[str, object]]) -> list[Notice]:
@@ -106,15 +131,6 @@ def _read(shown: Iterable[dict[str, object]]) -> list[Notice]:
     return [Notice(**{name: each[name] for name in names}) for each in shown if names <= set(each)]  # type: ignore[arg-type]
 
 
-def _is_running(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # it runs, and is somebody else's
-        return True
-    return True
-
-
-def _folder() -> Path:
-    return cache_dir() / "running"
+def _open() -> Folder:
+    path = cache_dir() / "running"
+    return open_folder(path, path)

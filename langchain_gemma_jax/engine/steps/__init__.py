@@ -2,5 +2,5 @@
 
 The owner thread runs this code. ``scheduler``, ``prompt_sharing`` and ``postprocess`` are plain Python; ``runner`` is
 the one file that hands arrays to programs. The room may import ``conversations``, ``executables``, ``requests``,
-``device`` and ``base``.
+``device``, ``base`` and ``host``.
 """

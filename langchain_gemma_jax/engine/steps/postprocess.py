@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request_constraint import Constraint
 
 
 @dataclass(frozen=True)
@@ -42,53 +43,62 @@ def accept(
         end = _end(request, token, stop)
         if end is not None:
             break
-    if end is not None and not isinstance(end.stop, str):
-        # What was held back is text after all, unless the last half of a character completes a stop string.
-        shown, stop = _shown(request, request.decoder.finish())
+    if end is not None and not isinstance(end.stop, str) and not _may_close(request, end):
+        shown, end = _rest(request, end)
         parts.append(shown)
-        if stop is None:
-            parts.append(request.stops.finish())
-        else:
-            end = End(FinishReason.STOP, stop)
     _deliver(request, taken, "".join(parts), tuple(logprobs[: len(taken)]))
     return end
 
 
-def go_on(request: Request) -> End | None:
-    """Append the tokens to which its grammar leaves no alternative, or where there is no room for more, its ending.
+def go_on(request: Request, end: End | None = None) -> End | None:
+    """Append the tokens to which its grammar leaves no alternative; at its end, only if the text becomes whole by them.
 
-    None of them is in the KV yet: first the index has to learn of those that were accepted. Gives the end, if
-    that ends it.
+    None of them is in the KV yet: first the index has to learn of those that were accepted. ``end`` is what these
+    came to. Gives the end, if there is one now.
     """
     rule = request.constraint
     if rule is None:
-        return None
-    end = None
-    if not rule.cut_off and (tokens := rule.forced()):
+        return end
+    if end is None and not rule.cut_off and (tokens := rule.forced()):
         before = request.generated
         end = accept(request, tokens, forced=True)
         request.forced += request.generated - before
     if end is None and not rule.cut_off:
         rule.prepare()
-    return _complete(request) if end is None and rule.cut_off else end
+    if end is None and rule.cut_off:
+        end = End(FinishReason.LENGTH)
+    return _closed(request, rule, end) if end is not None and _may_close(request, end) else end
 
 
-def _complete(request: Request) -> End:
-    """End it here and now, with the tokens by which its text becomes whole soonest."""
-    tokens = () if request.constraint is None else request.constraint.ending()
-    request.context.extend(tokens)
+def _may_close(request: Request, end: End) -> bool:
+    """Whether it breaks off where a grammar holds, so that the brackets which have to come still can."""
+    return end.reason is FinishReason.LENGTH and request.constraint is not None
+
+
+def _closed(request: Request, rule: Constraint, end: End) -> End:
+    """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
+    tokens = rule.closing()
+    parts = []
+    for token in tokens:
+        rule.take(token)
+        request.context.append(token)
+        parts.append(_shown(request, request.decoder.push(token))[0])
     request.forced += len(tokens)
-    parts = [_shown(request, request.decoder.push(token))[0] for token in tokens]
-    parts.append(_shown(request, request.decoder.finish())[0])
-    parts.append(request.stops.finish())
+    shown, end = _rest(request, End(FinishReason.STOP) if rule.finished else end)
     certain = tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.sampling.logprobs else ()
-    _deliver(request, tokens, "".join(parts), certain)
-    return End(FinishReason.LENGTH)
+    _deliver(request, tokens, "".join([*parts, shown]), certain)
+    return end
+
+
+def _rest(request: Request, end: End) -> tuple[str, End]:
+    """What was held back, which is text after all, unless the last half of a character completes a stop string."""
+    shown, stop = _shown(request, request.decoder.finish())
+    return (shown + request.stops.finish(), end) if stop is None else (shown, End(FinishReason.STOP, stop))
 
 
 def _allowed(request: Request, token: int) -> bool:
     rule = request.constraint
-    return rule is None or rule.take(token, request.room - 1)
+    return rule is None or rule.take(token)
 
 
 def _shown(request: Request, text: str) -> tuple[str, str | None]:

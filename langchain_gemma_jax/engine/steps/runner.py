@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shap
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.executables.programs_at_hand import AtHand
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
@@ -77,6 +78,7 @@ class Runner:
         self.constraints = constraints
         self.library = memory.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
+        self._at_hand = AtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
         words = -(-shape.architecture.vocab_size // 32)
@@ -121,9 +123,11 @@ class Runner:
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
         until = min((mark for mark in request.marks if held < mark < total), default=total)
-        chunks = self.ladders.plan_chunks(held, until - held, resident.capacity, self._chunk_cost)
-        chunk = chunks[0]
-        self._need_soon({chunk.size for chunk in chunks}, resident.capacity, request)
+        capacity, count = resident.capacity, until - held
+        best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
+        self._need_soon({chunk.size for chunk in best}, capacity, request)
+        sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
+        chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
         if self.memory.must_keep_before(resident, chunk.tokens):
             self.memory.keep(resident)
         ids = request.context[held : held + chunk.tokens]
@@ -163,18 +167,21 @@ class Runner:
         keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
         return [key for key in keys if key not in self.device.seen and key in self.device.bound]
 
-    def together(self, requests: tuple[Request, ...]) -> int:
-        """How many of these share a step: all, or as many as fill one where nobody's rows have no room beside them."""
-        surplus = self.ladders.rows_for(len(requests)) - len(requests)
-        if not surplus or self.memory.pad(_resident(requests[0]).capacity, surplus):
-            return len(requests)
-        return max(rows for rows in self.ladders.rows if rows <= len(requests))
+    def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
+        """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
 
-    def step(self, requests: tuple[Request, ...]) -> InFlight:
+        ``alike`` counts those that will soon be ready to share a step, too.
+        """
+        capacity, count = _resident(requests[0]).capacity, len(requests)
+        choices = self._at_hand.rows(count, capacity, max(alike, count))
+        fitting = (rows for rows in choices if rows <= count or self.memory.pad(capacity, rows - count))
+        rows = next(fitting, 1)
+        return min(rows, count), rows
+
+    def step(self, requests: tuple[Request, ...], rows: int | None = None) -> InFlight:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
         residents = [_resident(request) for request in requests]
-        capacity = residents[0].capacity
-        rows = self.ladders.rows_for(len(requests))
+        capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
         padding = self.memory.padding(capacity, rows - len(requests))
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
@@ -197,6 +204,9 @@ class Runner:
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
+        if not self._at_hand.verifies(resident.capacity):
+            request.draft = ()
+            return self.step((request,), 1)
         held = len(resident.keys)
         draft = request.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)

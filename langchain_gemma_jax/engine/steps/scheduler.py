@@ -96,6 +96,10 @@ class Scheduler:
         self._turn.extend(steps)
         return self._turn.popleft() if self._turn else None
 
+    def alike(self, request: Request) -> int:
+        """How many running requests can share steps with this one, once their prompts are read. It is one of them."""
+        return sum(other.group == request.group for other in self.running)
+
     def split(self, requests: tuple[Request, ...]) -> None:
         """These, if any, do not share the step that was to be run now: they have the next one."""
         if requests:

@@ -42,11 +42,9 @@ def find_orbax(folder: Path) -> Path | None:
     Raises:
         CheckpointNotFoundError: there are several.
     """
-    if _is_orbax(folder):
+    if is_orbax(folder):
         return folder
-    found = (
-        sorted(inner for inner in folder.iterdir() if inner.is_dir() and _is_orbax(inner)) if folder.is_dir() else []
-    )
+    found = sorted(inner for inner in folder.iterdir() if inner.is_dir() and is_orbax(inner)) if folder.is_dir() else []
     if len(found) > 1:
         names = ", ".join(inner.name for inner in found)
         raise CheckpointNotFoundError(folder, "one Orbax checkpoint", names, "Give the path of the one to load.")
@@ -118,7 +116,8 @@ class OrbaxSource(TowerSource):
         self._arrays = {}
 
 
-def _is_orbax(folder: Path) -> bool:
+def is_orbax(folder: Path) -> bool:
+    """Whether this folder itself is an Orbax checkpoint."""
     return any((folder / marker).is_file() for marker in MARKERS)
 
 

@@ -74,18 +74,18 @@ class TensorSource(ABC):
 
     @abstractmethod
     def read(self, name: str) -> Array:
-        """The tensor: a read-only view of the file where possible. Views die with ``close``."""
+        """The whole tensor. It may be the stored memory itself: nobody writes to it."""
 
     def read_into(self, name: str, target: Array) -> bool:  # noqa: ARG002  most formats cannot
         """Fill an array of the tensor's shape and dtype, whose bytes lie end to end. False: it has to be ``read``."""
         return False
 
     def read_rows(self, name: str) -> Iterator[Array]:
-        """The tensor in blocks along its first axis: small ones, where ``read`` would have to allocate it whole."""
-        yield self.read(name)
+        """The tensor in blocks along its first axis: small ones, where ``read`` would have to allocate it whole.
 
-    def release(self) -> None:  # noqa: B027  most have nothing to give back
-        """Give back memory that was taken by reading (mapped pages, caches). Views stay valid."""
+        A block is what it is until the next is asked for: they may share their memory.
+        """
+        yield self.read(name)
 
     @abstractmethod
     def close(self) -> None:

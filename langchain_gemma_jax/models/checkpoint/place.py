@@ -27,7 +27,7 @@ _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
 _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
 READERS = 2  # threads that fill buffers: one does not keep up with memory, and more take cores from whoever works
-_CHUNK_BYTES = 8 << 20  # converted at a time; mapped pages are given back after each
+_CHUNK_BYTES = 8 << 20  # converted at a time
 _TURNED_ROWS = 128  # turned at a time, in a room that stays in the cache: measured, up to 6 times as fast as without
 _PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
 
@@ -175,25 +175,40 @@ def _checked_parts(source: TensorSource, naming: Naming, config: ModelConfig, pa
 def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: float, buffer: Array) -> Array:
     """The buffer, with the array in its final dtype and layout."""
     logical = buffer.swapaxes(-1, -2) if spec.transposed else buffer
+    if not (_lies_as_stored(source, spec, parts) and _read_into(source, parts, logical)):
+        _fill_in_blocks(source, spec, parts, logical)
+    if offset:
+        np.add(buffer, offset, out=buffer)
+    return buffer
+
+
+def _read_into(source: TensorSource, parts: Sequence[Part], target: Array) -> bool:
+    """Read the parts to where they are to be. False: this source cannot."""
     row = 0
-    if _lies_as_stored(source, spec, parts):
-        for part in parts:
-            target = logical[row : row + part.shape[0]]
-            if not source.read_into(part.name, target):
-                break
-            row += part.shape[0]
-        parts = [] if row else parts
-    for part, block in _blocks(source, parts):
+    for part in parts:
+        if not source.read_into(part.name, target[row : row + part.shape[0]]):
+            return False
+        row += part.shape[0]
+    return True
+
+
+def _fill_in_blocks(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], logical: Array) -> None:
+    # The rows of a matrix lie along its last axis but one. Experts are read one behind the other, along the first.
+    whole = len(parts) == 1 and parts[0].arrange is as_stored and parts[0].shape == spec.shape
+    axis = 0 if whole else -2
+    at = 0
+    for part, block in _blocks(source, parts, whole=whole):
         target = logical
         if block.ndim > 1:
-            target = logical[..., row : row + block.shape[-2], :]
-            row += block.shape[-2]
+            where = slice(at, at + block.shape[axis])
+            target = logical[where] if whole else logical[..., where, :]
+            at = where.stop
         if block.shape != target.shape:
             raise TensorMismatchError(
                 source.location, f"{part.name!r} to fill {list(target.shape)}", f"{list(block.shape)}"
             )
         try:
-            _copy(block, target, source.release, turned=spec.transposed)
+            _copy(block, target, turned=spec.transposed)
         except FloatingPointError:
             raise TensorMismatchError(
                 source.location,
@@ -202,19 +217,14 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
                 'Load the model with dtype="bfloat16" or dtype="float32".',
             ) from None
         del block
-        source.release()
-    if len(spec.shape) > 1 and row != spec.shape[-2]:
-        raise TensorMismatchError(
-            source.location, f"{', '.join(part.name for part in parts)} to fill {spec.shape[-2]} rows", f"{row} rows"
-        )
-    if offset:
-        np.add(buffer, offset, out=buffer)
-    return buffer
+    if len(spec.shape) > 1 and at != (rows := spec.shape[axis]):
+        names = ", ".join(part.name for part in parts)
+        raise TensorMismatchError(source.location, f"{names} to fill {rows} rows", f"{at} rows")
 
 
 def _lies_as_stored(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]) -> bool:
     """Whether the stored bytes, one part behind the other, are the array's."""
-    if len(spec.shape) != 2 or spec.transposed or sum(part.shape[0] for part in parts) != spec.shape[0]:
+    if len(spec.shape) < 2 or spec.transposed or sum(part.shape[0] for part in parts) != spec.shape[0]:
         return False
     return all(
         part.arrange is as_stored
@@ -225,9 +235,10 @@ def _lies_as_stored(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]
     )
 
 
-def _blocks(source: TensorSource, parts: Sequence[Part]) -> Iterator[tuple[Part, Array]]:
+def _blocks(source: TensorSource, parts: Sequence[Part], *, whole: bool) -> Iterator[tuple[Part, Array]]:
+    """What the parts give, in order. ``whole``: the only one is the array itself, with however many axes."""
     for part in parts:
-        if part.by_rows:
+        if part.by_rows or (part.arrange is as_stored and (len(part.shape) == 2 or (whole and len(part.shape) > 2))):
             for rows in source.read_rows(part.name):
                 yield part, part.arrange(rows)
         else:
@@ -265,15 +276,15 @@ def _aligned(size: int) -> Array:
     return room[start : start + size]
 
 
-def _copy(block: Array, target: Array, release: Callable[[], None], *, turned: bool) -> None:
+def _copy(block: Array, target: Array, *, turned: bool) -> None:
     """Copy and convert, rounding to nearest even; NaN and infinities stay what they are.
 
-    In slices along the first axis, so that neither a temporary nor the mapped pages of the source grow large.
-    ``turned`` says that in ``target`` columns, not rows, lie end to end.
+    In slices along the first axis, so that no temporary grows large. ``turned`` says that in ``target`` columns,
+    not rows, lie end to end.
     """
     if block.ndim == 3:
         for one, room in zip(block, target, strict=True):
-            _copy(one, room, release, turned=turned)
+            _copy(one, room, turned=turned)
         return
     if block.ndim < 2:
         _convert(block, target)
@@ -281,7 +292,6 @@ def _copy(block: Array, target: Array, release: Callable[[], None], *, turned: b
     row_bytes = max(1, block.shape[1] * block.dtype.itemsize)
     step = _TURNED_ROWS if turned else max(1, _CHUNK_BYTES // row_bytes)
     room = _room_to_turn(target) if turned else None
-    since_release = 0
     for start in range(0, block.shape[0], step):
         rows, out = block[start : start + step], target[start : start + step]
         if room is None:
@@ -289,10 +299,6 @@ def _copy(block: Array, target: Array, release: Callable[[], None], *, turned: b
         else:
             _convert(rows, room[: len(rows)])
             out[...] = room[: len(rows)]
-        since_release += step * row_bytes
-        if since_release >= _CHUNK_BYTES:
-            release()
-            since_release = 0
 
 
 def _room_to_turn(target: Array) -> Array:

@@ -2,17 +2,18 @@
 
 A file is 8 bytes that give the header's length, a JSON header that gives each tensor's dtype, shape
 and place, and the tensors, end to end. Nothing in it is believed: a header that passes here describes
-every byte of the file exactly once. Tensors are views of the mapped file, so reading one costs no memory.
+every byte of the file exactly once. Files are read and never mapped: a mapped file that somebody cuts off
+ends the process by a signal, and one that is read is an error like any other.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import re
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from langchain_gemma_jax.errors import (
+    CheckpointError,
     CheckpointNotFoundError,
     CorruptCheckpointError,
     TensorMismatchError,
@@ -54,6 +56,7 @@ READABLE: Mapping[str, np.dtype[np.generic]] = {
 _LIMIT = 1 << 63  # no size, offset or count of elements reaches it
 _MAX_RANK = 32  # a product over a million of dimensions would take minutes
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}\.safetensors")
+_PIECE_BYTES = 1 << 20  # read at a time where rows are converted or turned on their way
 _INCOMPLETE = "The download is probably incomplete."
 
 
@@ -68,55 +71,73 @@ class _Entry:
 
 
 class SafetensorsFile:
-    """One file: its header checked, its bytes mapped."""
+    """One file: open, and its header checked. Several threads may read from it at once."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
         with ExitStack() as opened:
             file = opened.enter_context(real_file(folder, name).open("rb"))
             self.entries = _read_entries(self.path, file)
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._file = file
+            self._file, self._lock = file, threading.Lock()
             opened.pop_all()
 
     def read(self, name: str) -> Array:
+        entry, dtype = self._entry(name)
+        found = np.empty(entry.shape, dtype)
+        self._fill(found, entry.begin, entry)
+        return found
+
+    def read_into(self, name: str, target: Array) -> None:
+        entry, _ = self._entry(name)
+        self._fill(target, entry.begin, entry)
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        """The tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
+        entry, dtype = self._entry(name)
+        total, *inner = entry.shape
+        row_bytes = math.prod(inner) * dtype.itemsize
+        room = np.empty((max(1, min(total, _PIECE_BYTES // max(1, row_bytes))), *inner), dtype)
+        for start in range(0, total, len(room)):
+            rows = room[: total - start]
+            self._fill(rows, entry.begin + start * row_bytes, entry)
+            yield rows
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _entry(self, name: str) -> tuple[_Entry, np.dtype[np.generic]]:
         entry = self.entries[name]
         if entry.dtype not in READABLE:
             raise TensorMismatchError(
                 self.path, f"{name!r} in one of {', '.join(READABLE)}", f"{entry.dtype}, which cannot be read"
             )
-        dtype = READABLE[entry.dtype]
-        count = (entry.end - entry.begin) // dtype.itemsize
-        return np.frombuffer(self._map, dtype, count, entry.begin).reshape(entry.shape)
+        return entry, READABLE[entry.dtype]
 
-    def read_into(self, name: str, target: Array) -> bool:
-        """Read a tensor to where it is to be. That takes half of the time of a copy from the map, page by page."""
-        if not hasattr(os, "preadv"):
-            return False
-        entry = self.entries[name]
+    def _fill(self, target: Array, begin: int, entry: _Entry) -> None:
+        """Fill an array with the bytes of the file from ``begin`` on."""
         room = target.reshape(-1).view(np.uint8).data
         done = 0
         while done < len(room):
-            got = os.preadv(self._file.fileno(), [room[done:]], entry.begin + done)
+            try:
+                got = self._read_some(room[done:], begin + done)
+            except OSError as error:  # a disk that breaks, a file on a network that was removed
+                reason = error.strerror or str(error)
+                raise CheckpointError(self.path, "a file that can be read to its end", reason) from error
             if got == 0:
                 raise CorruptCheckpointError(
                     self.path,
                     f"{entry.end:,} bytes, as when it was opened",
-                    f"{entry.begin + done:,} bytes",
+                    f"{begin + done:,} bytes",
                     "It was written to meanwhile. Load the model again when that is over.",
                 )
             done += got
-        return True
 
-    def release(self) -> None:
-        # A page that was read stays in this process's memory, weights beside their copy, until it is given back.
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
-
-    def close(self) -> None:
-        self._file.close()
-        with suppress(BufferError):  # somebody holds a view: the map goes with the last one, and never under it
-            self._map.close()
+    def _read_some(self, room: memoryview, begin: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [room], begin)
+        with self._lock:  # Windows has one place in a file, for all threads
+            self._file.seek(begin)
+            return self._file.readinto(room)
 
 
 def _read_entries(path: Path, file: BinaryIO) -> dict[str, _Entry]:
@@ -203,11 +224,11 @@ class SafetensorsSource(TensorSource):
         return self._where[name].read(name)
 
     def read_into(self, name: str, target: Array) -> bool:
-        return self._where[name].read_into(name, target)
+        self._where[name].read_into(name, target)
+        return True
 
-    def release(self) -> None:
-        for file in self._files:
-            file.release()
+    def read_rows(self, name: str) -> Iterator[Array]:
+        return self._where[name].read_rows(name)
 
     def close(self) -> None:
         for file in self._files:

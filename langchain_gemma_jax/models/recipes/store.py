@@ -1,18 +1,16 @@
 """Recipes remembered on disk: one small JSON file a machine, JAX release and dtype.
 
 A file that cannot be read, or does not say what it should, counts as absent: the probe writes it
-anew. A folder that cannot be written costs a probe a process and nothing else.
+anew. A folder that cannot be written, or that others can write to, costs a probe a process and nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,9 +22,13 @@ import jax
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
+from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
+from langchain_gemma_jax.private.writing import write_whole
 
 SOON = 3600.0  # seconds that an incomplete measurement is good for
 PATIENCE = 10.0  # seconds that a measurement by another process is waited for
+_LARGEST = 2**16  # bytes of a file
 
 
 def recipe_file(dtype: str) -> Path:
@@ -41,11 +43,12 @@ def recall(dtype: str) -> Recipe | None:
     """The remembered recipe, or None."""
     path = recipe_file(dtype)
     try:
-        found = json.loads(path.read_bytes())
-        if found["complete"] is not True and not 0 <= time.time() - path.stat().st_mtime < SOON:
+        folder = _open(path)
+        found = json.loads(folder.read(path.name, _LARGEST))
+        if found["complete"] is not True and not 0 <= time.time() - folder.stat(path.name).st_mtime < SOON:
             return None
         return _from_json(found, dtype)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -57,45 +60,28 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
     text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans})
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A reader sees the old file or the whole new one, whoever else writes at the same time.
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text + "\n")
-            Path(temporary).replace(path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    with contextlib.suppress(OSError, UnsafeFolderError):
+        write_whole(_open(path), path.name, text.encode() + b"\n")
 
 
 @contextmanager
 def alone(dtype: str) -> Iterator[None]:
     """Of the processes that come here at once, one is inside; the others wait, but never long."""
-    descriptor = None
-    with contextlib.suppress(OSError):
-        path = recipe_file(dtype).with_suffix(".lock")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    path = recipe_file(dtype).with_suffix(".lock")
+    folder = hold = None
+    with contextlib.suppress(OSError, UnsafeFolderError):  # also a file system without locks: better twice than never
+        folder = _open(path)
+        hold = take(folder, path.name, PATIENCE)
     try:
-        until = time.monotonic() + PATIENCE
-        while descriptor is not None and not _locked(descriptor) and time.monotonic() < until:
-            time.sleep(0.01)
         yield
     finally:
-        if descriptor is not None:
-            os.close(descriptor)  # which gives the lock back, as the end of the process would
+        if folder is not None and hold is not None:
+            with contextlib.suppress(OSError):
+                give_back(folder, path.name, hold)
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: better twice than never
-        return True
-    return True
+def _open(file: Path) -> Folder:
+    return open_folder(file.parent, file.parent)
 
 
 def _to_json(plan: Plan) -> dict[str, object]:

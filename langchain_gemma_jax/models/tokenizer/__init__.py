@@ -9,7 +9,7 @@ apart, ``stream.py`` decodes while a model generates.
 """
 
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
-from langchain_gemma_jax.models.tokenizer.load import load_tokenizer
+from langchain_gemma_jax.models.tokenizer.load import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.tokenizer.stream import StreamDecoder
 
-__all__ = ["StreamDecoder", "Tokenizer", "load_tokenizer"]
+__all__ = ["StreamDecoder", "Tokenizer", "load_tokenizer", "tokenizer_digest"]

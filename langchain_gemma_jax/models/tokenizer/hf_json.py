@@ -10,6 +10,8 @@ import tokenizers
 from tokenizers.models import BPE
 
 from langchain_gemma_jax.errors import TokenizerError
+from langchain_gemma_jax.models.checkpoint.strict_json import short
+from langchain_gemma_jax.models.tokenizer.components import MOST_CHARACTERS, check_components
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
@@ -25,10 +27,14 @@ class HfJsonTokenizer(Tokenizer):
 
     def __init__(self, path: Path, data: bytes, ends: Ends) -> None:
         with only_tokenizer_errors(path, "a tokenizer.json"):
+            check_components(path, data)
             library = tokenizers.Tokenizer.from_buffer(data)
             model = library.model
             if not isinstance(model, BPE):
                 raise TokenizerError(path, "a byte-pair model (BPE)", f"the model {type(model).__name__}")
+            for added in (model.continuing_subword_prefix, model.end_of_word_suffix):
+                if len(added or "") > MOST_CHARACTERS:  # it would be copied for every word
+                    raise TokenizerError(path, f"at most {MOST_CHARACTERS} characters beside a word", short(added))
             model.dropout = None  # else the same text is spelt differently each time
             markers, words = _added(library, model, ends)
             vocabulary = Vocabulary.of(path, _pieces(path, library, words), markers, ends)

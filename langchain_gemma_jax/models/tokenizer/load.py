@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +15,7 @@ from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends
 
 MAX_BYTES = 1 << 28  # eight times Gemma's; the libraries want a whole file in memory
+_EXPECTED = "a folder with a tokenizer.json or a tokenizer.model"
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -25,17 +27,36 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     Raises:
         TokenizerError: there is none, or it cannot be used.
     """
-    around = folder.resolve().parent  # of the folder itself, not of a link to it; "." has no other
-    with only_tokenizer_errors(folder, "a folder with a tokenizer.json or a tokenizer.model"):
-        if os.path.lexists(folder / "tokenizer.json"):
+    path, data, ends = _find(folder)
+    with only_tokenizer_errors(folder, _EXPECTED):
+        if ends is not None:
             from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
 
-            return HfJsonTokenizer(folder / "tokenizer.json", _read(folder, "tokenizer.json"), _ends(folder))
+            return HfJsonTokenizer(path, data, ends)
+        from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
+
+        return SentencePieceTokenizer(path, data)
+
+
+def tokenizer_digest(folder: Path) -> bytes:
+    """What two folders have in common whose tokenizers are the same: a digest of all that they are read from.
+
+    Raises:
+        TokenizerError: there is none.
+    """
+    _, data, ends = _find(folder)
+    return hashlib.sha256(repr(ends).encode() + b"\0" + data).digest()
+
+
+def _find(folder: Path) -> tuple[Path, bytes, Ends | None]:
+    """The file, its content, and for a ``tokenizer.json`` what the file beside it says of its ends."""
+    around = folder.resolve().parent  # of the folder itself, not of a link to it; "." has no other
+    with only_tokenizer_errors(folder, _EXPECTED):
+        if os.path.lexists(folder / "tokenizer.json"):
+            return folder / "tokenizer.json", _read(folder, "tokenizer.json"), _ends(folder)
         for place in (folder, around):
             if (name := _sentencepiece_name(place)) is not None:
-                from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
-
-                return SentencePieceTokenizer(place / name, _read(place, name))
+                return place / name, _read(place, name), None
     raise TokenizerError(
         folder,
         "a tokenizer.json or a tokenizer.model",

@@ -519,11 +519,11 @@ def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_pu
         put_off.extend(requests)
         split(requests)
 
-    def fail_once(requests):
+    def fail_once(requests, rows):
         if put_off and not failed:
             failed.extend(requests)
             raise DeviceMemoryError("this step is too much")
-        return step(requests)
+        return step(requests, rows)
 
     scheduler.split, runner.step = seen, fail_once
     asked = [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -22,6 +20,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.loop import owner
 from langchain_gemma_jax.errors import ClosedError, CorruptCheckpointError, InputError
+from tests.engine.child import run
 from tests.engine.faults_support import SMALL, assert_works, copied, in_threads
 
 pytestmark = pytest.mark.timeout(120)
@@ -38,7 +37,7 @@ class Loads:
 
     def __call__(self, source: object, **_: object) -> object:
         self.count += 1
-        time.sleep(0.05)  # so that the others come meanwhile
+        time.sleep(0.25)  # so that the others come meanwhile
         if self.count <= self.failures:
             if self.error is OSError:
                 raise OSError(5, "it cannot be read", str(source))
@@ -213,31 +212,6 @@ def test_no_engine_is_started_while_the_process_ends(fresh, monkeypatch):
 
 # In processes of their own.
 
-PRELUDE = """
-import contextlib, os, signal, sys, threading, time
-from pathlib import Path
-from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.transfers import Device
-from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.api.process import configure, engine
-from langchain_gemma_jax.errors import BusyError
-from langchain_gemma_jax.models.load import load
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
-LONG = Sampling(max_tokens=100, ignore_eos=True)
-
-def slowly(self, *args, run=Device.run, **kwargs):
-    time.sleep(0.05)
-    return run(self, *args, **kwargs)
-
-def started():
-    configure(ladders=Ladders(chunks=(16,), capacities=(128,), rows=(1,)), drafts=False)
-    return engine().load(os.environ["TINY"])
-
-def say(word):
-    print(word, flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def environment(tiny_folder, tmp_path_factory) -> dict[str, str]:
@@ -251,41 +225,6 @@ def environment(tiny_folder, tmp_path_factory) -> dict[str, str]:
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "3",  # XLA's own remarks on a cached program
     }
-
-
-@dataclass
-class Ended:
-    """How a child ended."""
-
-    code: int
-    seconds: float  # since its last word
-    words: list[str]
-    errors: str
-
-
-def run(script: str, environment: dict[str, str], tmp_path: Path, stop_at: str = "") -> Ended:
-    """Run a script, with SIGINT when it says so."""
-    path = tmp_path / f"script{len(list(tmp_path.iterdir()))}.py"
-    path.write_text(PRELUDE + textwrap.dedent(script))
-    errors = path.with_suffix(".err")
-    with errors.open("w") as sink:
-        child = subprocess.Popen(
-            [sys.executable, "-W", "error", str(path)], stdout=subprocess.PIPE, stderr=sink, text=True, env=environment
-        )
-        timer = threading.Timer(60, child.kill)
-        timer.start()
-        words, last = [], 0.0
-        assert child.stdout is not None
-        for line in child.stdout:
-            words.append(line.strip())
-            last = time.monotonic()
-            if words[-1] == stop_at:
-                child.send_signal(signal.SIGINT)
-        child.wait()
-        timer.cancel()
-        ended = time.monotonic()
-        child.stdout.close()
-    return Ended(child.returncode, ended - last, words, errors.read_text())
 
 
 FORKS = '''

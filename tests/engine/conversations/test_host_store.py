@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import jax
 import pytest
 
 from langchain_gemma_jax.engine.conversations import host_memory
@@ -135,7 +136,7 @@ def test_a_host_that_refuses_costs_a_second_reading_and_nothing_else(pressed, co
     engine, served = pressed
 
     def refuse(*_):
-        raise RuntimeError("no pinned memory is left")
+        raise jax.errors.JaxRuntimeError("no pinned memory is left")
 
     monkeypatch.setattr(HostMemory, "put", refuse)
     talk(engine, served, [text(rng, 60) for _ in range(4)], cold, rng, turns=2)

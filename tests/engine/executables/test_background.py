@@ -100,3 +100,22 @@ def test_a_cancelled_one_is_not_begun(background):
         future.result(10)
     until_idle(background)
     assert not done
+
+
+def test_where_no_thread_can_be_started_it_is_for_whoever_asked_and_nothing_waits_for_it(background, log, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    release = threading.Event()
+    running = background.submit(lambda: release.wait(10))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        behind = background.submit(lambda: 5)  # one thread is there, and does it
+        release.set()
+        assert running.result(10)
+        assert behind.result(10) == 5
+        until_idle(background)
+        with pytest.raises(RuntimeError, match="new thread"):
+            background.submit(lambda: 6).result(10)
+        assert not background.busy
+    assert background.submit(lambda: 7).result(10) == 7  # as soon as there are threads again

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import string
 
 import pytest
 
-from langchain_gemma_jax.engine.grammar.automaton import Automaton, ByteAutomaton
-from langchain_gemma_jax.engine.grammar.pattern import in_json
+from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.engine.grammar.pattern_text import parse
+from langchain_gemma_jax.engine.grammar.reading import Reading, ReadingError
+from langchain_gemma_jax.engine.grammar.terminals import words
+from tests.dialects.walks import takes
 
 ATOMS = (
     "a",
@@ -44,62 +48,58 @@ def pattern(rng, depth=2):
     return f"{found}|{pattern(rng, depth - 1)}" if depth and rng.random() < 0.2 else found
 
 
-def reads(automaton, text):
-    state = automaton.start
-    for byte in text.encode():
-        state = automaton.step(state, byte)
-        if state is None:
-            return False
-    return automaton.distance(state) == 0
+def fits(text):
+    """Whether texts fit a pattern: a function."""
+    return Reading(words([parse(text)])).fits
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_what_is_taken_is_found_by_python_too(seed):
-    rng = random.Random(seed)
-    inner = pattern(rng)
-    if "|" not in inner:
-        inner = rng.choice(["", "^"]) + inner + rng.choice(["", "$"])
-    reader = ByteAutomaton(Automaton.of(parse(inner)), escaped=False)
-    for _ in range(60):
-        text = "".join(rng.choice(LETTERS) for _ in range(rng.randint(0, 6)))
-        taken, found = reads(reader, text), re.search(inner, text)
-        assert not taken or found, (inner, text)
-        if text.isascii() and "\n" not in text:  # elsewhere validators differ, and less is taken
-            assert taken == bool(found), (inner, text)
+def test_what_is_taken_is_found_by_python_too():
+    for seed in range(150):
+        rng = random.Random(seed)
+        inner = pattern(rng)
+        if "|" not in inner:
+            inner = rng.choice(["", "^"]) + inner + rng.choice(["", "$"])
+        reads = fits(inner)
+        for _ in range(60):
+            text = "".join(rng.choice(LETTERS) for _ in range(rng.randint(0, 6)))
+            taken, found = reads(text), re.search(inner, text)
+            assert not taken or found, (inner, text)
+            if text.isascii() and "\n" not in text:  # elsewhere validators differ, and less is taken
+                assert taken == bool(found), (inner, text)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_endings_are_the_shortest_and_lead_to_an_end(seed):
-    rng = random.Random(seed)
-    inner = pattern(rng)
-    escaped = rng.random() < 0.5
-    reader = ByteAutomaton(Automaton.of(parse(f"^(?:{inner})$")), escaped=escaped)
-    state = reader.start
-    for _ in range(8):
-        ending = reader.ending(state)
-        assert len(ending) == reader.distance(state)
-        after = state
-        for number, byte in enumerate(ending):
-            after = reader.step(after, byte)
-            assert reader.distance(after) == len(ending) - number - 1
-        bytes_ = [byte for byte in range(256) if reader.step(state, byte) is not None]
-        if not bytes_:
-            break
-        state = reader.step(state, rng.choice(bytes_))
+def test_every_character_is_in_the_classes_as_all_validators_have_them():
+    """Python's classes are those of its ``re``; JavaScript's are ASCII's, but for white space."""
+    javascript_space = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
+        map(chr, range(0x2000, 0x200B))
+    )
+    codes = [*range(0x3000), *range(0x3000, 0xD800, 37), *range(0xE000, 0x110000, 997), 0xFEFF, 0x10FFFF]
+    every = {
+        r"\d": lambda c: c in string.digits,
+        r"\w": lambda c: c in string.digits + string.ascii_letters + "_",
+        r"\s": lambda c: c in javascript_space,
+        ".": lambda c: c not in "\n\r\u2028\u2029",
+    }
+    for name, javascript in every.items():
+        for written, negated in ((name, False), (name.upper(), True), (f"[^{name}]", True)):
+            if name == "." and negated:
+                continue
+            reads = fits(f"^{written}$")
+            taken = [chr(code) for code in codes if reads(chr(code))]
+            for character in taken:
+                assert javascript(character) != negated, (written, character)
+                assert re.fullmatch(written, character), (written, character)
+            assert len(taken) >= (6 if not negated else 60)
 
 
 def test_inside_quotes_it_is_the_same_text_escaped():
-    import json
-
-    rng = random.Random(0)
-    for text in ('"', "\\", "\n\t\r\b\f", "\0\x1f", "a/é"):
-        plain = parse(f"^{re.escape(text)}$") if text.isprintable() else parse(r"^[^é]*$")
-        reader = ByteAutomaton(Automaton.of(plain), escaped=True)
-        inside = json.dumps(text, ensure_ascii=False)[1:-1]
-        if not text.isprintable() or reads(ByteAutomaton(Automaton.of(plain), escaped=False), text):
-            assert reads(reader, inside), (text, rng)
-        unescaped = ByteAutomaton(Automaton.of(in_json(plain)), escaped=False)
-        assert reads(unescaped, inside) == reads(reader, inside)
+    for text in ('"', "\\", "\n\t\r\b\f", "\0\x1f", "a/é😀"):
+        grammar = json_grammar(
+            {"type": "string", "pattern": f"^{re.escape(text)}$" if text.isprintable() else "^[^é]*$"}
+        )
+        assert takes(grammar, json.dumps(text, ensure_ascii=False)), text
+    assert not takes(json_grammar({"type": "string", "pattern": "^[^a]$"}), '"\\u0061"')
+    assert not takes(json_grammar({"type": "string", "pattern": "^a$"}), '"\\"')
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,25 @@ def test_what_cannot_be_promised_is_named(text):
     ],
 )
 def test_how_it_is_read(text, yes, no):
-    reader = ByteAutomaton(Automaton.of(parse(text)), escaped=False)
-    assert reads(reader, yes)
-    assert no is None or not reads(reader, no)
+    reads = fits(text)
+    assert reads(yes)
+    assert no is None or not reads(no)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(?:a|b|(?:c)){30}", "^[\\d-]+$", "a/b", "^[/]$", "^[^/]+$", "^[&~a^&b]$", "^#$", "^ $", "^[|(){}+*?.^$]$", "^~$"],
+)
+def test_marks_that_mean_something_to_llguidance_mean_themselves(text):
+    reads, rng = fits(text), random.Random(text)
+    for _ in range(300):
+        said = "".join(rng.choice("ab-/&~# |(){}+*?.^$1c") for _ in range(rng.choice([1, 1, 2, 30])))
+        assert reads(said) == bool(re.search(text, said)), said
+
+
+def test_what_nothing_fits_or_costs_too_much_is_said():
+    for text, problem in (("^[^\\d\\D]$", "no text fits"), (".*a.{1000}b.{1000}", "costs too much")):
+        with pytest.raises(ReadingError, match=problem):
+            Reading(words([parse(text)], 0, 3000))
+    with pytest.raises(ReadingError, match="costs too much"):
+        Reading(words([parse("[a-m].{500}$"), parse("[c-g].{300}$")]))

@@ -20,12 +20,15 @@ from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 libc = ctypes.CDLL(None)
 libc.on_exit(libc.pause, None)  # as something that is destroyed when C++ takes itself down: it never ends
 
+left = threading.Event()
+late = {"terminate": ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev, "abort": libc.abort}.get(sys.argv[-1])
+if late:  # as a thread that comes back too late. Python 3.12 starts none while it ends, so it waits from before
+    threading.Thread(target=lambda: (left.wait(), late()), daemon=True).start()
+
 def leave():
     assert leave_early()
-    late = {"terminate": ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev, "abort": libc.abort}.get(sys.argv[-1])
-    if late:  # as a thread that comes back too late
-        threading.Thread(target=late, daemon=True).start()
-        time.sleep(0.2)
+    left.set()
+    time.sleep(0.2 if late else 0)
 
 if "late" not in sys.argv:
     atexit.register(leave)

@@ -45,7 +45,8 @@ def test_calls_run_in_order_on_the_one_thread(owner):
     for index in range(5):
         owner.call(lambda index=index: done.append(index))
     assert done == [0, 1, 2, 3, 4]
-    assert owner.call(threading.current_thread) is owner.thread
+    assert owner.call(lambda: owner.thread.is_current)
+    assert not owner.thread.is_current
 
 
 def test_a_call_from_the_thread_itself_does_not_wait_for_itself(owner):
@@ -99,7 +100,7 @@ def test_what_is_sent_while_the_thread_ends_is_answered():
     owner.compiles.leave_this_thread = end_slowly
     owner.close(0)
     assert ending.wait(LIMIT)
-    assert owner.thread.is_alive()
+    assert not owner.thread.ended
     with pytest.raises(ClosedError, match=r"engine\(\) starts a new one"):
         owner.offer(request(), 5)
     with pytest.raises(ClosedError, match=r"engine\(\) starts a new one"):
@@ -148,11 +149,11 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
 
     monkeypatch.setattr(owner_module.CompileCounter, "watch_this_thread", fail)
     owner = Owner(4, Metrics())
-    owner.thread.join(LIMIT)
     with pytest.raises(ClosedError):
         owner.call(lambda: 3)
     with pytest.raises(ClosedError):
         owner.offer(request(), 5)
+    assert owner.thread.wait(LIMIT)
     assert owner.closing
 
 
@@ -179,7 +180,7 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
         threading.Timer(0.3, go_on.set).start()
         owner._end_with_process()  # where a process cannot be left early, it waits for the dispatch
     assert left == [1, 2]
-    assert not owner.thread.is_alive()
+    assert owner.thread.ended
 
 
 def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
@@ -190,4 +191,4 @@ def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
     owners = [Owner(4, Metrics()) for _ in range(3)]
     assert all(each.close(LIMIT) for each in owners)
     atexit.unregister(owner._end_with_process)
-    assert not any(each.thread.is_alive() for each in owners)
+    assert all(each.thread.ended for each in owners)

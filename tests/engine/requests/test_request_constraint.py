@@ -1,9 +1,10 @@
-"""Whatever a random model says under a grammar, it is whole and valid, however few tokens it may have."""
+"""Whatever a random model says under a grammar: if it is complete it is valid, and else the begin of what would be."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -11,9 +12,8 @@ import pytest
 from langchain_gemma_jax.dialects import CallBegin, CallEnd, Invalid, TokenParser, Tool, grammar_for, json_grammar
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.grammar.ending import Outline
 from langchain_gemma_jax.engine.requests.request import FinishReason
-from langchain_gemma_jax.errors import ContextLengthError, InputError, SchemaError, UnsupportedModelError
+from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.schemas import Schemas
 from tests.dialects.walks import check
@@ -29,6 +29,8 @@ PERSON = {
 NUMBERS = {"type": "array", "items": {"type": "integer"}, "minItems": 2}
 RING = Tool("RING", "", {"type": "object", "properties": {"TIMES": {"type": "integer"}, "WHO": {"type": "string"}}})
 HOT = {"temperature": 2.0, "ignore_eos": False}
+# The random model leans towards quotes and brackets: with 6 its texts end within some ten tokens.
+ENDS = {"logit_bias": {4 + byte: 6.0 for byte in b'"}]'}}
 
 
 @pytest.fixture(scope="module")
@@ -50,32 +52,73 @@ def ask(engine_of, model):
     return ask
 
 
-def shortest(grammar):
-    outline = Outline(grammar)
-    return outline.ending(outline.start)
+def agree(whole, cut, most):
+    """What may have ``most`` tokens only is the begin of the whole, and complete where nothing else could have come."""
+    assert whole.complete
+    assert (cut.finish_reason is FinishReason.STOP) == cut.complete
+    if cut.complete:
+        assert (cut.ids, cut.text, cut.stop) == (whole.ids, whole.text, whole.stop)
+    else:
+        assert most < len(whole.ids)
+        assert cut.ids == whole.ids[:most]
+        with pytest.raises(ValueError, match=r"Expecting|Unterminated|Invalid"):
+            json.loads(cut.text)
 
 
 @pytest.mark.parametrize("options", [{}, HOT, HOT | {"top_k": 40, "top_p": 0.9}, {"repetition_penalty": 1.5}], ids=str)
-def test_a_random_model_gives_what_it_is_held_to(ask, options):
-    for seed, most in enumerate((1, 3, 10, 30, 90)):
-        done = ask(json_grammar(PERSON), max_tokens=most, seed=seed, **options)
-        check(json.loads(done.text), PERSON)
-        assert done.generated_tokens <= max(most, len(b'{"NAME": "", "AGE": 0}'))
-        assert done.finish_reason in {FinishReason.STOP, FinishReason.LENGTH}
+def test_a_random_model_gives_what_it_is_held_to_or_the_begin_of_it(ask, options):
+    rng = random.Random(12)
+    grammar, complete = json_grammar(PERSON), []
+    for seed in range(3):
+        how = dict(prompt=text(rng, 20), seed=seed, **options, **ENDS)
+        whole = ask(grammar, **how)
+        check(json.loads(whole.text), PERSON)
+        last = len(whole.ids)
+        for most in (1, 3, 10, 17, last - 2, last - 1, last, last + 1):
+            agree(whole, cut := ask(grammar, max_tokens=most, **how), most)
+            complete.append(cut.complete)
+    assert set(complete) == {False, True}
 
 
-def test_of_too_few_tokens_the_shortest_text_is_made(ask):
-    done = ask(json_grammar(PERSON), max_tokens=1)
-    assert done.text == '{"NAME": "", "AGE": 0}' == shortest(json_grammar(PERSON))[0].decode()
-    assert done.finish_reason is FinishReason.LENGTH
-    assert done.forced_tokens == done.generated_tokens
+def test_of_too_few_tokens_no_value_is_made(ask):
+    done = ask(json_grammar(PERSON), max_tokens=3)
+    assert (done.text, done.finish_reason, done.complete) == ('{"N', FinishReason.LENGTH, False)
+    assert done.forced_tokens == done.generated_tokens == 3
 
 
-def test_of_texts_that_are_as_short_the_model_chooses(ask):
-    grammar = json_grammar({"enum": ["ABCDEFGH", "HGFEDCBA"]})
-    prompt = text(random.Random(10), 20)
-    found = {ask(grammar, prompt=prompt, max_tokens=1, temperature=3.0, seed=seed).text for seed in range(8)}
-    assert found == {'"ABCDEFGH"', '"HGFEDCBA"'}
+def test_brackets_that_have_to_come_are_appended_behind_the_last_token(ask):
+    schema = {"type": "object", "properties": {"A": {"type": "array", "items": {"enum": [True, False]}}}}
+    schema |= {"required": ["A"], "additionalProperties": False}
+    schema["properties"]["A"] |= {"minItems": 1, "maxItems": 1}
+    grammar, room = json_grammar(schema), len('{"A": [')
+    done = ask(grammar, max_tokens=room + 1)
+    assert json.loads(done.text) in ({"A": [True]}, {"A": [False]})
+    assert (done.complete, done.finish_reason, done.generated_tokens) == (True, FinishReason.STOP, len(done.text))
+    assert len(done.ids) > room + 1
+    assert done.forced_tokens == done.generated_tokens - 1
+    again = ask(grammar, max_tokens=room + 1, logprobs=True)
+    assert (again.text, [one.id for one in again.logprobs]) == (done.text, list(done.ids))
+    assert not ask(grammar, max_tokens=room).complete
+
+
+def test_a_number_that_could_have_more_digits_is_not_complete(ask):
+    """It may end there, and the model has not ended it."""
+    done = ask(json_grammar({"type": "integer", "minimum": 1}), max_tokens=2, ignore_eos=True)
+    assert int(done.text) > 9
+    assert (done.complete, done.finish_reason) == (False, FinishReason.LENGTH)
+    done = ask(json_grammar({"enum": [1, 12]}), max_tokens=1, logit_bias={1: 90.0})
+    assert (done.text, done.complete) == ("1", False)
+    done = ask(json_grammar({"enum": [1, 12]}), max_tokens=2, logit_bias={1: 90.0})
+    assert (done.text, done.complete, done.stop) == ("1", True, 1)
+
+
+def test_half_a_character_is_closed_too(ask):
+    """What is appended comes before what was held back is given up."""
+    for most in range(1, 6):
+        pieces = list(
+            ask.engine.submit(ask.served, [5] * 9, Sampling(grammar=json_grammar({"const": "€"}), max_tokens=most))
+        )
+        assert "".join(piece.text for piece in pieces) == '"€"'
 
 
 def test_what_has_no_alternative_needs_no_model(ask):
@@ -129,28 +172,13 @@ def test_the_end_of_a_turn_is_legal_where_the_text_is_whole_and_nowhere_else(ask
     assert (done.stop, done.finish_reason, len(done.text)) == (1, FinishReason.STOP, 2)
 
 
-@pytest.mark.parametrize(
-    "most", [1, 3, 8, 21, *(pytest.param(most, marks=pytest.mark.slow) for most in (2, 5, 13, 34, 55, 89))]
-)
-def test_endings_keep_to_the_number_of_tokens(ask, most):
-    for schema in (PERSON, NUMBERS, {"type": "object", "additionalProperties": {"type": "array", "minItems": 3}}):
-        grammar = json_grammar(schema)
-        least = sum(map(len, shortest(grammar)))
-        done = ask(grammar, max_tokens=most, seed=most, temperature=1.5)
-        check(json.loads(done.text), schema)
-        assert len(done.ids) <= max(most, least)
-
-
 def test_the_context_is_a_limit_too(ask):
     grammar = json_grammar(PERSON)
-    least = sum(map(len, shortest(grammar)))
-    done = ask(grammar, prompt=[5] * (CONTEXT - least))
-    assert json.loads(done.text) == {"NAME": "", "AGE": 0}
-    done = ask(grammar, prompt=[5] * (CONTEXT - least - 9), temperature=2.0, seed=1)
-    check(json.loads(done.text), PERSON)
-    with pytest.raises(ContextLengthError) as caught:
-        ask(grammar, prompt=[5] * (CONTEXT - least + 1))
-    assert caught.value.excess == 1
+    for room in (1, 9, 30):
+        done = ask(grammar, prompt=[5] * (CONTEXT - room), temperature=2.0, seed=1)
+        assert (len(done.ids), done.complete, done.finish_reason) == (room, False, FinishReason.LENGTH)
+    done = ask(json_grammar({"const": "ABC"}), prompt=[5] * (CONTEXT - 1))
+    assert (done.text, done.complete) == ('"ABC"', True)  # nothing of it has to be read
 
 
 @pytest.mark.parametrize(
@@ -170,11 +198,12 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
         served = engine.serve(model)
         trust = engine._models[served].constraints.trust
         trust._wary_for = wary
-        sampling = Sampling(grammar=json_grammar(PERSON), max_tokens=50, **options)
+        sampling = Sampling(grammar=json_grammar(PERSON), max_tokens=50, **options, **ENDS)
         neighbours = [engine.submit(served, text(random.Random(n), 30), sampling) for n in range(2 * number)]
         found.append(engine.submit(served, prompt, sampling).result())
         for neighbour in neighbours:
             check(json.loads(neighbour.result().text), PERSON)
+    check(json.loads(found[0].text), PERSON)
     assert len({one.ids for one in found}) == 1
     assert engine.report().guard_trips == {}
 
@@ -190,7 +219,7 @@ def test_a_mask_holds_for_one_token(engine_of, model, options):
         engine._models[served].constraints.trust._wary_for = 10**6
         sampling = Sampling(grammar=json_grammar(schema), max_tokens=60, **options)
         done = engine.submit(served, text(random.Random(9), 20), sampling).result()
-        check(json.loads(done.text), schema)
+        assert re.fullmatch('"([A-J][F-N0-9])+[A-J]?', done.text) if not done.complete else json.loads(done.text)
         found.add(done.ids)
     assert len(found) == 1
 
@@ -205,8 +234,7 @@ def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
         rule.prepare()
         rule.illegal = False
         legal = np.flatnonzero(np.unpackbits(rule.allowed.view(np.uint8), bitorder="little"))
-        if not rule.take(token, len(done.ids) - place - 1):
-            break  # from here on it is the shortest ending
+        assert rule.take(token)
         row = scores[len(prompt) + place - 1]
         assert row[token] >= row[legal].max() - 1e-3
 
@@ -257,38 +285,40 @@ def test_pieces_are_the_whole(ask):
 
 
 def test_stop_strings_do_not_cut_a_value(ask):
-    done = ask(json_grammar(PERSON), max_tokens=40, temperature=1.5, seed=2, stop=['"', "A", "0", "}"])
+    done = ask(json_grammar(PERSON), max_tokens=90, temperature=1.5, seed=2, stop=['"', "A", "0", "}"], **ENDS)
     check(json.loads(done.text), PERSON)
 
 
 def test_a_stop_id_that_is_text_does_not_either(ask):
     brace = ask.served.model.tokenizer.encode_text("{")[0]
-    done = ask(json_grammar(PERSON), max_tokens=40, temperature=1.5, seed=2, stop_ids=[brace])
+    done = ask(json_grammar(PERSON), max_tokens=90, temperature=1.5, seed=2, stop_ids=[brace], **ENDS)
     check(json.loads(done.text), PERSON)
 
 
 # Turns
 
 
-def events(model, ids, grammar=None):
+def events(model, done):
+    """Begins and ends of calls. A call that broke off is the last, and there is none if the text is complete."""
     parser = TokenParser(Gemma4().parser(), StreamDecoder(model.tokenizer), model.tokenizer.control_name)
-    found = [*parser.push(ids), *parser.finish()]
-    assert not any(isinstance(event, Invalid) for event in found)
-    return [event for event in found if isinstance(event, CallBegin | CallEnd)]
+    found = [*parser.push(done.ids), *parser.finish()]
+    broken = [event for event in found if isinstance(event, Invalid)]
+    assert broken == [] if done.complete else broken in ([], found[-1:])
+    return [event for event in found if isinstance(event, CallBegin | CallEnd | Invalid)]
 
 
-def towards(model, name):
-    """A bias by which a random model says a control token sooner or later."""
-    return {model.tokenizer.control_id(name): 8.0}
+def towards(model, *names):
+    """A bias by which a random model says these control tokens sooner or later."""
+    return {model.tokenizer.control_id(name): 8.0 for name in names} | ENDS["logit_bias"]
 
 
 def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, model):
     grammar = grammar_for([RING], "auto", True, Gemma4())
     called = 0
+    bias = towards(model, "<|tool_call>", '<|"|>')
     for seed in range(12):
-        done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=towards(model, "<|tool_call>"))
-        found = events(model, done.ids)
-        for event in found:
+        done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=bias)
+        for event in events(model, done):
             if isinstance(event, CallEnd):
                 check(event.arguments, RING.parameters)
                 called += 1
@@ -299,21 +329,32 @@ def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, m
     assert free.ids == ask(None, prompt=prompt, logit_bias=never, **sampled).ids
 
 
-def test_an_opener_that_there_is_no_room_behind_does_not_come(ask, model):
+def test_a_call_may_open_and_break_off(ask, model):
     grammar = grammar_for([RING], "auto", True, Gemma4())
     bias = {model.tokenizer.control_id("<|tool_call>"): 100.0}
     done = ask(grammar, max_tokens=5, logit_bias=bias)
-    assert (done.ids, done.text, done.finish_reason) == ((), "", FinishReason.LENGTH)
-    done = ask(grammar, max_tokens=30, logit_bias=bias)
-    assert len([event for event in events(model, done.ids) if isinstance(event, CallEnd)]) == 1
+    assert (done.text, done.complete, done.finish_reason) == ("call", False, FinishReason.LENGTH)
+    assert [type(event) for event in events(model, done)] == [Invalid]
+    done = ask(grammar, max_tokens=30, logit_bias=towards(model, "<|tool_call>") | bias)
+    assert len([event for event in events(model, done) if isinstance(event, CallEnd)]) >= 1
+
+
+def test_a_turn_that_could_have_more_calls_is_not_complete_and_its_calls_are(ask, model):
+    grammar = grammar_for([Tool("R")], "any", True, Gemma4())
+    length = len("<call:R{}>")  # in tokens
+    done = ask(grammar, max_tokens=1)
+    assert len(events(model, done)) == 2  # of one call there was no alternative to anything
+    assert (done.complete, done.finish_reason, len(done.ids)) == (False, FinishReason.LENGTH, length)
+    done = ask(grammar_for([Tool("R")], "any", False, Gemma4()), max_tokens=1)
+    assert (done.complete, done.finish_reason, len(done.ids)) == (True, FinishReason.STOP, length)
 
 
 @pytest.mark.parametrize("choice", ["any", "required", "RING"])
 def test_calls_that_have_to_come_do(ask, model, choice):
     grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4())
     for seed in range(5):
-        done = ask(grammar, temperature=2.0, seed=seed, max_tokens=40)
-        begin, end = events(model, done.ids)
+        done = ask(grammar, temperature=2.0, seed=seed, max_tokens=80, logit_bias=towards(model, '<|"|>'))
+        begin, end = events(model, done)
         assert begin.name in ({"RING"} if choice == "RING" else {"RING", "OTHER"})
         if begin.name == "RING":
             check(end.arguments, RING.parameters)
@@ -325,7 +366,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
         for parallel in (False, True):
             grammar = grammar_for([Tool("R")], "any", parallel, Gemma4())
             done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=towards(model, "<|tool_call>"))
-            count = len(events(model, done.ids)) // 2
+            count = len(events(model, done)) // 2
             assert count == 1 or parallel
             several += count > 1
     assert several
@@ -369,8 +410,8 @@ def test_the_engine_lives_after_hostile_grammars(ask):
         with pytest.raises(SchemaError):
             ask(json_grammar(schema))
     hard = {"type": "array", "items": {"anyOf": [{"type": "string", "pattern": f"^(a|b|ab)*{i}"} for i in range(40)]}}
-    check(json.loads(ask(json_grammar(hard), max_tokens=60, temperature=2.0, seed=1).text), hard)
-    check(json.loads(ask(json_grammar(PERSON), max_tokens=60).text), PERSON)
+    for schema in (hard, PERSON):
+        check(json.loads(ask(json_grammar(schema), max_tokens=90, temperature=2.0, seed=1, **ENDS).text), schema)
 
 
 def test_a_matcher_that_gives_up_ends_the_text_and_not_the_engine(ask, monkeypatch, caplog):
@@ -385,8 +426,8 @@ def test_a_matcher_that_gives_up_ends_the_text_and_not_the_engine(ask, monkeypat
 
     monkeypatch.setattr(Constraint, "_mask", none)
     done = ask(json_grammar(PERSON), max_tokens=60, temperature=3.0, seed=2)
-    check(json.loads(done.text), PERSON)
-    assert done.finish_reason is FinishReason.LENGTH
+    assert (done.complete, done.finish_reason) == (False, FinishReason.LENGTH)
+    assert done.generated_tokens < 60
     assert "given up" in caplog.text
 
 
@@ -394,7 +435,7 @@ def test_a_matcher_that_gives_up_ends_the_text_and_not_the_engine(ask, monkeypat
 
 
 def many(engine, served, seeds, at_once=8):
-    rows = []
+    rows, complete = [], 0
     for seed in seeds:
         rng = random.Random(seed)
         schema = Schemas(rng).whole()
@@ -408,18 +449,20 @@ def many(engine, served, seeds, at_once=8):
             temperature=rng.choice([0.0, 0.7, 1.5]),
             top_k=rng.choice([0, 64]),
             seed=seed,
+            **ENDS,
         )
         rows.append((schema, engine, served, text(rng, rng.randint(1, 20)), sampling))
     for first in range(0, len(rows), at_once):
         group = rows[first : first + at_once]
         going = []
         for schema, _, _, prompt, sampling in group:
-            try:
-                going.append((schema, engine.submit(served, prompt, sampling, timeout=60)))
-            except ContextLengthError:
-                continue  # the shortest text is longer than this model's context
+            going.append((schema, engine.submit(served, prompt, sampling, timeout=60)))
         for schema, generation in going:
-            check(json.loads(generation.result().text), schema)
+            done = generation.result()
+            if done.complete:
+                check(json.loads(done.text), schema)
+                complete += 1
+    assert complete > len(rows) / 3
 
 
 def test_thirty_schemas(engine_of, model):

@@ -1,9 +1,8 @@
-"""What is settled for a model when it is served: where a turn ends, its ladders, its budget."""
+"""What is settled for a model when it is served: where a turn ends, its ladders."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,16 +11,13 @@ from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.residency.served import (
     ACCELERATOR_CHUNKS,
     CPU_CHUNKS,
-    KV_SHARE,
     LOOP_STEPS,
     Served,
     drafts_pay,
-    kv_budget,
     ladders_for,
     loop_steps,
     stop_ids,
 )
-from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.weights import Form
 
@@ -58,14 +54,6 @@ def test_drafts_are_for_where_rows_are_cheap():
     slow = replace(each, embed=replace(each.embed, few_rows=Form.EACH_ROW))
     assert drafts_pay(Settings(), slow) is False
     assert drafts_pay(Settings(drafts=True), slow) is True
-
-
-def test_the_budget_is_what_was_asked_for_or_a_share_of_the_memory():
-    full = SingleDevice(SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30}))
-    silent = SingleDevice(SimpleNamespace(memory_stats=lambda: None))
-    assert kv_budget(Settings(kv_bytes=5), full) == 5
-    assert kv_budget(Settings(), full) == 80 * 2**30 // KV_SHARE
-    assert 2**20 < kv_budget(Settings(), silent) < 2**50
 
 
 def test_two_services_of_one_model_are_not_the_same(tiny_model):

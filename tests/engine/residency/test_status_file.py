@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from langchain_gemma_jax.engine.residency import status_file
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
-from langchain_gemma_jax.engine.residency.status_file import Noticeboard, notices
+from langchain_gemma_jax.engine.residency.status_file import Notice, Noticeboard, notices
 
 STATUS = ModelStatus(
     name="./a",
@@ -30,6 +34,8 @@ STATUS = ModelStatus(
     load_s=0.0,
     read_s=0.0,
 )
+
+NOTICE = Notice(1, "./secret", "resident", 1, 0, 0.0, in_use=False, pinned=False)
 
 
 @pytest.fixture(autouse=True)
@@ -75,17 +81,150 @@ def test_engines_do_not_write_over_each_other():
     assert [notice.name for notice in notices()] == ["./0", "./1"]
 
 
-def test_files_of_processes_that_are_gone_and_damaged_ones_are_passed_over(folder):
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+def mode(path):
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_only_its_user_can_read_it_whatever_the_umask(folder):
+    old = os.umask(0)
+    try:
+        Noticeboard().show([STATUS])
+    finally:
+        os.umask(old)
+    assert (mode(folder), [mode(file) for file in folder.iterdir()]) == (0o700, [0o600])
+
+
+ROOT = Path(__file__).parents[3]
+KILLED = """
+import os, signal, sys
+from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from tests.engine.residency.test_status_file import STATUS
+board = Noticeboard()
+board.show([STATUS])
+if sys.argv[1] == "fork" and os.fork() == 0:
+    sys.stdin.read()  # a child that lives on holds nothing of its parent's
+    os._exit(0)
+print("shown", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("way", ["alone", "fork"])
+def test_files_of_killed_processes_go_when_an_engine_starts_or_somebody_looks(folder, way):
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, way], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
+    try:
+        assert process.stdout.readline() == b"shown\n"
+        (notice,) = notices()
+        assert notice.process == process.pid
+        process.kill()
+        process.wait()
+        # Another process has the number now: this one, as far as the name tells.
+        (file,) = folder.iterdir()
+        reused = folder / f"{os.getpid()}-{file.name.partition('-')[2]}"
+        file.rename(reused)
+        (folder / ".0123456789abcdef.tmp").write_text("[{")
+        board = Noticeboard()
+        board.show([replace(STATUS, name="./b")])
+        assert not reused.exists()
+        assert [notice.name for notice in notices()] == ["./b"]
+        assert len(list(folder.iterdir())) == 1
+        board.take_down()
+        assert list(folder.iterdir()) == []
+    finally:
+        process.kill()
+        process.communicate()  # which ends the child's reading too
+
+
+def test_what_is_there_and_not_ours_is_neither_followed_nor_read_nor_touched(folder, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps([dataclasses.asdict(NOTICE)]))
+    secret.chmod(0o644)
+    folder.mkdir(0o700)
+    (folder / "1-0.json").symlink_to(secret)
+    os.mkfifo(folder / "2-0.json")
+    (folder / "3-0.json").write_text(secret.read_text())
+    (folder / "3-0.json").chmod(0o666)
+    (folder / "notes.json").write_text("mine")
+    before = {path: path.lstat() for path in [secret, *folder.iterdir()]}
+    board = Noticeboard()
+    board.show([STATUS])
+    assert [notice.name for notice in notices()] == ["./a"]
+    board.take_down()
+    after = {path: path.lstat() for path in [secret, *folder.iterdir()]}
+    assert [(path, facts.st_mode, facts.st_mtime_ns) for path, facts in after.items()] == [
+        (path, facts.st_mode, facts.st_mtime_ns) for path, facts in before.items()
+    ]
+
+
+@pytest.mark.parametrize("trap", ["link", "writable", "file", "parent writable"])
+def test_a_folder_that_others_could_write_to_is_not_used(folder, tmp_path, trap):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(0o700)
+    match trap:
+        case "link":
+            folder.symlink_to(elsewhere)
+        case "writable":
+            folder.mkdir()
+            folder.chmod(0o777)
+        case "file":
+            folder.write_text("theirs")
+        case "parent writable":
+            folder.mkdir(0o700)
+            tmp_path.chmod(0o777)
+    before = mode(folder)
+    Noticeboard().show([STATUS])
+    assert (notices(), list(elsewhere.iterdir())) == ([], [])
+    assert mode(folder) == before
+    assert not folder.is_dir() or list(folder.iterdir()) == []
+    tmp_path.chmod(0o700)
+
+
+def test_a_folder_that_others_may_look_into_is_used_said_and_left(folder, caplog):
     folder.mkdir()
-    dead = folder / f"{int(gone.stdout)}-0.json"
-    for file in (dead, folder / "x-0.json", folder / f"{os.getpid()}-7.json", folder / f"{os.getpid()}-8.json"):
-        file.write_text(json.dumps([{"name": "./a"}]))
-    (folder / f"{os.getpid()}-8.json").write_text("[3")
-    assert notices() == []
-    assert not dead.exists()
+    folder.chmod(0o755)
+    Noticeboard().show([STATUS])
+    assert len(notices()) == 1
+    assert mode(folder) == 0o755
+    assert "others may look into" in caplog.text
+
+
+def test_a_name_that_somebody_planted_is_replaced_and_never_written_through(folder, tmp_path):
+    board = Noticeboard()
+    board.show([STATUS])
+    (file,) = folder.iterdir()
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    file.unlink()
+    file.symlink_to(victim)
+    board.show([replace(STATUS, leases=1)])
+    assert victim.read_text() == "theirs"
+    assert not file.is_symlink()
+    assert [notice.in_use for notice in notices()] == [True]
+
+
+def test_a_folder_that_is_moved_away_is_made_anew(folder):
+    board = Noticeboard()
+    board.show([STATUS])
+    folder.rename(folder.with_name("aside"))
+    for leases in (1, 0):
+        board.show([replace(STATUS, leases=leases)])
+    shutil.rmtree(folder.with_name("aside"))
+    for leases in (1, 0):
+        board.show([replace(STATUS, leases=leases)])
+    assert len(notices()) == 1
+
+
+def test_damaged_files_are_passed_over(folder):
+    boards = [Noticeboard() for _ in range(3)]
+    for board in boards:
+        board.show([STATUS])
+    for file, text in zip(folder.iterdir(), ('[{"name": "./a"}]', "[3"), strict=False):
+        with file.open("r+") as opened:  # the same file, which its engine holds
+            opened.truncate(0)
+            opened.write(text)
+    assert len(notices()) == 1
 
 
 def test_nothing_depends_on_it(folder, monkeypatch):

@@ -154,6 +154,6 @@ def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
     one = request()
     one.lookup = Lookup(limit=4)
     one.lookup.extend(tokens("ABCDEFGABC"))
-    one.constraint = SimpleNamespace(shortest=0, allowed=None, legal=lambda draft: draft[:2])
+    one.constraint = SimpleNamespace(allowed=None, legal=lambda draft: draft[:2])
     postprocess.draft(one, ())
     assert one.draft == tuple(tokens("DE"))

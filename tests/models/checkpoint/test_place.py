@@ -53,7 +53,7 @@ class Memory(TensorSource):
     location = "memory"
 
     def __init__(self, tensors):
-        self.tensors, self.reads, self.releases = tensors, [], 0
+        self.tensors, self.reads = tensors, []
 
     def names(self):
         return self.tensors.keys()
@@ -67,9 +67,6 @@ class Memory(TensorSource):
     def read(self, name):
         self.reads.append(name)
         return self.tensors[name]
-
-    def release(self):
-        self.releases += 1
 
     def close(self):
         pass
@@ -190,7 +187,6 @@ class TestValues:
         sliced = load(source, "bfloat16", layout)
         for one, other in zip(leaves(whole), leaves(sliced), strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-        assert source.releases > 3 * len(source.tensors)
 
     @pytest.mark.parametrize("layout", [Layout(a, b) for a in (True, False) for b in (True, False)])
     @pytest.mark.parametrize("rows", [1, 5, 47, 48])

@@ -1,6 +1,7 @@
 """Recipes on disk: kept whole, refused when damaged, and never a reason to fail."""
 
 import json
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -79,13 +80,42 @@ def test_a_full_disk_leaves_no_half_file(monkeypatch):
     remember(RECIPE)
     path = recipe_file("float32")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     remember(Recipe("float32"))
     assert recall("float32") == RECIPE
     assert len(list(path.parent.iterdir())) == 1
+
+
+def test_folders_and_files_of_others_are_neither_trusted_nor_changed(tmp_path, monkeypatch):
+    remember(RECIPE)
+    kept = recipe_file("float32").read_bytes()
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / recipe_file("float32").name).write_bytes(kept)
+    home = tmp_path / "home"
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(home))
+    home.mkdir()
+    (home / "recipes").symlink_to(theirs)
+    remember(Recipe("float32"))
+    with store.alone("float32"):
+        assert recall("float32") is None, "it is somebody else's"
+    assert [path.read_bytes() for path in theirs.iterdir()] == [kept]
+    (home / "recipes").unlink()
+    (home / "recipes").mkdir()
+    (home / "recipes").chmod(0o777)
+    remember(RECIPE)
+    assert (recall("float32"), list((home / "recipes").iterdir())) == (None, [])
+    assert stat.S_IMODE((home / "recipes").stat().st_mode) == 0o777
+
+
+def test_whatever_is_made_above_it_is_private_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "a" / "b"))
+    remember(RECIPE)
+    made = [tmp_path / "a", tmp_path / "a" / "b", recipe_file("float32").parent]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
 
 
 def test_writers_at_the_same_time_leave_one_whole_file():

@@ -1,0 +1,78 @@
+"""Whether this process was forked from one in which JAX, or the engine, was in use: neither survives that.
+
+The threads of XLA and of the engine do not come along into a forked process, and whatever waits for them waits for
+ever. So each public entry asks here first. A process that was forked before JAX was used works as any other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from langchain_gemma_jax.errors import ForkedError
+
+_BACKENDS = "jax._src.xla_bridge"  # the module that holds JAX's backends, once there are any
+_TASKS = Path("/proc/self/task")  # on Linux: a folder for each thread, XLA's own among them
+
+
+class Ancestry:
+    """What this process has from the one that it was forked from."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._in_use = False  # the engine, in this process
+        self._inherited = _has_backends() and _threads_are_missing()  # forked before this package was imported
+
+    def note_engine(self) -> None:
+        """An engine is started in this process: those that are forked from it from now on cannot use theirs."""
+        self._in_use = True
+
+    def refuse_forked(self) -> None:
+        """Nothing, in a process that may use JAX.
+
+        Raises:
+            ForkedError: this one was forked from a process that had used it.
+        """
+        if os.getpid() != self._process:  # forked by something that tells Python nothing of it
+            self.after_fork()
+        if self._inherited:
+            raise ForkedError(
+                "This process was forked from one that had used JAX, or this package's engine, and neither survives "
+                'that. Start processes by spawning: multiprocessing.get_context("spawn"). Or fork before the first use.'
+            )
+
+    def after_fork(self) -> None:
+        """Look at what came along. In the child, as soon as it is there."""
+        self._process = os.getpid()
+        self._inherited = self._inherited or self._in_use or _has_backends() or _is_making_backends()
+        self._in_use = False
+
+
+def _has_backends() -> bool:
+    """Whether JAX is in use. Nothing is imported to find out."""
+    # Not by its function that says so: that takes the lock, which in a forked process may be held for ever.
+    return bool(getattr(sys.modules.get(_BACKENDS), "_backends", None))
+
+
+def _is_making_backends() -> bool:
+    """Whether a thread was just about to have it in use: in a forked process it will never be done."""
+    lock = getattr(sys.modules.get(_BACKENDS), "_backend_lock", None)
+    return lock is not None and lock.locked()
+
+
+def _threads_are_missing() -> bool:
+    """Whether every thread of this process is Python's own, so that none of XLA's is there."""
+    try:
+        tasks = {int(task.name) for task in _TASKS.iterdir()}
+    except (OSError, ValueError):  # no Linux
+        return False
+    known = {thread.native_id for thread in threading.enumerate()} | {threading.get_native_id()}
+    return tasks <= known
+
+
+ancestry = Ancestry()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ancestry.after_fork)

@@ -1,0 +1,75 @@
+"""Which sizes of programs are there already: what would fit better is made in the background, and nobody waits for it.
+
+A step of many rows takes seconds to compile when it is first asked for. Until it is there, its requests
+run in the steps that are: fewer rows at a time, or more than are needed. Their answers are the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.executables.library import Library
+
+
+class AtHand:
+    """The programs of one model that can run now. For the owner thread."""
+
+    def __init__(self, library: Library, ladders: Ladders, device: Device, *, loops: bool) -> None:
+        self._library, self._ladders, self._device = library, ladders, device
+        self._loops = loops  # a step picks its tokens itself, whatever its rows
+
+    def rows(self, count: int, capacity: int, alike: int) -> list[int]:
+        """Rows of the steps that so many requests can run in, best first: never none.
+
+        Args:
+            count: the requests that are ready.
+            capacity: that of their caches.
+            alike: those that will be ready soon included. A step for all of them is what is made.
+        """
+        ladder = self._ladders.rows
+        fitting = bisect_left(ladder, count)
+        if not self._library.makes_later:
+            return [ladder[fitting], *reversed(ladder[:fitting])]
+        self._want(self._step(self._ladders.rows_for(alike), capacity))
+        best_first = [*ladder[fitting:], *reversed(ladder[:fitting])]
+        there = [rows for rows in best_first if self._there(self._step(rows, capacity))]
+        return [*there, *(() if 1 in there else (1,))]
+
+    def verifies(self, capacity: int) -> bool:
+        """Whether drafted tokens can be checked. If not, it will be possible soon."""
+        rows = self._ladders.draft + 1
+        return self._want([("verify", rows, capacity), ("pick", rows)])
+
+    def chunks(self, capacity: int, start: int, count: int, best: int) -> tuple[int, ...]:
+        """The chunks that ``count`` tokens behind the first ``start`` can be read in: all, where the best one is there.
+
+        All of them too where those that are there would not do.
+        """
+        everything = self._ladders.chunks
+        if not self._library.makes_later or self._there([("read", best, capacity)]):
+            return everything
+        there = tuple(size for size in everything if self._there([("read", size, capacity)]))
+        fits = there and there[0] <= capacity + STEP_SLACK - start - count + 1
+        return there if fits else everything
+
+    def _step(self, rows: int, capacity: int) -> list[ProgramKey]:
+        step: ProgramKey = ("step", rows, capacity)
+        return [step] if rows == 1 or self._loops else [step, ("pick", rows)]
+
+    def _there(self, keys: list[ProgramKey]) -> bool:
+        return all(self._library.there(key) for key in keys)
+
+    def _want(self, keys: list[ProgramKey]) -> bool:
+        """Whether these can run now. If not, they are made in the background.
+
+        What could not be made there can: whoever runs it sees why it cannot be made.
+        """
+        if not self._library.makes_later:
+            return True
+        for key in keys:
+            self._device.expect(key)
+        self._library.soon(keys)
+        return self._there(keys)

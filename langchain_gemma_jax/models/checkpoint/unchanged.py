@@ -1,0 +1,89 @@
+"""A model's files while they are read: whoever writes to one of them meanwhile gets an error, and no mixture of two.
+
+Nothing locks a folder. So what the system says of each file is noted before the first is opened, and compared when
+the last was read: its device and number, its size, and when it was written to. Shards, configuration and tokenizer
+are compared together, since one of them alone may well be whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from langchain_gemma_jax.errors import CorruptCheckpointError
+
+Stamp: TypeAlias = tuple[int, int, int, int, int]
+"""Device, number on it, size, and the two times that change when a file is written to or replaced."""
+
+_NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
+_VOCABULARY = ".model"
+_SUFFIXES = (".safetensors", ".safetensors.index.json", _VOCABULARY)
+_AGAIN = "Load the model again when nobody writes to its files."
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The files of a model as they were at one moment."""
+
+    folder: Path
+    stamps: Mapping[str, Stamp]  # by their paths, seen from the folder
+
+    @classmethod
+    def now(cls, folder: Path) -> Unchanged:
+        """As they are now. Files that no model is read from do not count: somebody may write a log there."""
+        return cls(folder, dict(_stamps(folder)))
+
+    def check(self) -> None:
+        """Compare with what is there now.
+
+        Raises:
+            CorruptCheckpointError: a file was written to, replaced, added or removed.
+        """
+        found = dict(_stamps(self.folder))
+        changed = sorted(name for name in self.stamps.keys() | found.keys() if self.stamps.get(name) != found.get(name))
+        if changed:
+            name, others = changed[0], len(changed) - 1
+            what = "written to or replaced" if name in self.stamps and name in found else "added or removed"
+            more = f", as {'was another' if others == 1 else f'were {others} others'}" if others else ""
+            raise CorruptCheckpointError(
+                self.folder / name, "the file that it was when loading began", f"that it was {what}{more}", _AGAIN
+            )
+
+
+def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
+    """The files that a model in this folder is read from; none if there is no such folder."""
+    names = _names(folder)
+    yield from _each(folder, folder, filter(_is_read, names))
+    if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
+        around = folder.resolve().parent  # where Google's downloads have it
+        yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))
+    if not any(name.endswith(".safetensors") for name in names):
+        from langchain_gemma_jax.models.checkpoint.orbax import is_orbax
+
+        for place in filter(is_orbax, (folder, *(folder / name for name in names))):
+            for where, _, inner in os.walk(place):
+                yield from _each(folder, Path(where), inner)
+
+
+def _is_read(name: str) -> bool:
+    return name in _NAMES or name.endswith(_SUFFIXES)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [each.name for each in folder.iterdir()]
+    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+        return []
+
+
+def _each(folder: Path, where: Path, names: Iterable[str]) -> Iterator[tuple[str, Stamp]]:
+    for name in names:
+        try:
+            facts = (where / name).stat()
+        except OSError:  # a link that leads nowhere
+            continue
+        stamp = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+        yield os.path.relpath(where / name, folder), stamp

@@ -1,0 +1,132 @@
+r"""What a ``tokenizer.json`` may ask of the library beside its vocabulary.
+
+Gemma's published files ask for little: a space becomes U+2581, a text is split at a string, and bytes are joined
+again. The library can do much more, some of it without an end: a regular expression that backtracks takes minutes
+for a line of text, and a replacement of a megabyte makes gigabytes of a page. A file may come from anywhere, so
+kinds of steps and forms of patterns are listed here, and what is not in the list is refused before it is compiled.
+
+A pattern that is let through takes time in proportion to the text. It is a choice between runs of characters, such
+as `` ?\p{L}+`` or ``\p{N}{1,3}``: nothing that can fail stands behind what may be of any length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from langchain_gemma_jax.errors import CorruptCheckpointError, TokenizerError
+from langchain_gemma_jax.models.checkpoint.strict_json import parse_object, short
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "normalizer": frozenset({"Sequence", "Replace", "Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}),
+    "pre_tokenizer": frozenset(
+        {"Sequence", "Split", "Metaspace", "ByteLevel", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit"}
+    ),
+    "decoder": frozenset(
+        {"Sequence", "Replace", "ByteFallback", "Fuse", "Strip", "ByteLevel", "Metaspace", "WordPiece", "BPEDecoder"}
+    ),
+    "post_processor": frozenset({"Sequence", "TemplateProcessing", "ByteLevel", "BertProcessing", "RobertaProcessing"}),
+}
+_LISTS = ("normalizers", "pretokenizers", "decoders", "processors")  # the steps of a sequence
+_TEXTS = ("content", "prepend", "replacement")
+_MOST_STEPS = 32
+MOST_CHARACTERS = 32
+"""Of a string that is looked for, or put in the place of another one or behind each word."""
+
+_MODEL = re.compile(rb'"model"\s*:\s*\{')
+_KEY = re.compile(rb'"(?:normalizer|pre_tokenizer|decoder|post_processor)"\s*:\s*(?![0-9])')
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")  # no program writes "a" so, but a name could hide
+
+_CLASS = r"\[\^?(?:\\[pP]\{\^?[A-Za-z_]{1,30}\}|\\[dDsSwWnrt]|\\[^A-Za-z0-9\s]|[^\\\[\]&])++\]"
+_ATOM = rf"(?:\\[pP]\{{\^?[A-Za-z_]{{1,30}}\}}|\\[dDsSwWnrt]|\\[^A-Za-z0-9\s]|{_CLASS}|[^\\\[\](){{}}|*+?^$])"
+_BRANCH = re.compile(
+    # Some characters, the last of them any number of times, and behind it what cannot fail.
+    rf"(?:{_ATOM}\??){{0,8}}{_ATOM}(?:[?*+]|\{{\d{{1,2}}(?:,\d{{0,2}})?\}})?(?:{_ATOM}\*)?(?=\||\Z)"
+    r"|\(\?i:['a-z|]{1,80}\)(?=\||\Z)"  # endings of words, as in "don't"
+    r"|\\p\{[A-Z][a-z]\}\+\(\?!\\p\{[A-Z][a-z]\}\)(?=\||\Z)"  # of two kinds: one step back is enough
+    r"|\\s\+\(\?!\\S\)(?=\||\Z)"  # the same
+)
+_LINE_ENDS = re.compile(r"\\s\*\[\\r\\n\]\+?(?=\||\Z)")  # takes time where no other branch takes all of the spaces
+_MOST_PATTERN = 2000  # characters
+
+
+def check_components(path: Path, data: bytes) -> None:
+    """Refuse a ``tokenizer.json`` that asks for more than what tokenizers of this kind need.
+
+    Raises:
+        TokenizerError: a step or a pattern is not in the list, or the file is no JSON object.
+    """
+    steps = 0
+    for name, value in _components(path, data):
+        for step in _steps(value):
+            steps += 1
+            _check_step(path, name, step)
+            if steps > _MOST_STEPS:
+                raise TokenizerError(path, f"at most {_MOST_STEPS} steps in all", "more")
+
+
+def _components(path: Path, data: bytes) -> Iterator[tuple[str, object]]:
+    """What stands in the file beside the vocabulary, which is nearly all of it and takes long to parse."""
+    found = _MODEL.search(data)
+    if found and not _KEY.search(data, found.end()) and not _ESCAPED_LETTER.search(data):
+        head = data[: found.start()].rstrip().removesuffix(b",") + b"}"
+        try:
+            content = parse_object(head, path)  # fails where that "model" is inside of something else
+        except CorruptCheckpointError:
+            content = parse_object(data, path)
+    else:
+        content = parse_object(data, path)
+    for name in _KINDS:
+        yield name, content.get(name)
+
+
+def _steps(value: object) -> Iterator[Mapping[str, object]]:
+    if isinstance(value, dict):
+        yield value
+        for name in _LISTS:
+            inner = value.get(name)
+            for each in inner if isinstance(inner, list) else ():
+                yield from _steps(each)
+
+
+def _check_step(path: Path, name: str, step: Mapping[str, object]) -> None:
+    kind = step.get("type")
+    if not isinstance(kind, str) or kind not in _KINDS[name]:
+        raise TokenizerError(path, f"a {name} of the kinds {', '.join(sorted(_KINDS[name]))}", short(kind))
+    for field in _TEXTS:
+        text = step.get(field, "")
+        if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+            raise TokenizerError(path, f"at most {MOST_CHARACTERS} characters as the {field} of {kind}", short(text))
+    pattern = step.get("pattern", {"String": " "})
+    match pattern:
+        case {"String": str(text), **rest} if not rest and 0 < len(text) <= MOST_CHARACTERS:
+            return
+        case {"Regex": str(text), **rest} if not rest and kind == "Split" and is_linear(text):
+            return
+    raise TokenizerError(
+        path,
+        f"a string of 1 to {MOST_CHARACTERS} characters as the pattern of {kind}, or for Split a choice between "
+        r"runs of characters, as in  ?\p{L}+|\p{N}{1,3}|\s+",
+        short(pattern),
+        "Other patterns can take minutes for a line of text.",
+    )
+
+
+def is_linear(pattern: str) -> bool:
+    r"""Whether a regular expression is of the form that takes time in proportion to the text.
+
+    >>> is_linear(r" ?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+"), is_linear("(a+)+$"), is_linear("a+b")
+    (True, False, False)
+    """
+    if not 0 < len(pattern) <= _MOST_PATTERN:
+        return False
+    at, branches = 0, []
+    while at <= len(pattern):
+        branch = _BRANCH.match(pattern, at) or _LINE_ENDS.match(pattern, at)
+        if branch is None:
+            return False
+        branches.append(branch[0])
+        at = branch.end() + 1
+    takes_spaces = r"\s+" in branches
+    return takes_spaces or not any(_LINE_ENDS.fullmatch(branch) for branch in branches)

@@ -1,0 +1,209 @@
+"""A folder that is trusted: nobody else can write there, now or later, or it is not used.
+
+It is looked at from the top of the tree down. A folder that only this user or root can change, in one that only they
+can change, cannot be swapped for another between the look and the use. After that every file is named relative to
+the open folder, so that not even a renamed parent leads elsewhere.
+
+A folder that is made here has mode 0700. One that was there already may be anybody's: its mode is looked at, and never
+changed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_OPEN_TO_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+# A reader must not follow a link or hang on a pipe. And looking at all the files must not make them all look used,
+# where the system can be asked for that.
+_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK
+_READ = os.O_RDONLY | getattr(os, "O_NOATIME", 0)
+
+
+class UnsafeFolderError(Exception):
+    """A folder is not used, because others could put something there. It was left as it was found."""
+
+    def __init__(self, path: Path, found: str, expected: str, *, remedy: str = "") -> None:
+        self.path, self.found, self.expected, self.remedy = path, found, expected, remedy
+        then = f": {remedy}" if remedy else ""
+        super().__init__(f"{path} {found}. It is used when {expected}{then}.")
+
+
+class DamagedError(Exception):
+    """A file is not what was written there. The message says in what."""
+
+
+class Folder:
+    """A folder that was checked, and is open. It is closed when nobody refers to it any more."""
+
+    def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = ()) -> None:
+        """``visible``: this folder and those of ours above it, as far as others may look into them."""
+        self.path = path
+        self.fd = fd
+        self.visible = visible
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        try:  # noqa: SIM105  at the end of the process a module's names may be gone, `suppress` among them
+            close(self.fd)
+        except OSError:  # a daemon may have closed every file that it found open
+            pass
+
+    def names(self) -> list[str]:
+        return os.listdir(self.fd)  # noqa: PTH208  a Path cannot be one that is open
+
+    def stat(self, name: str) -> os.stat_result:
+        """Of the file itself, and not of what it may link to."""
+        return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+
+    def open(self, name: str, flags: int) -> int:
+        return os.open(name, flags | _CAREFULLY, 0o600, dir_fd=self.fd)
+
+    def read(self, name: str, largest: int) -> bytes:
+        """A whole file.
+
+        Raises:
+            DamagedError: it is nothing that this package wrote, or has more than ``largest`` bytes.
+        """
+        return self._read(name, largest, whole=True)
+
+    def read_head(self, name: str, length: int) -> bytes:
+        """The beginning of a file, as ``read`` gives all of it."""
+        return self._read(name, length, whole=False)
+
+    def _read(self, name: str, limit: int, *, whole: bool) -> bytes:
+        if fault := blemish(self.stat(name)):
+            raise DamagedError(fault)
+        fd = self.open(name, _READ)
+        try:
+            facts = os.fstat(fd)
+            if fault := blemish(facts):
+                raise DamagedError(fault)
+            if whole and facts.st_size > limit:  # not to read a monster into memory
+                raise DamagedError(f"it has {facts.st_size} bytes, where {limit} are possible")
+            left = min(facts.st_size, limit)
+            parts = []
+            while left > 0 and (part := os.read(fd, left)):
+                parts.append(part)
+                left -= len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        finally:
+            os.close(fd)
+
+    def mark_used(self, name: str) -> None:
+        """Set the time of the last use to now, and leave that of the last change."""
+        changed = self.stat(name).st_mtime_ns
+        os.utime(name, ns=(time.time_ns(), changed), dir_fd=self.fd, follow_symlinks=False)
+
+    def replace(self, old: str, new: str) -> None:
+        os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def remove(self, name: str) -> None:
+        """Have no such file. It may be gone already."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.fd)
+
+
+def blemish(facts: os.stat_result) -> str | None:
+    """Why a file in the folder cannot be one that this package wrote, if so."""
+    if not stat.S_ISREG(facts.st_mode):
+        return "it is no regular file"
+    if facts.st_uid != os.geteuid():
+        return f"it belongs to user {facts.st_uid}"
+    if facts.st_mode & _WRITABLE_BY_OTHERS:
+        return f"others may write to it (mode {stat.S_IMODE(facts.st_mode):04o})"
+    return None
+
+
+def open_folder(path: Path, root: Path) -> Folder:
+    """The folder, made with mode 0700 if it was missing, as whatever is missing above it is.
+
+    Args:
+        path: an absolute path, as it is or will be.
+        root: the topmost folder of it that has to be ours. Others may write to none from there down, and may look into
+            those that had been there.
+
+    Raises:
+        UnsafeFolderError: it, or a folder above it, is not safe. Nothing below was read.
+        OSError: it cannot be made or opened.
+    """
+    path, root = _without_system_link(path), _without_system_link(root)
+    for above in reversed(root.parents):
+        _check_above(above, _seen(above), holds_root=above == root.parent)
+    visible = []
+    for own in [root, *(root / part for part in _steps(path.relative_to(root)))]:
+        facts = _seen(own)
+        _check_own(own, facts)
+        if facts.st_mode & _OPEN_TO_OTHERS:  # that they may look there is no danger
+            visible.append(own)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    return Folder(path, fd, tuple(visible))
+
+
+def _steps(path: Path) -> list[Path]:
+    return [step for step in reversed([path, *path.parents]) if step.parts]
+
+
+def _without_system_link(path: Path) -> Path:
+    """The path without the links that root keeps in "/": macOS has /var and /tmp elsewhere."""
+    _, *parts = path.parts
+    if parts:
+        first = Path("/", parts[0])
+        try:
+            facts = first.lstat()
+        except OSError:
+            return path
+        if stat.S_ISLNK(facts.st_mode) and facts.st_uid == 0:
+            return first.resolve().joinpath(*parts[1:])
+    return path
+
+
+def _seen(path: Path) -> os.stat_result:
+    """What is there, and not what it may link to. A folder is made if nothing is."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        try:
+            path.mkdir(0o700)
+            path.chmod(0o700)  # the umask may have taken some of it
+        except FileExistsError:  # another process was faster. The checks are for its folder as well
+            pass
+        return path.lstat()
+
+
+def _check_above(path: Path, facts: os.stat_result, *, holds_root: bool) -> None:
+    _check_folder(path, facts)
+    if facts.st_uid not in {0, os.geteuid()}:
+        raise UnsafeFolderError(
+            path, f"belongs to user {facts.st_uid}, neither to root nor to you", "it belongs to you"
+        )
+    if not facts.st_mode & _WRITABLE_BY_OTHERS:
+        return
+    mode = f"can be written to by others (mode {stat.S_IMODE(facts.st_mode):04o})"
+    if not facts.st_mode & stat.S_ISVTX:
+        raise UnsafeFolderError(path, mode, "it cannot", remedy=f"chmod go-w {path}")
+    if holds_root and facts.st_mode & stat.S_IWOTH:
+        raise UnsafeFolderError(
+            path, f"{mode}, who could take the name of the cache in it", "only you can make files in it"
+        )
+
+
+def _check_own(path: Path, facts: os.stat_result) -> None:
+    _check_folder(path, facts)
+    if facts.st_uid != os.geteuid():
+        raise UnsafeFolderError(path, f"belongs to user {facts.st_uid}, not to you", "it is yours")
+    mode = stat.S_IMODE(facts.st_mode)
+    if mode & _WRITABLE_BY_OTHERS:  # chmod is no remedy: what they may have put there would be trusted then
+        remedy = f"rm -r {path}, if it holds nothing else"
+        raise UnsafeFolderError(path, f"can be written to by others (mode {mode:04o})", "it cannot", remedy=remedy)
+
+
+def _check_folder(path: Path, facts: os.stat_result) -> None:
+    if stat.S_ISLNK(facts.st_mode):
+        raise UnsafeFolderError(path, "is a symbolic link", "there are no links on the way")
+    if not stat.S_ISDIR(facts.st_mode):
+        raise UnsafeFolderError(path, "is no folder", "it is one")

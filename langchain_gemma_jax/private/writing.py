@@ -1,0 +1,65 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from langchain_gemma_jax.private.claims import Hold, try_hold
+from langchain_gemma_jax.private.folder import Folder
+
+TEMPORARY = ".tmp"
+_ATTEMPTS = 20
+
+
+def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
+    """Write a file under another name, then let it take the place of what had its own.
+
+    Nothing waits for the disk: an entry that a power cut tore is found by its digest.
+
+    Raises:
+        OSError: it was not written. What was there before still is.
+    """
+    hold = write_and_hold(folder, name, *parts)
+    try:
+        return os.fstat(hold.fd)
+    finally:
+        hold.release()
+
+
+def write_and_hold(folder: Folder, name: str, *parts: bytes) -> Hold:
+    """Write a file as ``write_whole`` does, and go on holding it: others can tell whether its writer still lives.
+
+    Raises:
+        OSError: it was not written. What was there before still is.
+    """
+    temporary, hold = _begin(folder)
+    try:
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                rest = rest[os.write(hold.fd, rest) :]
+        folder.replace(temporary, name)
+    except BaseException:
+        with suppress(OSError):
+            folder.remove(temporary)
+        hold.release()
+        raise
+    return hold
+
+
+def _begin(folder: Folder) -> tuple[str, Hold]:
+    """A new file that is held. A sweep that came between its making and its lock takes it for a dead writer's."""
+    for _ in range(_ATTEMPTS):
+        temporary = f".{os.urandom(8).hex()}{TEMPORARY}"
+        hold = None
+        try:
+            hold = try_hold(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        finally:
+            if hold is None:
+                with suppress(OSError):
+                    folder.remove(temporary)
+        if hold:
+            return temporary, hold
+    raise OSError(errno.EAGAIN, "each new file was deleted at once by another process")

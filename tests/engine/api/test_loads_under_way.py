@@ -1,0 +1,299 @@
+"""Time limits of loading: all of it counts, whoever waits is free at once, and what nobody wants leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, wait_for
+from langchain_gemma_jax.engine.residency.ledger_entry import State
+from langchain_gemma_jax.errors import ClosedError, DeadlineError
+from langchain_gemma_jax.models.load import load as load_model
+from tests.engine.residents_support import folders_in, need_of
+from tests.engine.tiny import settle
+from tests.hub_server import HubServer
+from tests.tiny_gemma import tiny_gemma
+
+SMALL = Ladders(chunks=(16,), capacities=(64,), rows=(1,))
+LIMIT = 0.3  # seconds that a caller allows
+GRACE = 4.0  # seconds more, on a machine that is busy with other things
+SOON = 60.0  # until what is to happen has happened
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return folders_in(tmp_path)
+
+
+class Slow:
+    """A loader that does not go on before its gate is open: at ``before`` or behind the plan."""
+
+    def __init__(self, *, planned=False):
+        self.gate, self.began, self.planned, self.calls, self.stops = (
+            threading.Event(),
+            threading.Event(),
+            planned,
+            0,
+            [],
+        )
+
+    def __call__(self, source, *, planned=None, stop=None, **options):
+        self.calls += 1
+        self.stops.append(stop)
+
+        def then(plan):
+            planned(plan)
+            self.wait()
+
+        if not self.planned:
+            self.wait(stop)
+        return load_model(source, planned=then if self.planned else planned, **options)
+
+    def wait(self, stop=None):
+        self.began.set()
+        for _ in range(int(SOON / 0.01)):
+            if self.gate.wait(0.01):
+                return
+            if stop is not None:
+                stop.check()
+
+
+@contextmanager
+def in_time(match, limit=LIMIT):
+    """A deadline error, when the limit is over and not long after it."""
+    began = time.monotonic()
+    with pytest.raises(DeadlineError, match=match) as caught:
+        yield
+    took = time.monotonic() - began
+    assert limit <= took < limit + GRACE
+    told = re.search(r"(?:up after|within) (\d+\.\d) s", str(caught.value))
+    assert float(told[1]) >= limit, str(caught.value)
+
+
+def loaders():
+    return [thread for thread in threading.enumerate() if thread.name == "gemma-jax-load"]
+
+
+def until(condition):
+    end = time.monotonic() + SOON
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with HubServer() as server:
+        server.add("org/model", tiny_gemma())
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("where", "drip"), [("GET /org/model/resolve", 0.02), ("api/models", 0.02), ("GET /org/model/resolve", 8.0)]
+)
+def test_a_dripping_download_ends_with_the_last_who_waits_and_leaves_nothing(engine_of, hub, tmp_path, where, drip):
+    engine = engine_of(ladders=SMALL)
+    hub.fail(where, times=99, drip=drip)
+    with in_time("loading 'org/model' .*fetching and checking its files", limit=1.0):
+        engine.load("org/model", timeout=1.0)
+    began = time.monotonic()
+    assert until(lambda: not loaders()), "its thread has gone"
+    assert time.monotonic() - began < 5.0, "also while nothing is sent"
+    assert drip > 1 or until(lambda: hub.drips == 0), "its connections are closed"
+    assert not [name for _, _, names in os.walk(tmp_path / "hub") for name in names if "incomplete" in name]
+    assert engine.models() == ()
+    hub.faults.clear()
+    assert engine.load("org/model", timeout=SOON).name == "org/model"
+
+
+def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of, hub):
+    engine = engine_of(ladders=SMALL)
+    asked, answer = threading.Event(), threading.Event()
+    hub.fail("GET /org/model/resolve", action=lambda: asked.set() or answer.wait(5))
+    found = []
+    patient = threading.Thread(target=lambda: found.append(engine.load("org/model")))
+    patient.start()
+    assert asked.wait(SOON)
+    with in_time("fetching"):
+        engine.load("org/model", timeout=LIMIT)
+    answer.set()
+    patient.join(SOON)
+    assert [served.name for served in found] == ["org/model"]
+
+
+def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow(planned=True)
+    with in_time("reading its weights"):
+        engine.load(folders[0], timeout=LIMIT)
+    slow.gate.set()
+    assert engine.load(folders[0], timeout=SOON).name == "model-0"
+    assert slow.calls == 1
+
+
+def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow()
+    with in_time("fetching"):
+        engine.load(folders[0], timeout=LIMIT)
+    assert until(lambda: not loaders())
+    slow.gate.set()
+    assert engine.load(folders[0], timeout=SOON).name == "model-0"
+    assert slow.calls == 2
+    assert [stop.asked.done() for stop in slow.stops] == [True, False]
+
+
+def test_waiting_for_room_is_part_of_it(engine_of, folders):
+    probe = engine_of(ladders=SMALL)
+    budget = int(need_of(probe, folders[0]) * 1.5)
+    engine = engine_of(ladders=SMALL, memory_budget=budget)
+    one = engine.load(folders[0])
+    with engine.hold(one):
+        with in_time("waiting for room.*There was no room for the model .*model-0: .*in use by 1"):
+            engine.load(folders[1], timeout=LIMIT)
+        assert until(lambda: not engine._owner.keeper.waits), "nobody stands in the line"
+        with in_time("no room"):
+            asyncio.run(engine.aload(folders[1], timeout=LIMIT))
+    two = engine.load(folders[1], timeout=SOON)
+    # One that was evicted comes back in the same way.
+    with engine.hold(two):
+        with in_time("waiting for room.*There was no room for"):
+            engine.load(folders[0], timeout=LIMIT)
+        with in_time("no room", limit=LIMIT), engine.hold(one, timeout=LIMIT):
+            pass
+    assert engine.load(folders[0], timeout=SOON) is one
+
+
+@contextmanager
+def busy(engine):
+    """While the owner thread is busy with something else."""
+    begun, go_on = threading.Event(), threading.Event()
+    engine._post(lambda: begun.set() or go_on.wait(SOON))
+    assert begun.wait(SOON)
+    try:
+        yield
+    finally:
+        go_on.set()
+    settle(engine)
+
+
+def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(folders[0])
+    with busy(engine):
+        with in_time("no room"), engine.hold(served, timeout=LIMIT):
+            pass
+        began = time.monotonic()
+        engine.keep_alive(served, 100.0)
+        with pytest.raises(DeadlineError, match=r"deadline passed .* waiting for its turn"):
+            engine.submit(served, [2, 9], Sampling(max_tokens=2), timeout=LIMIT).result()
+        assert time.monotonic() - began < LIMIT + GRACE
+    assert engine._known[served].entry.holds == 0, "nobody has a hold that was given up"
+    engine.evict(served)
+    settle(engine)
+    settle(engine)
+    with busy(engine):
+        with in_time("loading"):
+            engine.load(folders[0], timeout=LIMIT)
+        with in_time("no room"), engine.hold(served, timeout=LIMIT):
+            pass
+    assert engine.load(folders[0], timeout=SOON) is served
+    assert engine._known[served].entry.holds == 0
+
+
+def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow()
+    with in_time("loading"):
+        engine.warmup(folders[0], timeout=LIMIT)
+    slow.gate.set()
+    served = engine.load(folders[0])
+    library, gate = engine._models[served].library, threading.Event()
+    monkeypatch.setattr(library, "make", lambda _key: gate.wait(SOON))
+    try:
+        with in_time(r"compiling\. 0 of \d+ programs are there"):
+            engine.warmup(served, timeout=LIMIT)
+    finally:
+        gate.set()
+    settle(engine)
+
+
+async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_free_at_once(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow()
+    tasks = [asyncio.create_task(engine.aload(folders[0])) for _ in range(40)]
+    await asyncio.to_thread(slow.began.wait, SOON)
+    assert len(loaders()) == 1
+    for task in tasks[1:]:
+        task.cancel()
+    began = time.monotonic()
+    await asyncio.wait(tasks[1:], timeout=SOON)
+    assert time.monotonic() - began < GRACE
+    assert all(task.cancelled() for task in tasks[1:])
+    assert not slow.stops[0].asked.done(), "one still waits"
+    tasks[0].cancel()
+    await asyncio.wait(tasks[:1], timeout=SOON)
+    assert await asyncio.to_thread(until, slow.stops[0].asked.done)
+    assert await asyncio.to_thread(until, lambda: not loaders())
+
+
+def test_closing_ends_what_comes(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow()
+    errors = []
+
+    def wait():
+        try:
+            engine.load(folders[0])
+        except ClosedError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert slow.began.wait(SOON)
+    assert engine.close(SOON)
+    thread.join(SOON)
+    assert len(errors) == 1
+    assert not loaders()
+
+
+def test_seconds_for_room_limit_nothing_else(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    engine._loader = slow = Slow()
+    threading.Timer(0.2, slow.gate.set).start()
+    assert engine.load(folders[0], timeout=ForRoom(0.01)).name == "model-0"
+    assert engine.status(folders[0]).state is State.RESIDENT
+
+
+def test_the_parts_of_a_time():
+    parts, inside = Parts(), Parts()
+    assert parts.told(0.0, 1.0) == ""
+    inside._began = [(5.0, "fetching", None), (11.0, "reading", None)]
+    parts._began = [
+        (10.0, "getting ready", None),
+        (10.02, "loading", inside),
+        (12.0, "encoding", None),
+        (12.5, "loading", inside),
+    ]
+    assert parts.told(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
+    with ExitStack() as stack:
+        stack.enter_context(pytest.raises(DeadlineError, match=r"^The time was up after 0\.\d s\. "))
+        wait_for(_never(), Clock(0.0))
+
+
+def _never():
+    from concurrent.futures import Future
+
+    yield Future()
