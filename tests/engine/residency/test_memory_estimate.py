@@ -18,6 +18,7 @@ from langchain_gemma_jax.engine.residency.memory_estimate import (
     smallest_conversation,
     weights_bytes,
 )
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.engine.tiny import CONFIGS, CONTEXT
@@ -52,7 +53,7 @@ def test_a_containers_limit_is_the_hosts_memory(tmp_path):
 def test_weights_and_cache_are_foretold_each_in_its_own_dtype(name):
     here, ladders = SingleDevice(SimpleNamespace()), Ladders(capacities=(32, CONTEXT))
     dense, packed, half = (
-        Shape(CONFIGS[name], recipe, 320, CONTEXT)
+        Shape(Gemma(CONFIGS[name]), recipe, 320, CONTEXT)
         for recipe in (
             Recipe("float32"),
             Recipe("float32", storage=Int8Storage()),
