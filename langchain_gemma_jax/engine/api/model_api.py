@@ -78,17 +78,21 @@ class Residents(Arrivals):
         self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
     ) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
+<<<<<<< HEAD:langchain_gemma_jax/engine/api/model_api.py
         self._check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
         return self._arriving(_key(source, dtype, revision), source, clock)
 
     def _arriving(self, key: LoadKey, source: str | os.PathLike[str], clock: Clock) -> Steps[Served]:
+=======
+        key, patient = _key(source, dtype, revision), not clock.only_room
+>>>>>>> loads:langchain_gemma_jax/engine/residents.py
         while True:
             self._check_alive()
             known = self._known.get(self._loaded.get(key))  # type: ignore[arg-type]
             if known is not None and known.entry.state is State.RESIDENT:
                 return known.served
             bring = partial(self._load, key, source, None if known is None else known.served)
-            with self._loads.join(key, bring, patient=not clock.only_room) as (load, begun_here):
+            with self._loads.join(key, bring, patient=patient) as (load, begun_here):
                 clock.parts.now(f"loading {key[0]!r}", load.parts)
                 clock.advice = partial(self._advice, key[0], load, time.monotonic())
                 yield load.done
