@@ -19,6 +19,7 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.abstract import abstract, walk
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model, assemble
 from langchain_gemma_jax.models.recipes import Recipe
@@ -50,8 +51,8 @@ def twins(model_of):
     params = assemble((path, packed(path, spec)) for path, spec in walk(abstract(model.config, "float32")))
     dense = unpacked(params, model.config, PLAIN)
     return (
-        Model(model.config, params, model.tokenizer, RECIPE, "packed"),
-        Model(model.config, dense, model.tokenizer, PLAIN, "dense"),
+        Model(model.architecture, params, model.tokenizer, RECIPE, "packed"),
+        Model(model.architecture, dense, model.tokenizer, PLAIN, "dense"),
     )
 
 
@@ -62,7 +63,8 @@ def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
     repeated = text(rng, 6) * 5
 
     def run(model):
-        engine = engine_of(drafts=True, kv_bytes=6 * sequence_kv.sequence_bytes(model.config, 64, CONTEXT, "float32"))
+        one = sequence_kv.sequence_bytes(Gemma(model.config).cache_layout, 64, CONTEXT, "float32")
+        engine = engine_of(drafts=True, kv_bytes=6 * one)
         served = engine.serve(model)
         said = [engine.submit(served, [*head], greedy(8)).result().ids for head in heads]
         waiting = [engine.submit(served, [*head, *more], greedy(12)) for head, more in branches]
@@ -145,7 +147,7 @@ def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):
 
 
 def test_what_a_storage_traces_is_a_part_of_a_programs_name(twins, monkeypatch):
-    shape, where = Shape(twins[0].config, RECIPE, 320, CONTEXT, 1), twins[0].placement
+    shape, where = Shape(Gemma(twins[0].config), RECIPE, 320, CONTEXT, 1), twins[0].placement
     name, digest = fingerprint.family(shape, where), fingerprint.module_digest
     monkeypatch.setattr(fingerprint, "module_digest", lambda module: "edited" if "int8" in module else digest(module))
     assert fingerprint.family(shape, where) != name

@@ -70,7 +70,7 @@ def test_a_packed_model_computes_what_its_dense_twin_does(name, out_first):
     tokens = jnp.array([[5, 9, 3, 1]])
 
     def scores(params, recipe):
-        cache = kv_cache.allocate(config.cache_layout, 1, 32, "float32")
+        cache = kv_cache.allocate(Gemma(config).cache_layout, 1, 32, "float32")
         start, count = jnp.zeros(1, jnp.int32), jnp.full(1, 4)
         hidden, _ = forward(params, config, recipe, tokens, start, count, cache)
         return logits(params, config, recipe, hidden)

@@ -78,14 +78,11 @@ class Residents(Arrivals):
         self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
     ) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-<<<<<<< HEAD:langchain_gemma_jax/engine/api/model_api.py
         self._check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
         return self._arriving(_key(source, dtype, revision), source, clock)
 
     def _arriving(self, key: LoadKey, source: str | os.PathLike[str], clock: Clock) -> Steps[Served]:
-=======
-        key, patient = _key(source, dtype, revision), not clock.only_room
->>>>>>> loads:langchain_gemma_jax/engine/residents.py
+        patient = not clock.only_room
         while True:
             self._check_alive()
             known = self._known.get(self._loaded.get(key))  # type: ignore[arg-type]

@@ -10,14 +10,8 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import physical
-from langchain_gemma_jax.engine.residency.memory_estimate import (
-    HOST_SHARE,
-    SHARE,
-    host_memory,
-    memory_budget,
-    smallest_conversation,
-    weights_bytes,
-)
+from langchain_gemma_jax.engine.residency.device_memory import HOST_SHARE, SHARE, host_memory, memory_budget
+from langchain_gemma_jax.engine.residency.memory_estimate import smallest_conversation, weights_bytes
 from langchain_gemma_jax.models.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
@@ -39,14 +33,6 @@ def test_the_budget_is_a_share_of_what_there_is():
     whole = int(HOST_SHARE * host_memory())
     assert memory_budget(Settings(), SingleDevice(host)) == whole
     assert memory_budget(Settings(), Two(host)) == whole // 2  # they are parts of the same host
-
-
-def test_a_containers_limit_is_the_hosts_memory(tmp_path):
-    limits = tmp_path / "memory.max", tmp_path / "absent"
-    limits[0].write_text("max\n")
-    assert host_memory(limits) == host_memory(())
-    limits[0].write_text("12345\n")
-    assert host_memory(limits) == 12345
 
 
 @pytest.mark.parametrize("name", CONFIGS)
