@@ -18,7 +18,7 @@ from langchain_gemma_jax.errors import InputError, SchemaError
 
 MAX_DEPTH = 200  # of a schema as JSON
 MAX_VALUES = 20_000  # in it
-MAX_CHARACTERS = 4_000_000
+MAX_CHARACTERS = 1_000_000
 LONGEST = 20_000  # characters of the shortest answer: a model that has to write more never ends
 
 _MEMBERS = ("properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf")

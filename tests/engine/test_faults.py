@@ -257,7 +257,7 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
     settle(engine)
     (runner,) = engine._models.values()
     bad = prompts[next(index for index, result in enumerate(results) if isinstance(result, Exception))]
-    assert not any(list(resident.ids[:5]) == bad[:5] for resident in runner.memory.index.residents), "its KV is gone"
+    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.memory.index.residents), "its KV is gone"
     assert_works(engine, served)
     assert engine.submit(served, bad, greedy(12)).result().ids == wanted[prompts.index(bad)]
     idle_memory_dropped(engine)

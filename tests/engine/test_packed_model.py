@@ -132,7 +132,7 @@ def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):
     store, tally = Store(tmp_path / "programs"), Tally()
     packed, dense = twins
     key = ("read", 4, 32)
-    shapes = [Shape(Gemma(model.config), model.recipe, 320, CONTEXT, 1) for model in twins]
+    shapes = [Shape(model.architecture, model.recipe, 320, CONTEXT, 1) for model in twins]
     where = packed.placement
     assert len({fingerprint.family(shape, where) for shape in shapes}) == 2
     numbers = (np.array([[5, 6, 7, 0]], np.int32), np.zeros(1, np.int32), np.full(1, 3, np.int32))

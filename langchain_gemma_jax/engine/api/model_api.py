@@ -82,13 +82,14 @@ class Residents(Arrivals):
         return self._arriving(_key(source, dtype, revision), source, clock)
 
     def _arriving(self, key: LoadKey, source: str | os.PathLike[str], clock: Clock) -> Steps[Served]:
+        patient = not clock.only_room
         while True:
             self._check_alive()
             known = self._known.get(self._loaded.get(key))  # type: ignore[arg-type]
             if known is not None and known.entry.state is State.RESIDENT:
                 return known.served
             bring = partial(self._load, key, source, None if known is None else known.served)
-            with self._loads.join(key, bring, patient=not clock.only_room) as (load, begun_here):
+            with self._loads.join(key, bring, patient=patient) as (load, begun_here):
                 clock.parts.now(f"loading {key[0]!r}", load.parts)
                 clock.advice = partial(self._advice, key[0], load, time.monotonic())
                 yield load.done

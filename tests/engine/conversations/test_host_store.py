@@ -17,7 +17,7 @@ from tests.engine.tiny import CONFIGS, CONTEXT, memory_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
 CONFIG = CONFIGS["local and global"]
-SIZE = sequence_kv.sequence_bytes(CONFIG, CONTEXT, CONTEXT, "float32")
+SIZE = sequence_kv.sequence_bytes(CONFIG.cache_layout, CONTEXT, CONTEXT, "float32")
 ROOM = 50 * SIZE
 
 

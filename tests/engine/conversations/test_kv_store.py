@@ -23,10 +23,10 @@ CONFIG = CONFIGS["local and global"]
 
 def size(capacity):
     """Bytes of a conversation at a capacity."""
-    return sequence_kv.sequence_bytes(CONFIG, capacity, CONTEXT, "float32")
+    return sequence_kv.sequence_bytes(CONFIG.cache_layout, capacity, CONTEXT, "float32")
 
 
-RINGS = sequence_kv.snapshot_bytes(CONFIG, CONTEXT, "float32")
+RINGS = sequence_kv.snapshot_bytes(CONFIG.cache_layout, CONTEXT, "float32")
 
 
 def arrays_of(held):
