@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.residency.device_memory import (
     kv_budget,
     memory_budget,
 )
+from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import SMALL, greedy
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -198,8 +199,8 @@ def test_what_the_process_is_limited_to_counts_too(which, tmp_path, monkeypatch)
 def test_every_budget_follows_from_the_one_rule(tmp_path, monkeypatch):
     root = tree(tmp_path, "0::/a\n", V2, {"a/memory.max": f"{160 * MB}\n"})
     monkeypatch.setattr(device_memory, "host_memory", partial(host_memory, root))
-    host = SimpleNamespace(memory_stats=lambda: None)
-    full = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30, "bytes_in_use": 1})
+    host = SingleDevice(SimpleNamespace(memory_stats=lambda: None))
+    full = SingleDevice(SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30, "bytes_in_use": 1}))
     assert memory_budget(Settings(), host) == int(HOST_SHARE * 160 * MB)
     assert kv_budget(Settings(), host) == 160 * MB // KV_PARTS
     assert host_kv_budget(Settings()) == 160 * MB // HOST_KV_PARTS
