@@ -31,8 +31,8 @@ from benchmarks.vocabulary import write_tokenizer
 from benchmarks.workload import DTYPES
 from langchain_gemma_jax import Sampling, configure, engine
 from langchain_gemma_jax.dialects import json_grammar
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.requests.request import Completion
+from langchain_gemma_jax.grammar.nodes import Grammar
 
 BLOCK = Block("constrained figures", "make bench-constrained")
 PROMPT, TOKENS = 64, 64

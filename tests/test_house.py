@@ -16,7 +16,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 
-# From the top of the house to its ground. A module imports from its own room and from the rooms below it.
+# From the top of the house to its ground. A module imports from its own room and from the rooms below it. A module's
+# room is the longest of these names that its own name begins with.
 ROOMS = [
     "cli",
     "cli_models",
@@ -26,27 +27,48 @@ ROOMS = [
     "chat",
     "routing",
     "dialects",
-    "engine",
+    "engine",  # the door to its rooms, which is a function
+    "engine.api",
+    "engine.loop",
+    "engine.residency",
+    "engine.steps",
+    "engine.conversations",
+    "engine.executables",
+    "engine.requests",
+    "engine.device",
+    "engine.base",
+    "engine.host",
+    "grammar",
+    "grammar.schema",
     "compile_cache",
     "models",
+    "models.tokenizer",
+    "models.recipes",
+    "models.checkpoint",
+    "private",
     "config",
     "ancestry",
     "reentry",
     "_jax_check",
-    "private",
     "errors",
 ]
+# Rooms that are parts of each other's work: no order among them.
+TOGETHER = [{"grammar", "grammar.schema"}, {"models", "models.tokenizer", "models.recipes", "models.checkpoint"}]
+
+MOST_FILES = 10  # in a room of the engine, beside its __init__
+MOST_LEVELS = 12  # of imports between the engine's rooms
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
-    "__init__", "_jax_check", "chat_model", "chat.*", "routing.*", "config", "dialects", "dialects.*", "errors",
-    "ancestry", "reentry",
-    "engine.__init__", "compile_cache.__init__",
-    *(f"compile_cache.{name}" for name in ("entry", "everywhere", "install", "platform", "store")),
-    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")), "cli", "private.*",
-    *(f"engine.{name}" for name in ("buckets", "chunk_plan", "eviction", "generation", "guards", "mailbox", "metrics")),
-    *(f"engine.{name}" for name in ("options", "pool.*", "postprocess", "prefix", "request", "route", "scheduler")),
-    *(f"engine.{name}" for name in ("settings", "noticeboard", "sharing", "speculate", "stop_strings", "collecting")),
+    "__init__", "_jax_check", "ancestry", "reentry", "chat_model", "chat.*", "routing.*", "config", "dialects.*",
+    "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
+    *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
+    *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
+    *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),
+    *(f"engine.steps.{name}" for name in ("scheduler", "prompt_sharing", "postprocess")),
+    *(f"engine.residency.{name}" for name in ("ledger", "ledger_entry", "model_status", "eviction_log", "status_file")),
+    *(f"compile_cache.{name}" for name in ("__init__", "entry", "everywhere", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")),
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
@@ -93,24 +115,94 @@ def below(imported: str) -> str | None:
 
 
 def room(module: str) -> str:
-    name = module.partition(".")[0]
-    assert name in ROOMS, f"{module} is in no room: say in ROOMS where it belongs"
-    return name
+    """The room of a module."""
+    parts = module.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    found = next((name for name in names if name in ROOMS), None)
+    assert found is not None, f"{module} is in no room: say in ROOMS where it belongs"
+    folder = module.removesuffix(".__init__").rpartition(".")[0] if "." in module else ""
+    known = folder == "" or folder in ROOMS or module.removesuffix(".__init__") in ROOMS
+    assert known, f"{folder} is a room that ROOMS does not know"
+    return found
+
+
+def target_module(imported: str) -> str | None:
+    """The module that an import reaches: itself, the one that has the name, or the door's."""
+    name = below(imported)
+    while name:
+        for guess in (name, f"{name}.__init__"):
+            if guess in modules():
+                return guess
+        name = name.rpartition(".")[0]
+    return None if name is None else "__init__"
 
 
 def climbs(module: str, source: str) -> list[str]:
     """What a module imports from rooms above its own."""
-    rank = ROOMS.index(room(module))
-    targets = {target for name in imports(source) if (target := below(name))}
-    return sorted(target for target in targets if ROOMS.index(room_of_import(target)) < rank)
+    own = room(module)
+    found = set()
+    for imported in imports(source):
+        target = target_module(imported)
+        if target is not None and target != module:
+            there = room(target)
+            together = any({own, there} <= group for group in TOGETHER)
+            if not together and ROOMS.index(there) < ROOMS.index(own):
+                found.add(target)
+    return sorted(found)
 
 
-def room_of_import(target: str) -> str:
-    """The room of what is imported; a name that is no module is one that the door shows."""
-    name = target.partition(".")[0]
-    return (
-        room(target) if name in ROOMS or (PACKAGE / name).exists() or (PACKAGE / f"{name}.py").exists() else "__init__"
-    )
+def strangers(module: str, source: str) -> list[str]:
+    """What a module imports that is private to another: a file, or a name, that begins with an underscore."""
+    found = []
+    for imported in imports(source):
+        if (name := below(imported)) is None:
+            continue
+        owner = module.removesuffix(".__init__").rpartition(".")[0]
+        for at, part in enumerate(parts := name.split(".")):
+            private = part.startswith("_") and not part.startswith("__")
+            if private and ".".join(parts[:at]) != owner:
+                found.append(name)
+    return found
+
+
+def circles(sources: dict[str, str]) -> list[list[str]]:
+    """Modules that import each other in a circle, for types too. The packages around them do not count."""
+    edges = {
+        name: {target for each in imports(source) if (target := target_module(each)) and target != name}
+        for name, source in sources.items()
+    }
+    found, state = [], {}
+
+    def visit(name: str, path: list[str]) -> None:
+        state[name] = "open"
+        for target in sorted(edges.get(name, ())):
+            if target.endswith("__init__"):
+                continue
+            if state.get(target) == "open":
+                found.append([*path[path.index(target) :], target])
+            elif target not in state:
+                visit(target, [*path, target])
+        state[name] = "done"
+
+    for name in sorted(sources):
+        if name not in state:
+            visit(name, [name])
+    return found
+
+
+def levels(inside: str) -> int:
+    """How many levels the rooms below a name have: the longest chain of them that import each other."""
+    edges: dict[str, set[str]] = {}
+    for name, source in modules().items():
+        if name.startswith(inside):
+            targets = {target for each in imports(source) if (target := target_module(each))}
+            edges.setdefault(room(name), set()).update(room(target) for target in targets if target.startswith(inside))
+
+    @cache
+    def depth(name: str) -> int:
+        return 1 + max((depth(target) for target in edges[name] - {name} if target in edges), default=0)
+
+    return max(map(depth, edges))
 
 
 def needs(module: str, sources: dict[str, str]) -> set[str]:
@@ -164,22 +256,50 @@ def reads_environment(source: str) -> bool:
     return bool(names & {"environ", "environb", "getenv", "putenv"})
 
 
-@pytest.mark.parametrize("module", modules())
-def test_a_room_knows_nothing_of_the_rooms_above_it(module):
-    assert climbs(module, modules()[module]) == []
+def test_a_room_knows_nothing_of_the_rooms_above_it():
+    assert {name: found for name, source in modules().items() if (found := climbs(name, source))} == {}
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if any(fnmatch(name, plain) for plain in PLAIN)])
-def test_plain_modules_do_not_need_jax(module):
-    assert needs(module, modules()) & NEEDS_JAX == set()
+def test_nobody_reaches_for_what_is_private_to_another():
+    assert {name: found for name, source in modules().items() if (found := strangers(name, source))} == {}
 
 
-@pytest.mark.parametrize("module", modules())
-def test_a_module_uses_nothing_forbidden_and_says_what_it_is_for(module):
-    source = modules()[module]
-    assert forbidden(source) == []
-    assert reads_environment(source) <= (module == "config"), "the environment is read in config.py only"
-    assert ast.get_docstring(parsed(source)), "a module begins with what it is for"
+def test_no_module_imports_itself_through_others():
+    assert circles(modules()) == []
+
+
+def test_every_room_is_there_and_says_what_it_is():
+    for name in ROOMS:
+        folder = PACKAGE.joinpath(*name.split("."))
+        if folder.is_dir():
+            said = " ".join((ast.get_docstring(parsed((folder / "__init__.py").read_text())) or "").split())
+            if name.startswith(("engine.", "grammar")):
+                assert "may import" in said or "imports no other" in said, f"{name}: say what it may import"
+                assert "thread" in said, f"{name}: say which thread runs it"
+        else:
+            assert name in modules(), f"the room {name} is gone"
+
+
+def test_no_room_of_the_engine_is_crowded():
+    for name in ROOMS:
+        if name.startswith("engine."):
+            files = {path.stem for path in PACKAGE.joinpath(*name.split(".")).glob("*.py")} - {"__init__"}
+            assert len(files) <= MOST_FILES, f"{name} has {len(files)} files: divide it"
+    assert levels("engine.") <= MOST_LEVELS
+
+
+def test_plain_modules_do_not_need_jax():
+    for pattern in PLAIN:
+        assert any(fnmatch(name, pattern) for name in modules()), f"nothing is called {pattern} any more"
+    plain = [name for name in modules() if any(fnmatch(name, pattern) for pattern in PLAIN)]
+    assert {name: found for name in plain if (found := needs(name, modules()) & NEEDS_JAX)} == {}
+
+
+def test_a_module_uses_nothing_forbidden_and_says_what_it_is_for():
+    for module, source in modules().items():
+        assert forbidden(source) == [], module
+        assert reads_environment(source) <= (module == "config"), f"{module}: the environment is read in config.py only"
+        assert ast.get_docstring(parsed(source)), f"{module}: a module begins with what it is for"
 
 
 def test_files_are_small():
@@ -212,6 +332,21 @@ def test_descending_is_allowed():
 def test_a_module_without_a_room_is_seen():
     with pytest.raises(AssertionError, match="in no room"):
         climbs("utils", "")
+    with pytest.raises(AssertionError, match="a room that ROOMS does not know"):
+        climbs("engine.cellar.coal", "")
+
+
+def test_what_is_private_is_seen():
+    assert strangers("chat.call", "from langchain_gemma_jax.engine.base.metrics import _lock") != []
+    assert strangers("chat.call", "from langchain_gemma_jax.models._parts import x") != []
+    assert strangers("models.load", "from langchain_gemma_jax.models._parts import x") == []
+
+
+def test_circles_are_seen_also_those_for_types_alone():
+    way = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from langchain_gemma_jax.{} import x"
+    one, other = "engine.base.guards", "engine.base.metrics"
+    assert circles({one: way.format(other), other: way.format(one)}) != []
+    assert circles({one: way.format(other), other: ""}) == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from langchain_gemma_jax.dialects.grammar import Thoughts
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answer_format import AnswerFormat
     from langchain_gemma_jax.chat.options import Options
-    from langchain_gemma_jax.engine.grammar.nodes import Grammar
+    from langchain_gemma_jax.grammar.nodes import Grammar
 
 _EACH_WRITING = ("gemma", "gemma4")  # calls as JSON, and natively: what can be promised differs a little
 _GENERAL = ("auto", "any", "none")

@@ -18,7 +18,7 @@ from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.steps import Step
+    from langchain_gemma_jax.chat.routed_step import Step
 
 SAMPLED = (
     "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.answers import Conversations, conversations, digests
+from langchain_gemma_jax.chat.routed_step import Step
 from langchain_gemma_jax.chat.seen import seen_in
 from langchain_gemma_jax.routing import Choice, Route, Signals
 from langchain_gemma_jax.routing.route import AUTO
@@ -19,24 +20,6 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.options import Options
     from langchain_gemma_jax.dialects import Message
     from langchain_gemma_jax.engine.requests.request import Completion
-
-
-@dataclass(frozen=True)
-class Step:
-    """Who answers, and why."""
-
-    size: str
-    model: str
-    reason: str
-    last: str | None
-    chosen: bool = True  # by the route, and not by the caller
-    gave_up: tuple[str, ...] = ()  # the sizes whose answers were not taken
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """As ``response_metadata["route"]`` has it."""
-        found = {"size": self.size, "model": self.model, "reason": self.reason, "last": self.last}
-        return found | ({"escalated_from": list(self.gave_up)} if self.gave_up else {})
 
 
 def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:

@@ -26,7 +26,6 @@ from langchain_gemma_jax.dialects.events import (
 )
 from langchain_gemma_jax.dialects.grammar import grammar_for, json_grammar
 from langchain_gemma_jax.dialects.messages import (
-    Json,
     Message,
     Text,
     Thinking,
@@ -37,6 +36,7 @@ from langchain_gemma_jax.dialects.messages import (
 )
 from langchain_gemma_jax.dialects.prompt import Encoded, Piece, Prompt
 from langchain_gemma_jax.dialects.tokens import TokenParser
+from langchain_gemma_jax.grammar.json_value import Json
 
 __all__ = [
     "NAMES",

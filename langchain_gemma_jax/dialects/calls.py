@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER
+from langchain_gemma_jax.dialects.native_writing import NativeWriting
 from langchain_gemma_jax.dialects.notation import Notation
-from langchain_gemma_jax.dialects.writing import JsonWriting, NativeWriting, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Control, Literal, Node, Repeat, either, sequence
-from langchain_gemma_jax.engine.grammar.terminals import before, up_to
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Literal, Node, Repeat, either, sequence
+from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
+from langchain_gemma_jax.grammar.terminals import before, up_to
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langchain_gemma_jax.dialects.messages import Json, Tool
+from langchain_gemma_jax.dialects.messages import Tool
 from langchain_gemma_jax.dialects.notation import Notation, in_order
 from langchain_gemma_jax.dialects.prompt import Writer
 from langchain_gemma_jax.dialects.schema import lowered
+from langchain_gemma_jax.grammar.json_value import Json
 
 _KEYWORDS = ("description", "type", "properties", "required", "nullable")
 

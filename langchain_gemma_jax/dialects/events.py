@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from langchain_gemma_jax.dialects.messages import Json
+from langchain_gemma_jax.grammar.json_value import Json
 
 
 @dataclass(frozen=True)

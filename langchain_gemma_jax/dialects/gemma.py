@@ -16,9 +16,10 @@ from typing import ClassVar
 from langchain_gemma_jax.dialects.calls import CallShape, FencedCalls
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER, FenceParser
-from langchain_gemma_jax.dialects.messages import Json, Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.prompt import Prompt, Writer
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
 
 TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"
 _BETWEEN = "\n\n"  # messages that share a turn

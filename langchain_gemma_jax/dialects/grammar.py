@@ -9,12 +9,13 @@ from math import isfinite
 from typing import Literal as OneOf
 
 from langchain_gemma_jax.dialects.dialect import Dialect
-from langchain_gemma_jax.dialects.json_schema import Reader
-from langchain_gemma_jax.dialects.messages import Json, Tool
-from langchain_gemma_jax.dialects.writing import JsonWriting, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Control, Grammar, Literal, Node, either, maybe, sequence
-from langchain_gemma_jax.engine.grammar.terminals import words
+from langchain_gemma_jax.dialects.messages import Tool
 from langchain_gemma_jax.errors import InputError, SchemaError
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Grammar, Literal, Node, either, maybe, sequence
+from langchain_gemma_jax.grammar.schema.json_schema import Reader
+from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
+from langchain_gemma_jax.grammar.terminals import words
 
 MAX_DEPTH = 200  # of a schema as JSON
 MAX_VALUES = 20_000  # in it

@@ -8,7 +8,8 @@ from math import isfinite
 from typing import cast
 
 from langchain_gemma_jax.dialects.events import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid
-from langchain_gemma_jax.dialects.messages import MAX_DEPTH, Json
+from langchain_gemma_jax.dialects.messages import MAX_DEPTH
+from langchain_gemma_jax.grammar.json_value import Json
 
 PARAMETERS = ("parameters", "arguments", "args")  # what models call them
 

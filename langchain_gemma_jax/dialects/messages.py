@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 MAX_DEPTH = 64  # of nested objects and arrays in arguments and results

@@ -9,8 +9,9 @@ from math import isfinite
 from typing import TypeAlias, cast
 
 from langchain_gemma_jax.dialects.events import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid
-from langchain_gemma_jax.dialects.messages import MAX_DEPTH, Json
+from langchain_gemma_jax.dialects.messages import MAX_DEPTH
 from langchain_gemma_jax.dialects.notation import Notation
+from langchain_gemma_jax.grammar.json_value import Json
 
 _KEY_END = re.compile(r"[:,{}\[\]]")
 _WORD_END = re.compile(r"[,}\]]")

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from langchain_gemma_jax.dialects.messages import MAX_DEPTH, Json
+from langchain_gemma_jax.dialects.messages import MAX_DEPTH
 from langchain_gemma_jax.dialects.prompt import Writer
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
 
 _AMBIGUOUS = re.compile(r'[:,{}\[\]]|^"')  # what a reader would take for the end of a key, or for a quoted one
 

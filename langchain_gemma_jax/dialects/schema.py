@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from langchain_gemma_jax.dialects.messages import Json
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
 
 Schema: TypeAlias = dict[str, Json]
 

@@ -20,8 +20,8 @@ from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
 from langchain_gemma_jax.dialects.gemma import Gemma
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from langchain_gemma_jax.dialects.messages import Message, ToolCall
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.nodes import Grammar
 from tests.dialects import hostile
 from tests.dialects.vocabulary import tokenizer
 from tests.dialects.walks import allowed, constraints, tokens_of

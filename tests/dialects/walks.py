@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.grammar.nodes import Grammar
 from tests.dialects.vocabulary import tokenizer
 
 

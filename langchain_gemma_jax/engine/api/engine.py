@@ -18,13 +18,13 @@ from langchain_gemma_jax.engine.base.events import Finished
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, ClosedError, InputError
+from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from langchain_gemma_jax.reentry import Inside

@@ -10,10 +10,8 @@ from collections.abc import Generator as PyGenerator
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.engine.requests.request import Completion, Piece, Request
+from langchain_gemma_jax.engine.requests.request import Completion, Piece, Request, deadline_error
 from langchain_gemma_jax.errors import DeadlineError
-
-_WORTH_TELLING = 0.05  # seconds
 
 
 class Generation:
@@ -134,18 +132,3 @@ class Generation:
         ancestry.refuse_forked()
         if not self._request.mailbox.has_ended:
             self._may_wait()
-
-
-def deadline_error(request: Request) -> DeadlineError:
-    """The error of a request whose time was up."""
-    now = time.monotonic()
-    started = now if request.started_at is None else request.started_at
-    chosen = now if request.chosen_at is None else request.chosen_at
-    parts = {"waiting for its turn": started - request.submitted_at, "reading": chosen - started}
-    parts["generating"] = now - chosen
-    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
-    return DeadlineError(
-        f"The deadline passed {now - request.submitted_at:.1f} s after submission{went and f' ({went})'}, with "
-        f"{request.generated} tokens generated behind a prompt of {len(request.prompt)}. Allow more time, ask for "
-        "fewer tokens, or warm up first if programs were compiled."
-    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import cast
 
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.nodes import Grammar
 
 MAX_LOGIT_BIASES = 512
 MAX_STOPS = 64  # of each kind

@@ -14,7 +14,6 @@ from contextlib import suppress
 from queue import Empty
 from typing import TypeVar
 
-from langchain_gemma_jax.engine.api.generation import deadline_error
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
@@ -24,7 +23,7 @@ from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 from langchain_gemma_jax.engine.loop.failures import Endings, ended_by, no_number, too_large
 from langchain_gemma_jax.engine.loop.loop_thread import LoopThread
 from langchain_gemma_jax.engine.requests.inbox import closed
-from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs, deadline_error
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.postprocess import End

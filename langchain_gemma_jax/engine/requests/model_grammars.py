@@ -2,86 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.engine.grammar.lark import lark
-from langchain_gemma_jax.engine.grammar.nodes import Grammar
-from langchain_gemma_jax.engine.grammar.reading import limits
 from langchain_gemma_jax.engine.requests.request_constraint import Constraint, FreeText, Trust
-from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
+from langchain_gemma_jax.errors import InputError, SchemaError
+from langchain_gemma_jax.grammar.lark import lark
+from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.grammar.reading import limits
+from langchain_gemma_jax.grammar.vocabulary import Lexicon, Tokenizer
 
 if TYPE_CHECKING:
-    from llguidance import LLMatcher, LLTokenizer
+    from llguidance import LLMatcher
 
 
 LONGEST = 150_000  # characters of a grammar
-
-
-class Tokenizer(Protocol):
-    """As much of a tokenizer as grammars need."""
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def eos_ids(self) -> tuple[int, ...]: ...
-
-    @property
-    def control_tokens(self) -> Mapping[str, int]: ...
-
-    def control_id(self, name: str) -> int | None: ...
-
-    def control_name(self, token_id: int) -> str | None: ...
-
-    def token_bytes(self, token_id: int) -> bytes: ...
-
-    def encode_text(self, text: str) -> list[int]: ...
-
-
-class Lexicon:
-    """A model's vocabulary, for matchers."""
-
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
-        self.tokenizer = tokenizer
-        self.words = -(-vocab_size // 32)  # of a mask
-        self._valid = min(tokenizer.vocab_size, vocab_size)
-        self._making = threading.Lock()
-        self._made: LLTokenizer | None = None
-
-    def matching(self) -> LLTokenizer:
-        """Llguidance's form of it, which takes a second to make for a vocabulary of Gemma's size."""
-        from llguidance import LLTokenizer, TokenizerWrapper
-
-        with self._making:
-            if self._made is None:
-                self._made = LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
-            return self._made
-
-    @property
-    def end(self) -> int:
-        """The token by which llguidance means that a text is over. It is not asked for that here."""
-        return self.tokenizer.eos_ids[0]
-
-    def control_ids(self, names: Sequence[str]) -> list[int]:
-        """The ids of control tokens.
-
-        Raises:
-            UnsupportedModelError: the vocabulary lacks one.
-        """
-        found = []
-        for name in names:
-            token = self.tokenizer.control_id(name)
-            if token is None:
-                raise UnsupportedModelError(
-                    f"This grammar needs the control token {name!r}, and the model's vocabulary does not have it. Make "
-                    "the grammar with the model's own chat format: dialect_for(...)."
-                )
-            found.append(token)
-        return found
 
 
 class Constraints:
@@ -160,23 +96,3 @@ class _Ids(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._lexicon.tokenizer.control_tokens)
-
-
-class _Wrapped:
-    """A tokenizer in the shape in which llguidance takes them."""
-
-    def __init__(self, tokenizer: Tokenizer, count: int) -> None:
-        self._tokenizer = tokenizer
-        self.eos_token_id = tokenizer.eos_ids[0]
-        self.bos_token_id = None
-        names = {token: name for name, token in tokenizer.control_tokens.items() if token < count}
-        pieces = [tokenizer.token_bytes(token) for token in range(count)]
-        # What stands for nothing is no text either.
-        names |= {token: f"<[{token}]>" for token, piece in enumerate(pieces) if not piece and token not in names}
-        self.tokens = [names[token].encode() if token in names else piece for token, piece in enumerate(pieces)]
-        self.special_token_ids = sorted(names)
-
-    def __call__(self, text: str) -> list[int]:
-        if not isinstance(text, str):  # it is tried out with bytes, and then sends none
-            raise TypeError("expected a str")
-        return self._tokenizer.encode_text(text)

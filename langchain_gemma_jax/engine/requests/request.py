@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request_constraint import Constraint
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
+from langchain_gemma_jax.errors import DeadlineError
 
 
 class FinishReason(StrEnum):
@@ -97,6 +98,7 @@ class Flag:
 
 
 _numbers = itertools.count(1)
+_WORTH_TELLING = 0.05  # seconds
 
 
 @dataclass(eq=False)
@@ -249,3 +251,18 @@ class Request:
             compiled=outcome.compiled if isinstance(outcome, Completion) else 0,
             timings=outcome.timings if isinstance(outcome, Completion) else self.timings(now),
         )
+
+
+def deadline_error(request: Request) -> DeadlineError:
+    """The error of a request whose time was up."""
+    now = time.monotonic()
+    started = now if request.started_at is None else request.started_at
+    chosen = now if request.chosen_at is None else request.chosen_at
+    parts = {"waiting for its turn": started - request.submitted_at, "reading": chosen - started}
+    parts["generating"] = now - chosen
+    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
+    return DeadlineError(
+        f"The deadline passed {now - request.submitted_at:.1f} s after submission{went and f' ({went})'}, with "
+        f"{request.generated} tokens generated behind a prompt of {len(request.prompt)}. Allow more time, ask for "
+        "fewer tokens, or warm up first if programs were compiled."
+    )

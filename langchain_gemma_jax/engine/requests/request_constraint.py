@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from llguidance import LLMatcher
 
-    from langchain_gemma_jax.engine.requests.model_grammars import Lexicon
+    from langchain_gemma_jax.grammar.vocabulary import Lexicon
 
 _log = OwnLog(__name__)
 

@@ -6,9 +6,9 @@ import random
 from decimal import Decimal
 
 from langchain_gemma_jax.dialects import json_grammar
-from langchain_gemma_jax.dialects.number_patterns import DIGITS, decimal, whole
-from langchain_gemma_jax.engine.grammar.reading import Reading
 from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.reading import Reading
+from langchain_gemma_jax.grammar.schema.number_patterns import DIGITS, decimal, whole
 from tests.dialects.walks import takes
 
 

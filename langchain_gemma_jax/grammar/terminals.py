@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from langchain_gemma_jax.engine.grammar.nodes import Terminal
-from langchain_gemma_jax.engine.grammar.pattern_text import ANYTHING, Pattern, exactly
+from langchain_gemma_jax.grammar.nodes import Terminal
+from langchain_gemma_jax.grammar.pattern_text import ANYTHING, Pattern, exactly
 
 UNWRITTEN = r"\x00-\x08\x0B\x0C\x0E-\x1F\x7F"
 """What strings do not have of which nobody asked anything: control characters, but for line ends and tabs."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts
-from langchain_gemma_jax.dialects.schema_objects import Member, ObjectShape, Values
-from langchain_gemma_jax.engine.grammar.nodes import (
+from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import (
     NOTHING,
     Control,
     Either,
@@ -18,7 +17,8 @@ from langchain_gemma_jax.engine.grammar.nodes import (
     maybe,
     sequence,
 )
-from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.schema.schema_facts import Facts
+from langchain_gemma_jax.grammar.schema.schema_objects import Member, ObjectShape, Values
 
 MAX_PLACES = 200  # that have schemas of their own
 

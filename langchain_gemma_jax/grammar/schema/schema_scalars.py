@@ -8,16 +8,16 @@ from decimal import Decimal
 from math import lcm, prod
 from typing import Protocol
 
-from langchain_gemma_jax.dialects import number_patterns
-from langchain_gemma_jax.dialects.formats import known
-from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
-from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar import nodes
-from langchain_gemma_jax.engine.grammar.nodes import Node, either
-from langchain_gemma_jax.engine.grammar.pattern_text import Pattern
-from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar import nodes
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import Node, either
+from langchain_gemma_jax.grammar.pattern_text import Pattern
+from langchain_gemma_jax.grammar.schema import number_patterns
+from langchain_gemma_jax.grammar.schema.formats import known
+from langchain_gemma_jax.grammar.schema.schema_facts import Facts, Promises, UnpromisedError, UnreadableError
+from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
+from langchain_gemma_jax.grammar.terminals import words
 
 LONGEST = 10_000  # characters that a string must have
 MOST_PLACES = 50_000  # in patterns and lengths that have to fit at once

@@ -11,13 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import thread_time
 
-from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_arrays import array, in_brackets
-from langchain_gemma_jax.dialects.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
-from langchain_gemma_jax.dialects.schema_objects import ObjectShape, free_shape, merged_objects
-from langchain_gemma_jax.dialects.schema_scalars import number, string
-from langchain_gemma_jax.dialects.writing import Asked, Writing
-from langchain_gemma_jax.engine.grammar.nodes import (
+from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import (
     Literal,
     Node,
     Repeat,
@@ -25,8 +21,12 @@ from langchain_gemma_jax.engine.grammar.nodes import (
     Terminal,
     either,
 )
-from langchain_gemma_jax.engine.grammar.reading import Reading, ReadingError
-from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.reading import Reading, ReadingError
+from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
+from langchain_gemma_jax.grammar.schema.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
+from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
+from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
+from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself

@@ -10,9 +10,9 @@ import string
 import pytest
 
 from langchain_gemma_jax.dialects import json_grammar
-from langchain_gemma_jax.engine.grammar.pattern_text import parse
-from langchain_gemma_jax.engine.grammar.reading import Reading, ReadingError
-from langchain_gemma_jax.engine.grammar.terminals import words
+from langchain_gemma_jax.grammar.pattern_text import parse
+from langchain_gemma_jax.grammar.reading import Reading, ReadingError
+from langchain_gemma_jax.grammar.terminals import words
 from tests.dialects.walks import takes
 
 ATOMS = (

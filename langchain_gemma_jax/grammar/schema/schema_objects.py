@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.dialects.schema_facts import Facts, Part, Promises, pattern_of
-from langchain_gemma_jax.dialects.schema_scalars import Checks, asked_string, check_places
-from langchain_gemma_jax.dialects.writing import LONGEST_KEY, Asked, Writing
-from langchain_gemma_jax.engine.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
-from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
+from langchain_gemma_jax.grammar.schema.schema_facts import Facts, Part, Promises, pattern_of
+from langchain_gemma_jax.grammar.schema.schema_scalars import Checks, asked_string, check_places
+from langchain_gemma_jax.grammar.schema.writing import LONGEST_KEY, Asked, Writing
+from langchain_gemma_jax.grammar.terminals import words
 
 MAX_MEMBERS = 800
 MAX_COUNTED = 4000  # places in a chain of members that are counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from langchain_gemma_jax.engine.grammar.nodes import Terminal
+from langchain_gemma_jax.grammar.nodes import Terminal
 
 WHOLE_DIGITS = 18  # of a whole number that nobody gave a bound: it fits 64 bits
 DIGITS = 15  # of other numbers: all of these digits count in a float

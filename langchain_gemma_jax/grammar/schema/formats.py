@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from langchain_gemma_jax.engine.grammar.pattern_text import Pattern, parse
+from langchain_gemma_jax.grammar.pattern_text import Pattern, parse
 
 _LEAP_YEAR = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"
 _LONG_MONTH = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"

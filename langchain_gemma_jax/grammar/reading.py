@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax.engine.grammar.lark import lark
-from langchain_gemma_jax.engine.grammar.nodes import Grammar, Node
+from langchain_gemma_jax.grammar.lark import lark
+from langchain_gemma_jax.grammar.nodes import Grammar, Node
 
 if TYPE_CHECKING:
     from llguidance import LLParserLimits, LLTokenizer

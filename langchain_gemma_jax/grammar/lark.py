@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langchain_gemma_jax.engine.grammar.nodes import (
+from langchain_gemma_jax.grammar.nodes import (
     NOTHING,
     Control,
     Either,

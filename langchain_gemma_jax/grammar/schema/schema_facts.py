@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol, TypeAlias
 
-from langchain_gemma_jax.dialects.formats import UNPROMISED, WHOLE_NUMBERS, format_pattern
-from langchain_gemma_jax.dialects.messages import Json
-from langchain_gemma_jax.engine.grammar.nodes import Terminal
-from langchain_gemma_jax.engine.grammar.pattern_text import Pattern, parse
-from langchain_gemma_jax.engine.grammar.terminals import words
 from langchain_gemma_jax.errors import SchemaError
+from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.grammar.nodes import Terminal
+from langchain_gemma_jax.grammar.pattern_text import Pattern, parse
+from langchain_gemma_jax.grammar.schema.formats import UNPROMISED, WHOLE_NUMBERS, format_pattern
+from langchain_gemma_jax.grammar.terminals import words
 
 KINDS = ("null", "boolean", "integer", "number", "string", "array", "object")
 MAX_CHOICES = 1000

@@ -1,0 +1,96 @@
+"""A model's vocabulary, as llguidance wants it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from llguidance import LLTokenizer
+
+
+class Tokenizer(Protocol):
+    """As much of a tokenizer as grammars need."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]: ...
+
+    def control_id(self, name: str) -> int | None: ...
+
+    def control_name(self, token_id: int) -> str | None: ...
+
+    def token_bytes(self, token_id: int) -> bytes: ...
+
+    def encode_text(self, text: str) -> list[int]: ...
+
+
+class Lexicon:
+    """A model's vocabulary, for matchers."""
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+        """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
+        self.tokenizer = tokenizer
+        self.words = -(-vocab_size // 32)  # of a mask
+        self._valid = min(tokenizer.vocab_size, vocab_size)
+        self._making = threading.Lock()
+        self._made: LLTokenizer | None = None
+
+    def matching(self) -> LLTokenizer:
+        """Llguidance's form of it, which takes a second to make for a vocabulary of Gemma's size."""
+        from llguidance import LLTokenizer, TokenizerWrapper
+
+        with self._making:
+            if self._made is None:
+                self._made = LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
+            return self._made
+
+    @property
+    def end(self) -> int:
+        """The token by which llguidance means that a text is over. It is not asked for that here."""
+        return self.tokenizer.eos_ids[0]
+
+    def control_ids(self, names: Sequence[str]) -> list[int]:
+        """The ids of control tokens.
+
+        Raises:
+            UnsupportedModelError: the vocabulary lacks one.
+        """
+        found = []
+        for name in names:
+            token = self.tokenizer.control_id(name)
+            if token is None:
+                raise UnsupportedModelError(
+                    f"This grammar needs the control token {name!r}, and the model's vocabulary does not have it. Make "
+                    "the grammar with the model's own chat format: dialect_for(...)."
+                )
+            found.append(token)
+        return found
+
+
+class _Wrapped:
+    """A tokenizer in the shape in which llguidance takes them."""
+
+    def __init__(self, tokenizer: Tokenizer, count: int) -> None:
+        self._tokenizer = tokenizer
+        self.eos_token_id = tokenizer.eos_ids[0]
+        self.bos_token_id = None
+        names = {token: name for name, token in tokenizer.control_tokens.items() if token < count}
+        pieces = [tokenizer.token_bytes(token) for token in range(count)]
+        # What stands for nothing is no text either.
+        names |= {token: f"<[{token}]>" for token, piece in enumerate(pieces) if not piece and token not in names}
+        self.tokens = [names[token].encode() if token in names else piece for token, piece in enumerate(pieces)]
+        self.special_token_ids = sorted(names)
+
+    def __call__(self, text: str) -> list[int]:
+        if not isinstance(text, str):  # it is tried out with bytes, and then sends none
+            raise TypeError("expected a str")
+        return self._tokenizer.encode_text(text)
