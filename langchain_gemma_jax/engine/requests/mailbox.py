@@ -42,14 +42,18 @@ class Mailbox(Generic[T]):
             self._last = (item,)
         else:
             self._items.append(item)
-        with contextlib.suppress(IndexError):  # nobody waits
+        try:
             for _ in range(len(self._sleepers)):
                 self._sleepers.popleft().release()
-        with contextlib.suppress(IndexError):
+        except IndexError:  # one gave up just now, and so nobody waits
+            pass
+        try:
             for _ in range(len(self._waiters)):
                 loop, future = self._waiters.popleft()
                 with contextlib.suppress(RuntimeError):  # its loop was closed: nobody waits there any more
                     loop.call_soon_threadsafe(_wake, future)
+        except IndexError:
+            pass
 
     def get(self, timeout: float | None = None) -> T:
         """The next item.
@@ -59,20 +63,22 @@ class Mailbox(Generic[T]):
         """
         until = None if timeout is None else time.monotonic() + timeout
         while (found := self._take()) is None:
-            sleeper = threading.Lock()
+            sleeper, woken = threading.Lock(), False
             sleeper.acquire()
             self._sleepers.append(sleeper)
             try:
                 if (found := self._take()) is not None:  # it came before anybody knew that this one waits
                     break
                 left = -1 if until is None else min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
-                if not sleeper.acquire(timeout=left):
+                woken = sleeper.acquire(timeout=left)
+                if not woken:
                     if (found := self._take()) is not None:
                         break
                     raise TimeoutError
             finally:
-                with contextlib.suppress(ValueError):  # it was woken
-                    self._sleepers.remove(sleeper)
+                if not woken:
+                    with contextlib.suppress(ValueError):  # it was woken just now
+                        self._sleepers.remove(sleeper)
         return found[0]
 
     async def aget(self, timeout: float | None = None) -> T:  # noqa: ASYNC109  as ``get`` has it
