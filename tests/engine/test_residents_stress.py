@@ -112,8 +112,8 @@ class Watch:
         self.most, self.turns, self.wrong = 0, 0, []
         self.engine, self.served = engine, served
         self.home, keeper = served[0].model.placement, engine._owner.keeper
-        self.turn = keeper.turn
-        keeper.turn = self.look
+        self.turn = keeper.round
+        keeper.round = self.look
         engine._loader = self.load
 
     def look(self):

@@ -47,7 +47,7 @@ class Endings:
         self.scheduler = Scheduler(rows)
         self.kv = KvView()
         self.flights: deque[InFlight] = deque()
-        self.raised: list[BaseException] = []  # in this turn of the loop
+        self.raised: list[BaseException] = []  # in this round of the loop
         self._inbox = Inbox()
         self.keeper = Keeper(self.runners, self.scheduler, self.flights, metrics)
         self.keeper.refused = self._refuse
@@ -109,7 +109,7 @@ class Endings:
     def start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""
         self.runners[request.model].memory.release(request)
-        request.turn()
+        request.begin_epoch()
         request.draft = ()
         self.scheduler.put_back(request)
 

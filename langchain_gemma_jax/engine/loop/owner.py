@@ -126,7 +126,7 @@ class Owner(Endings):
             while self._receive():
                 began, busy = time.perf_counter(), self.metrics.device_s + self.metrics.dispatch_s
                 try:
-                    self._turn()
+                    self._round()
                 except Exception as problem:  # noqa: BLE001  nobody may wait for ever because of a mistake in here
                     self.fail_all(problem, tuple(self.scheduler.waiting))
                 while self.raised:
@@ -142,13 +142,13 @@ class Owner(Endings):
             if not self.background.busy:  # else the process may end while one of them is inside XLA
                 atexit.unregister(self._end_with_process)
 
-    def _turn(self) -> None:
-        """One turn: schedule, run, postprocess."""
+    def _round(self) -> None:
+        """One round: schedule, run, postprocess."""
         self._tidy()
-        self.keeper.turn()
+        self.keeper.round()
         self._admit()
         if self.keeper.waits:
-            self.keeper.turn()  # what was found to be missing just now need not wait for the next turn
+            self.keeper.round()  # what was found to be missing just now need not wait for the next turn
         work = self.scheduler.next()
         brings_tokens = work is not None and self._run(work)
         # Look at the results of the dispatch before, while the one just handed over runs.
@@ -244,7 +244,7 @@ class Owner(Endings):
             if isinstance(work, Read):
                 flight = runner.read(work.request) if self._fits(work.request, runner) else None
             elif not self._prepare(work, runner):
-                return False  # something changed: the next turn schedules anew
+                return False  # something changed: the next round schedules anew
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
@@ -309,7 +309,7 @@ class Owner(Endings):
     def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:
         """A running request cannot grow. The youngest give up their memory, until it can or is one of them.
 
-        It grows here and now: those that gave way would take the memory back in the next turn.
+        It grows here and now: those that gave way would take the memory back in the next round.
         """
         runner = self.runners[request.model]
         self._bring_home(keep=0)
@@ -378,7 +378,7 @@ class Owner(Endings):
         self.metrics.forced_tokens += forced
         self.metrics.illegal_tokens += illegal
         if forced or illegal:
-            request.turn()
+            request.begin_epoch()
         return end
 
     def _end_all(self, error: BaseException | None) -> None:

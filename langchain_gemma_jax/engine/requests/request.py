@@ -131,7 +131,7 @@ class Request:
     context: list[int] = field(init=False)  # prompt and generated
     resident: Resident | None = None  # its KV
     issued: int = 0  # tokens that dispatches in flight will bring
-    turns: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
+    epoch: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
     draft: tuple[int, ...] = ()  # what probably comes next
     reused: int = 0
     drafted: int = 0
@@ -192,9 +192,9 @@ class Request:
         """Whether its next token is drawn with its grammar's mask."""
         return self.constraint is not None and self.constraint.allowed is not None
 
-    def turn(self) -> None:
+    def begin_epoch(self) -> None:
         """It goes on otherwise than dispatches in flight suppose."""
-        self.turns += 1
+        self.epoch += 1
         self.issued = 0
 
     @property

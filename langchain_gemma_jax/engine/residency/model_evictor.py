@@ -138,7 +138,7 @@ class Keeper:
 
     # Every turn of the loop.
 
-    def turn(self) -> None:
+    def round(self) -> None:
         """Look at who uses what, whose time is up, and who can be given room."""
         now = time.monotonic()
         if self._look(now):

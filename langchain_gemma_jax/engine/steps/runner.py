@@ -41,7 +41,7 @@ class InFlight:
 
     requests: tuple[Request, ...]
     picked: Picked  # [row] of a step or chunk, [token] of a verification, [step, row] of a loop
-    turns: tuple[int, ...]  # of each request, when it was handed over
+    epochs: tuple[int, ...]  # of each request, when it was handed over
     draft: tuple[int, ...] = ()  # of a verification
     got: jax.Array | None = None  # of a loop: how many tokens each row got
     ends: jax.Array | None = None  # of a step: where the next one goes on
@@ -148,7 +148,7 @@ class Runner:
             return None
         picked = self._pick(hidden, ends, (resident.handle,), (self.knobs_of(request),))
         request.issued = 1
-        return InFlight((request,), picked, (request.turns,))
+        return InFlight((request,), picked, (request.epoch,))
 
     def _need_soon(self, sizes: set[int], capacity: int, request: Request) -> None:
         """Where a prompt's programs are not there yet, they are made at once: not one after the other."""
@@ -199,7 +199,7 @@ class Runner:
     def follows(self, requests: tuple[Request, ...]) -> bool:
         """Whether a step of these can go on, on the device, from the one before."""
         last = self._last
-        return last is not None and last.requests == requests and last.turns == _turns(requests)
+        return last is not None and last.requests == requests and last.epochs == _epochs(requests)
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
@@ -222,7 +222,7 @@ class Runner:
         self._metrics.steps += 1
         resident.written = max(resident.written, held + 1 + len(draft))
         request.issued, request.draft = 1 + len(draft), ()
-        return InFlight((request,), picked, (request.turns,), draft)
+        return InFlight((request,), picked, (request.epoch,), draft)
 
     def collect(self, flight: InFlight) -> list[Made]:
         """Wait for a dispatch, and say what each request got. The prefix index learns what the KV holds now."""
@@ -231,8 +231,8 @@ class Runner:
         tokens = np.asarray(picked.tokens if wanted else picked)
         got = None if flight.got is None else self.device.fetch(flight.got)
         made = []
-        for row, (request, turns) in enumerate(zip(flight.requests, flight.turns, strict=True)):
-            if turns != request.turns:
+        for row, (request, epoch) in enumerate(zip(flight.requests, flight.epochs, strict=True)):
+            if epoch != request.epoch:
                 continue  # it went another way
             if got is not None:
                 places: list[tuple[int, ...]] = [(step, row) for step in range(int(got[row]))]
@@ -285,7 +285,7 @@ class Runner:
             request.issued += 1
             resident.written = max(resident.written, len(resident.keys) + request.issued)
         self._metrics.steps += 1
-        self._last = InFlight(requests, picked, _turns(requests), ends=ends)
+        self._last = InFlight(requests, picked, _epochs(requests), ends=ends)
         return self._last, sequences
 
     def _run_loop(
@@ -316,7 +316,7 @@ class Runner:
             row_knobs,
         )
         self._metrics.steps += int(limits.max())
-        return InFlight(requests, picked, _turns(requests), got=got), sequences
+        return InFlight(requests, picked, _epochs(requests), got=got), sequences
 
     def _at_once(self, request: Request) -> int:
         """How many steps of a loop a request takes part in. What is illegal has to be taken back: see ``Rings``."""
@@ -381,8 +381,8 @@ def _resident(request: Request) -> Resident:
     return request.resident
 
 
-def _turns(requests: tuple[Request, ...]) -> tuple[int, ...]:
-    return tuple(request.turns for request in requests)
+def _epochs(requests: tuple[Request, ...]) -> tuple[int, ...]:
+    return tuple(request.epoch for request in requests)
 
 
 def _agreeing(draft: tuple[int, ...], tokens: np.ndarray) -> int:

@@ -459,13 +459,13 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     entry, pool = engine._known[served].entry, engine._owner.keeper.pool
     engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
     keeper, used = engine._owner.keeper, []
-    turn = keeper.turn
+    turn = keeper.round
 
     def watched():
         used.append(pool.used(entry.home))
         turn()
 
-    keeper.turn = watched
+    keeper.round = watched
     for number in range(6):
         engine.submit(served, [10 + number, *PROMPT], greedy(20), scope=str(number)).result()
     settle(engine)
@@ -492,14 +492,14 @@ def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, r
     engine = engine_of(ladders=dataclasses.replace(SMALL, rows=rows))
     served, prompts, alone = beside_each_other(engine, folders[0], count)
     entry, owner = engine._known[served].entry, engine._owner
-    turn, seen, used = owner.keeper.turn, [], []
+    turn, seen, used = owner.keeper.round, [], []
 
     def watched():
         seen.append(len(owner.scheduler.running))
         used.append(owner.keeper.pool.used(entry.home) - entry.workspace)  # a program of more rows may need more
         turn()
 
-    owner.keeper.turn = watched
+    owner.keeper.round = watched
     asked = [
         engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
     ]
