@@ -58,4 +58,4 @@ if __name__ == "__main__":
         main(ChatGemmaJax(model=sys.argv[1], max_tokens=128))
     else:
         with tempfile.TemporaryDirectory() as scratch:
-            main(ChatGemmaJax(model=str(tiny_model(Path(scratch))), max_tokens=80, seed=7))
+            main(ChatGemmaJax(model=str(tiny_model(Path(scratch))), max_tokens=300, seed=7))

@@ -136,7 +136,7 @@ class Keeper:
         may_go = entry.returns and not entry.pinned and not entry.holds
         return not (may_go and entry.running and self.blocked(now))
 
-    # Every turn of the loop.
+    # Every round of the loop.
 
     def round(self) -> None:
         """Look at who uses what, whose time is up, and who can be given room."""
