@@ -41,7 +41,9 @@ def copies(recipe, rows):
         lambda spec: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)),
         abstract(CONFIG, recipe.dtype, recipe.layout),
     )
-    sequences = (jax.eval_shape(lambda: sequence_kv.empty(CONFIG, CAPACITY, CAPACITY, recipe.dtype)),) * rows
+    sequences = (
+        jax.eval_shape(lambda: sequence_kv.empty(CONFIG.cache_layout, CAPACITY, CAPACITY, recipe.dtype)),
+    ) * rows
     each = jax.ShapeDtypeStruct((rows,), jnp.int32)
     if rows == 1:
         row = jax.eval_shape(lambda: RowKnobs(knobs(seed=0, prompt_length=0), np.zeros(16, np.uint32)))

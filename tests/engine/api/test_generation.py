@@ -7,12 +7,12 @@ import gc
 import threading
 import time
 import traceback
-from array import array
 
 import pytest
 
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, DeviceFailedError
 
@@ -30,7 +30,7 @@ class Letters:
 def request(**changes: object) -> Request:
     values: dict[str, object] = {
         "model": "m",
-        "prompt": array("i", [1, 2]),
+        "prompt": Prompt.of_tokens([1, 2]),
         "sampling": Sampling(),
         "seed": 0,
         "decoder": Letters(),

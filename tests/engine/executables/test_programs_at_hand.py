@@ -139,7 +139,9 @@ def test_a_long_prompt_is_read_in_the_chunks_that_are_there(engine_with, worksho
     long, how = text(rng, 100), Sampling(max_tokens=4)
     engine._models[served].library.make(("read", 16, 128))
     (slowly,) = answers(engine, served, [(long, how)])
-    assert {key[1] for key in ran if key[0] == "read"} == {16}
+    used = {key[1] for key in ran if key[0] == "read"}  # what is left at the end may fit a smaller one
+    assert 16 in used
+    assert 32 not in used
 
     workshop.gate.set()
     settle(engine)

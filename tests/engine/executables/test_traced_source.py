@@ -5,8 +5,16 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.engine.executables import traced_source
-from langchain_gemma_jax.engine.executables.traced_source import PACKAGE, ROOTS, digest_of, traced_files
+from langchain_gemma_jax.engine.executables.traced_source import (
+    PACKAGE,
+    ROOTS,
+    digest_of,
+    module_digest,
+    traced_files,
+)
+from langchain_gemma_jax.models.gemma_architecture import Gemma
 
+GEMMA = "models/gemma_architecture.py"  # an architecture's module counts beside the engine's own
 UNTRACED = (
     "models/hub.py",
     "engine/loop/owner.py",
@@ -37,7 +45,7 @@ def copy(tmp_path):
 
 def test_an_edit_makes_other_names_only_where_it_is_traced(copy):
     def digest():
-        return digest_of(traced_files(copy, ROOTS))
+        return digest_of(traced_files(copy, (*ROOTS, GEMMA)))
 
     known = {digest()}
     for name in UNTRACED:
@@ -53,12 +61,18 @@ def test_the_names_of_programs_hold_the_digest():
     assert traced_source.source_digest() == digest_of(traced_files(PACKAGE, ROOTS))
 
 
+def test_an_architectures_own_module_counts_with_all_that_it_imports():
+    known = set(traced_files(PACKAGE, (GEMMA,)))
+    assert {"models/attention.py", "models/forward.py", "models/recipes/linear.py"} <= known
+    assert module_digest(Gemma.__module__) == digest_of(traced_files(PACKAGE, (GEMMA,)))
+
+
 def test_no_file_is_an_error(copy):
     with pytest.raises(RuntimeError, match="No traced source"):
         digest_of(traced_files(copy, ()))
     (copy / "models" / "attention.py").unlink()
     with pytest.raises(RuntimeError, match=r"models/attention\.py cannot be read"):
-        traced_files(copy, ROOTS)
+        traced_files(copy, (GEMMA,))
     with pytest.raises(RuntimeError, match="moved"):
         traced_files(copy, ["moved.py"])
 

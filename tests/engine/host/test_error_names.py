@@ -103,7 +103,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
         all_run(engine, len(SCOPES))
         monkeypatch.setattr(owner_module.postprocess, "accept", end)
         errors = in_threads(len(SCOPES), lambda index: outcome(waiting[index]))
-    engine._owner.thread.join(10)
+    engine._owner.thread.wait(10)
     assert {type(error) for error in errors} == {ClosedError}
     assert SECRET not in "".join(text for error in errors for text in traceback.format_exception(error))
     found = heard()
@@ -115,7 +115,7 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
     """Conversations that do not go to the host, programs that the disk does not take or give."""
     refusing = SimpleNamespace(put=tell, budget=2**30, worth_keeping=lambda *_: True)
     shelf = Shelf(None, refusing, refusing, refusing, Metrics())
-    assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], ids=[1, 2], handle=None), Rings(8))
+    assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], keys=[1, 2], handle=None), Rings(8))
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
     engine.submit(served, [10, 11], greedy(2)).result()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from array import array
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.loop import owner as owner_module
 from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.errors import ClosedError
 from tests.engine.faults_support import LIMIT
@@ -30,12 +31,12 @@ class Letters:
 
 
 def request() -> Request:
-    return Request("nobody's", array("i", [1, 2]), Sampling(), 0, Letters(), frozenset(), 10)
+    return Request("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, Letters(), frozenset(), 10)
 
 
 @pytest.fixture
 def owner():
-    made = Owner(4, Metrics())
+    made = Owner(4, Metrics(), Events())
     yield made
     assert made.close(LIMIT)
 
@@ -88,7 +89,7 @@ def test_more_than_may_wait_are_not_taken(owner):
 
 def test_what_is_sent_while_the_thread_ends_is_answered():
     """It has looked at its inbox for the last time, and still counts as alive."""
-    owner = Owner(4, Metrics())
+    owner = Owner(4, Metrics(), Events())
     ending, go_on = threading.Event(), threading.Event()
     stop = owner.compiles.leave_this_thread
 
@@ -112,7 +113,7 @@ def test_what_is_sent_while_the_thread_ends_is_answered():
 def test_whoever_sends_while_it_is_closed_is_answered():
     all_taken, all_refused = 0, 0
     for _ in range(20):
-        owner = Owner(4, Metrics())
+        owner = Owner(4, Metrics(), Events())
         barrier, sent, taken, errors = threading.Barrier(9), [request() for _ in range(80)], [], []
 
         def send(index: int, owner=owner, barrier=barrier, sent=sent, taken=taken, errors=errors) -> None:
@@ -148,7 +149,7 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
         raise SystemExit
 
     monkeypatch.setattr(owner_module.CompileCounter, "watch_this_thread", fail)
-    owner = Owner(4, Metrics())
+    owner = Owner(4, Metrics(), Events())
     with pytest.raises(ClosedError):
         owner.call(lambda: 3)
     with pytest.raises(ClosedError):
@@ -158,14 +159,14 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
 
 
 def test_closing_twice_and_from_the_thread_itself_is_harmless():
-    owner = Owner(4, Metrics())
+    owner = Owner(4, Metrics(), Events())
     assert owner.call(owner.close) is False
     assert owner.close(LIMIT)
     assert owner.close()
 
 
 def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
-    owner = Owner(4, Metrics())
+    owner = Owner(4, Metrics(), Events())
     left, go_on = [], threading.Event()
     monkeypatch.setattr(owner_module, "EXIT_SECONDS", 0.1)
     monkeypatch.setattr(owner_module, "leave_early", lambda: left.append(1) or True)
@@ -185,10 +186,10 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
 
 def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
     before = atexit._ncallbacks()
-    owner = Owner(4, Metrics())
+    owner = Owner(4, Metrics(), Events())
     assert atexit._ncallbacks() == before + 1
     assert owner.close(LIMIT)
-    owners = [Owner(4, Metrics()) for _ in range(3)]
+    owners = [Owner(4, Metrics(), Events()) for _ in range(3)]
     assert all(each.close(LIMIT) for each in owners)
     atexit.unregister(owner._end_with_process)
     assert all(each.thread.ended for each in owners)

@@ -101,9 +101,13 @@ from langchain_gemma_jax.engine.residency.status_file import Noticeboard
 from tests.engine.residency.test_status_file import STATUS
 board = Noticeboard()
 board.show([STATUS])
-if sys.argv[1] == "fork" and os.fork() == 0:
-    sys.stdin.read()  # a child that lives on holds nothing of its parent's
-    os._exit(0)
+if sys.argv[1] == "fork":
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, b".")
+        sys.stdin.read()  # a child that lives on holds nothing of its parent's
+        os._exit(0)
+    os.read(read, 1)
 print("shown", flush=True)
 signal.pause()
 """
