@@ -40,7 +40,7 @@ class Load(Generic[T]):
 
 
 class Loads(Generic[T]):
-    """Those of one engine, by what was asked for."""
+    """The loads under way in one engine, by what was asked for."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -111,6 +111,6 @@ class Loads(Generic[T]):
 
 
 def _refuse(load: Load[T], begun: Future[None]) -> None:
-    """It does not come, if the engine was closed before it was begun."""
+    """Fail a load, if the engine was closed before it was begun."""
     if begun.cancelled():
         load.done.set_exception(closed())

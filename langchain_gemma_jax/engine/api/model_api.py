@@ -216,7 +216,7 @@ class Residents(Arrivals):
             self._owner.call(function, 0.0)
 
     def _load(self, key: LoadKey, source: str | os.PathLike[str], known: Served | None, load: Load[Served]) -> Served:
-        """In a thread of its own: load it, for everybody who waits for that."""
+        """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._bring_back(known, load)
         with collected_later(), self._owner.loading.here():

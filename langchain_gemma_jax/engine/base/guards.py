@@ -26,7 +26,7 @@ class Guard:
     trips: dict[str, int] = field(default_factory=dict)  # how often each guard was tripped, by name
 
     def trip(self, reason: str) -> None:
-        """It happened.
+        """Count what the guard watches for, and warn or raise as its mode says.
 
         Raises:
             GuardError: the mode is "raise", or warnings are errors in this process.

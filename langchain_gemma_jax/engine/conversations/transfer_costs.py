@@ -24,7 +24,7 @@ class Rate:
 
 
 class Costs:
-    """Of one device, and of the models on it."""
+    """How long moving conversations between one device and the host takes, as measured."""
 
     def __init__(self) -> None:
         self.to_host, self.to_device = Rate(), Rate()  # a byte

@@ -19,7 +19,7 @@ class Opening:
         self._told = False
 
     def recall(self) -> list[ProgramKey]:
-        """Those of an earlier process. Empty: there was none."""
+        """Return the program keys that an earlier process needed first. Empty: there was none."""
         entry = self._store.get(self._name)
         return [] if entry is None else [tuple(key) for key in json.loads(entry.payload)]
 

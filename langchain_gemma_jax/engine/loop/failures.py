@@ -222,7 +222,7 @@ class Endings:
         self.kv = KvView(sum(r.memory.nbytes() for r in self.runners.values()), tuple(sorted(sizes.items())))
 
     def look_at_kv(self) -> None:
-        """The same, if something was made or given up."""
+        """Have the report say what conversations occupy, if something was made or given up."""
         if any(runner.memory.changed for runner in self.runners.values()):
             self.count_kv()
 

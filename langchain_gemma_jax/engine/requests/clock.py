@@ -100,7 +100,7 @@ def wait_for(steps: Steps[T], clock: Clock) -> T:
 
 
 async def await_for(steps: Steps[T], clock: Clock) -> T:
-    """The same in an event loop, which goes on meanwhile. Where the task is cancelled, so is the work."""
+    """Wait for the steps in an event loop, which goes on meanwhile. Where the task is cancelled, so is the work."""
     with closing(steps):
         try:
             while True:

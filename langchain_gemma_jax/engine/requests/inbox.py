@@ -28,7 +28,7 @@ class Found(Generic[T]):
     value: T
 
     def give(self) -> T:
-        """The same."""
+        """Return the value."""
         return self.value
 
 

@@ -89,7 +89,7 @@ class Flag:
         self._set = False
 
     def set(self) -> None:
-        """It is so from now on."""
+        """Raise the flag, for good."""
         self._set = True
 
     def is_set(self) -> bool:
@@ -191,7 +191,7 @@ class Request:
         return self.constraint is not None and self.constraint.allowed is not None
 
     def turn(self) -> None:
-        """It goes on otherwise than dispatches in flight suppose."""
+        """Begin the request's next epoch: it goes on otherwise than dispatches in flight suppose."""
         self.turns += 1
         self.issued = 0
 

@@ -37,7 +37,7 @@ class Trust:
         return self._wary_for > 0
 
     def right(self, count: int) -> None:
-        """So many tokens were legal."""
+        """Note that so many tokens, drawn without a mask, were legal."""
         if self._wary_for > 0:
             self._wary_for = max(0, self._wary_for - count)
             return

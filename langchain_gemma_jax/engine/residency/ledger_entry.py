@@ -87,5 +87,5 @@ class Entry:
         return self.idle and now >= self.guarded_until
 
     def reset(self) -> None:
-        """It is not in memory any more."""
+        """Note that the model is not in memory any more."""
         self.state, self.leaving, self.kv, self.seen_kv = State.ABSENT, False, _nothing, 0

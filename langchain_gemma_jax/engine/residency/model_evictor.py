@@ -321,7 +321,7 @@ class Keeper:
         return entry.need + self.pool.used(entry.home) <= self.pool.budget(entry.home)
 
     def _granted(self, known: Known, found: Future[None]) -> None:
-        """It is a model's turn to be loaded, or it will not come."""
+        """Load a model whose turn it is; give up one that will not come."""
         if found.cancelled():
             self._coming.pop(known).cancel()
         elif isinstance(error := found.exception(), Exception):

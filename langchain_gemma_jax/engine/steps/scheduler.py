@@ -75,7 +75,7 @@ class Scheduler:
         self._turn.clear()
 
     def remove(self, request: Request) -> None:
-        """It is over."""
+        """Forget a request that is over."""
         (self.running if request in self.running else self.waiting).remove(request)
         self._turn.clear()
 
@@ -101,7 +101,7 @@ class Scheduler:
         return sum(other.group == request.group for other in self.running)
 
     def split(self, requests: tuple[Request, ...]) -> None:
-        """These, if any, do not share the step that was to be run now: they have the next one."""
+        """Give the next step to requests that do not share the one that was to be run now, if there are any."""
         if requests:
             self._turn.appendleft(Step(requests))
 
