@@ -140,7 +140,10 @@ class Arrivals:
         planned.waited = time.monotonic() - began
 
     def _serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
-        """Serve a model: return what it is served as, made where it is new. Runs on the owner thread, so without a race."""
+        """Return what a model is served as, and serve it if it is not yet.
+
+        Runs on the owner thread, where there is no race for the same model.
+        """
         if (served := self._served(model)) is not None:
             return served
         if model.closed:

@@ -102,7 +102,10 @@ class Tokenizer(ABC):
             return [token_id for part in parts for token_id in self._exactly(part, _FINER)]
 
     def encode_scaffold(self, text: str) -> list[int]:
-        """Return the ids of this package's own text: control strings in it become theirs. Never pass anybody else's words."""
+        """Return the ids of this package's own text, in which control strings become their ids.
+
+        Never pass it anybody else's words.
+        """
         ids: list[int] = []
         done = 0
         for start, name in self._control_strings(text):
