@@ -66,7 +66,7 @@ def conversations() -> Conversations:
 
 
 def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
-    """For each message a digest of all up to and with it.
+    """Give, for each message, a digest of the conversation up to and with that message.
 
     The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
     """

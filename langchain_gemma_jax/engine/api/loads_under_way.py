@@ -35,7 +35,7 @@ class Load(Generic[T]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether somebody waits for the model."""
         return self.waiting > 0
 
 
@@ -78,7 +78,7 @@ class Loads(Generic[T]):
                     load.stop.ask()
 
     def go_on(self, load: Load[T]) -> None:
-        """From here on it comes, whoever waits.
+        """Let a load go on to its end from here on, whoever waits.
 
         Raises:
             StoppedError: nobody did any more.

@@ -323,7 +323,7 @@ class Arrivals:
             raise ClosedError("This engine was closed. engine() starts a new one.")
 
     def refuse_waiting(self) -> None:
-        """Nothing, in a thread that may wait for this engine.
+        """Refuse a thread that may not wait for this engine.
 
         Raises:
             ReentrantCallError: that would be for ever.
@@ -332,7 +332,7 @@ class Arrivals:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take requests."""
+        """Whether the engine can take requests."""
         return os.getpid() == self._process and not self._owner.thread.ended and not self._owner.closing
 
 

@@ -15,7 +15,7 @@ class GuardWarning(UserWarning):
 
 @dataclass
 class Guard:
-    """One of them.
+    """One guard: counts what it watches for, and warns or raises as its mode says.
 
     guard = Guard("recompile", mode="warn", trips=metrics.guard_trips)
     guard.trip("the program ('step', 3, 512) is not on the ladders")

@@ -24,7 +24,7 @@ class Parked:
         return self._indexes.setdefault(model, PrefixIndex(rings))
 
     def add(self, model: Hashable, resident: Resident) -> None:
-        """One more. Those that it goes on from are of no use any more, and the oldest make room."""
+        """Park one conversation more. Those that it goes on from are of no use any more, and the oldest make room."""
         index = self._indexes[model]
         keys = resident.keys.tobytes()
         for old in index.residents:

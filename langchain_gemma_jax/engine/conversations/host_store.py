@@ -74,7 +74,7 @@ class Shelf:
         return found
 
     def holds(self, parked: Resident) -> bool:
-        """Whether it is here yet."""
+        """Whether a parked conversation is here yet."""
         return parked in self._parked
 
     def clear(self) -> None:

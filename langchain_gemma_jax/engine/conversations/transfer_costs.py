@@ -19,7 +19,7 @@ class Rate:
             self._seen.append(seconds / amount)
 
     def seconds(self, amount: int) -> float | None:
-        """For so many. None: it was never measured."""
+        """Return the seconds that so many take. None: it was never measured."""
         return median(self._seen) * amount if self._seen else None
 
 

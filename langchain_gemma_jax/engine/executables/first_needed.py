@@ -32,7 +32,7 @@ class Opening:
         return self._told
 
     def remember(self) -> None:
-        """For the processes to come."""
+        """Store what this process needed first, for the processes to come."""
         if self.recall() != self._keys:
             payload = json.dumps(self._keys).encode()
             self._store.put(self._name, payload, label="what is needed first", seconds=0.0)

@@ -47,7 +47,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Either:
-    """One of these; there is one at least."""
+    """One of several nodes; there is one at least."""
 
     options: tuple[Node, ...]
 
@@ -115,7 +115,7 @@ def sequence(*items: Node) -> Node:
 
 
 def either(*options: Node) -> Node:
-    """One of these."""
+    """Return a node that is one of the options."""
     found = tuple(dict.fromkeys(options))
     return found[0] if len(found) == 1 else Either(found)
 

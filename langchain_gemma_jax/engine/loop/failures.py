@@ -195,7 +195,7 @@ class Endings:
         self.look_at_kv()
 
     def forget_feeds(self) -> None:
-        """Nothing of requests that are over is kept for the next step."""
+        """Forget what runners kept for the next step of requests that are over."""
         for runner in self.runners.values():
             runner.forget_feed()
 

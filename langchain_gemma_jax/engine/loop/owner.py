@@ -86,7 +86,7 @@ class Owner(Endings):
         return self._inbox.call(function).get(timeout).give()
 
     def refuse_waiting(self) -> None:
-        """Nothing, in a thread that may wait for this one.
+        """Refuse a thread that may not wait for this one.
 
         Raises:
             ReentrantCallError: it is one of the engine's own, or was interrupted while it held what this one may need.

@@ -173,7 +173,7 @@ class Request:
 
     @property
     def room(self) -> int:
-        """How many tokens it may still get, those in flight included."""
+        """How many tokens the request may still get, those in flight included."""
         limit = self.max_context - len(self.prompt)
         if self.sampling.max_tokens is not None:
             limit = min(limit, self.sampling.max_tokens)

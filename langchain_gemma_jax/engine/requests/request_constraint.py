@@ -46,7 +46,7 @@ class Trust:
             self._next = self.FIRST
 
     def wrong(self) -> None:
-        """One was not."""
+        """Note that a token, drawn without a mask, was illegal."""
         self._wary_for, self._right = self._next, 0
         self._next = min(self._next * self.GROWTH, self.MOST)
 

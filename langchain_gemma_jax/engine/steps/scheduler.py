@@ -117,6 +117,6 @@ class Scheduler:
         return work
 
     def _still(self, work: Work) -> bool:
-        """Whether what was true when the round began is true yet."""
+        """Whether the requests of some work, planned earlier, can still take a step."""
         requests: Iterable[Request] = work.requests if isinstance(work, Step) else (work.request,)
         return all(request.wants_step for request in requests)

@@ -73,7 +73,7 @@ class Tokenizer(ABC):
 
     @property
     def pad_id(self) -> int:
-        """For positions that are not looked at; the end of the text where the vocabulary has no padding."""
+        """The id for positions that are not looked at; the end of the text where the vocabulary has no padding."""
         return self._vocabulary.pad_id
 
     @property
