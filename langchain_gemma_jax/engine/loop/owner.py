@@ -144,7 +144,7 @@ class Owner(Endings):
                 atexit.unregister(self._end_with_process)
 
     def _turn(self) -> None:
-        """One turn: schedule, run, postprocess."""
+        """Run one round: schedule, run, postprocess."""
         self._tidy()
         self.keeper.turn()
         self._admit()

@@ -33,7 +33,7 @@ class Unchanged:
 
     @classmethod
     def now(cls, folder: Path) -> Unchanged:
-        """Return the files as they are now. Only those count that a model is read from: a log there may be written on."""
+        """Return the files as they are now. Only those count that a model is read from: a log may be written there."""
         return cls(folder, dict(_stamps(folder)))
 
     def check(self) -> None:
