@@ -30,7 +30,7 @@ class Ancestry:
         self._in_use = True
 
     def refuse_forked(self) -> None:
-        """Nothing, in a process that may use JAX.
+        """Refuse a process that may not use JAX.
 
         Raises:
             ForkedError: this one was forked from a process that had used it.

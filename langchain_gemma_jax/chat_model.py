@@ -126,7 +126,7 @@ class ChatGemmaJax(BaseChatModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """It holds plain values only."""
+        """Return True: the model holds plain values only."""
         return True
 
     @property

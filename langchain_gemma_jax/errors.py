@@ -181,7 +181,7 @@ class ClosedError(EngineError):
 
 
 class ForkedError(EngineError):
-    """This process was forked from one that had used JAX, or the engine. Neither survives that; spawn instead."""
+    """The process was forked from one that had used JAX, or the engine. Neither survives that; spawn instead."""
 
 
 class ReentrantCallError(EngineError):
@@ -197,4 +197,4 @@ class InstallationError(GemmaJaxError, RuntimeError):
 
 
 class UnsafeJaxError(InstallationError):
-    """This JAX release is known to compute wrong results."""
+    """The JAX release is known to compute wrong results."""

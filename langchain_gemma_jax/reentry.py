@@ -21,14 +21,14 @@ class Inside:
         self._threads: set[int] = set()  # whose methods are atomic: there is no lock here to wait for
 
     def __bool__(self) -> bool:
-        """Whether any thread is."""
+        """Whether any thread is inside."""
         return bool(self._threads)
 
     def refuse(self) -> None:
-        """Nothing, in a thread that is not.
+        """Refuse a thread that is inside.
 
         Raises:
-            ReentrantCallError: this thread is.
+            ReentrantCallError: this thread is inside.
         """
         if threading.get_ident() in self._threads:
             raise ReentrantCallError(
@@ -38,10 +38,10 @@ class Inside:
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """For as long as a ``with`` block lasts this thread is.
+        """Count this thread as inside for as long as a ``with`` block lasts.
 
         Raises:
-            ReentrantCallError: it is already.
+            ReentrantCallError: it is inside already.
         """
         self.refuse()
         me = threading.get_ident()

@@ -6,6 +6,7 @@ Each rule is a function of source text, so each has a test that shows it somethi
 from __future__ import annotations
 
 import ast
+import re
 import statistics
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -72,6 +73,13 @@ PLAIN = [
     "models.abstract", "models.catalog", "models.config", "models.hf_config",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
+
+# A summary that opens with one of these speaks of something that its reader has not been told.
+RIDDLES = [
+    "It", "They", "That", "This", "These", "Those", "Its", "Them", "Their", "None", "Whose", "The same",
+    "With", "Of", "So", "Beside", "Behind", "In", "On",
+]  # fmt: skip
+RIDDLE = re.compile(rf"\W*(?:{'|'.join(RIDDLES)})(?![\w-])", re.IGNORECASE)  # "Items" and "In-flight" are subjects
 
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}
@@ -256,6 +264,13 @@ def reads_environment(source: str) -> bool:
     return bool(names & {"environ", "environb", "getenv", "putenv"})
 
 
+def riddles(source: str) -> list[str]:
+    """The summaries of a module's docstrings that open with a pronoun or a bare preposition, and so name no subject."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = [ast.get_docstring(node) for node in ast.walk(parsed(source)) if isinstance(node, documented)]
+    return [summary for doc in docs if doc and RIDDLE.match(summary := doc.partition("\n")[0])]
+
+
 def test_a_room_knows_nothing_of_the_rooms_above_it():
     assert {name: found for name, source in modules().items() if (found := climbs(name, source))} == {}
 
@@ -306,6 +321,11 @@ def test_files_are_small():
     lengths = {name: source.count("\n") for name, source in modules().items()}
     assert statistics.median(lengths.values()) <= 150
     assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def test_a_docstring_can_be_read_alone():
+    found = {name: bad for name, source in modules().items() if (bad := riddles(source))}
+    assert found == {}, "a summary names its subject, or says what is returned"
 
 
 # And the rules themselves, shown something bad.
@@ -385,6 +405,36 @@ def test_forbidden_constructs_are_seen(source):
 )
 def test_look_alikes_are_allowed(source):
     assert forbidden(source) == []
+
+
+def test_riddles_are_seen():
+    for opening in RIDDLES:
+        for summary in (f"{opening} is not said.", f"{opening}: what?", f"\\n    {opening.lower()} of a model."):
+            for place in (
+                '"""{}"""',
+                'class A:\n    """{}"""',
+                'def f():\n    """{}\n\n    More."""',
+                'class A:\n    async def f(self):\n        """{}"""',
+                'def f():\n    def g():\n        """{}"""',
+            ):
+                assert len(riddles(place.format(summary))) == 1, (place, summary)
+    assert len(riddles('"""They came back."""\nclass A:\n    """It."""\n    def f(self):\n        """None."""')) == 3
+
+
+def test_summaries_with_a_subject_are_allowed():
+    for summary in (
+        "Return what it found.\n\n    It may be empty.",
+        "Whether the engine's thread runs.",
+        "What a caller needs.",
+        "Items of a list.",
+        "In-flight dispatches, oldest first.",
+        "Some tokens.",
+        "Once a model is there, tell everybody.",
+        "The samest of names.",
+        "Within a budget, all models' conversations.",
+    ):
+        assert riddles(f'"""{summary}"""') == [], summary
+    assert riddles('def f():\n    x = 1\n    """It is no docstring here."""\n# It is a comment.') == []
 
 
 @pytest.mark.parametrize("source", ["os.environ['X']", "os.getenv('X')", "from os import environ"])

@@ -29,7 +29,7 @@ class Answer:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Answer:
-        """From the events of an output."""
+        """Return the answer that the events of an output make."""
         texts, thoughts, name = [], [], ""
         calls: list[ToolCall] = []
         invalid: list[Invalid] = []
@@ -49,6 +49,6 @@ class Answer:
 
     @property
     def message(self) -> Message:
-        """As a message of a conversation, in which what is no call is words: see ``conversation``."""
+        """The answer as a message of a conversation, in which what is no call is words: see ``conversation``."""
         said = "".join([self.text, *(each.raw for each in self.invalid)])
         return Message.assistant(said, thinking=self.thinking, calls=self.calls)

@@ -54,19 +54,19 @@ class Conversations:
         self._answers: weakref.WeakKeyDictionary[Model, Answers] = weakref.WeakKeyDictionary()
 
     def answers_of(self, model: Model) -> Answers:
-        """Those of this model. They go when the model goes."""
+        """Return the answers that a model gave. They go when the model goes."""
         return self._answers.setdefault(model, Answers())
 
 
 def conversations() -> Conversations:
-    """Those of this process's engine. They go when it is closed."""
+    """Return the memory of conversations that this process's engine owns. Closing the engine drops it."""
     from langchain_gemma_jax.engine.api.process import engine
 
     return engine().companion(Conversations)
 
 
 def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
-    """For each message a digest of all up to and with it.
+    """Give, for each message, a digest of the conversation up to and with that message.
 
     The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
     """

@@ -13,7 +13,7 @@ Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
 
 
 def together(config: Configs) -> Configs:
-    """The same, with a limit that lets the engine see the whole batch, where none was set.
+    """Return a batch's config with a limit that lets the engine see the whole batch, where none was set.
 
     LangChain's own is a few threads more than there are cores, which is for work that each thread does itself.
     """

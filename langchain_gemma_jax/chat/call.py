@@ -198,7 +198,7 @@ class Call:
 
 
 def _explained(event: Event, reason: str | None) -> Event:
-    """The same, where it is a call that broke off, with the reason."""
+    """Return the event; where it is a call that broke off, with the reason in its error."""
     if reason is None or not isinstance(event, Invalid) or not event.unfinished:
         return event
     return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")

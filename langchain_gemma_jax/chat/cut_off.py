@@ -69,7 +69,7 @@ def whole_only(messages: Iterator[AIMessage]) -> Iterator[AIMessage]:
 
 
 async def awhole_only(messages: AsyncIterator[AIMessage]) -> AsyncIterator[AIMessage]:
-    """The same, asynchronously."""
+    """Pass an answer on, whole or in chunks, as ``whole_only`` does, asynchronously."""
     said: list[str] = []
     async for message in messages:
         _check(message, said)

@@ -140,7 +140,7 @@ class Chunks:
 
 
 def unrepairable(text: str) -> str:
-    """What makes arguments that broke off something that no reader of unfinished JSON takes for JSON.
+    """Return what to append to arguments that broke off, so that no reader of unfinished JSON takes them for JSON.
 
     >>> unrepairable('{"city": "Par')
     '"]'

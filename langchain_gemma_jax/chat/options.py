@@ -77,7 +77,7 @@ class Options:
 
     @property
     def on_its_model(self) -> Options:
-        """With the model that the step was given to."""
+        """Return these options with the model that the step was given to."""
         return self if self.step is None else replace(self, model=self.step.model)
 
     @property
@@ -127,7 +127,7 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def renamed(given: Mapping[str, object]) -> dict[str, object]:
-    """The same arguments by our names.
+    """Return the arguments given, by our names.
 
     Raises:
         InputError: two of them are the same one.

@@ -19,6 +19,6 @@ class Step:
 
     @property
     def told(self) -> dict[str, Any]:
-        """As ``response_metadata["route"]`` has it."""
+        """The choice as ``response_metadata["route"]`` has it."""
         found = {"size": self.size, "model": self.model, "reason": self.reason, "last": self.last}
         return found | ({"escalated_from": list(self.gave_up)} if self.gave_up else {})

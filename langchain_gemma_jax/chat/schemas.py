@@ -83,7 +83,10 @@ def _unwrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def schema_by_pydantic(schema: SchemaLike) -> Schema | None:
-    """Of a class that LangChain's conversion stumbles over, as it does over ``NotRequired`` in quoted annotations."""
+    """Return the JSON Schema that Pydantic gives a class that LangChain's conversion stumbles over, or None.
+
+    Such a class is one with ``NotRequired`` in quoted annotations.
+    """
     if not isinstance(schema, type):
         return None
     try:

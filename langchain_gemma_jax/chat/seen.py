@@ -14,7 +14,7 @@ CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
 
 @dataclass(frozen=True)
 class Seen:
-    """Of the messages alone."""
+    """What the messages alone say about a call."""
 
     tokens: int
     results: int
@@ -32,7 +32,7 @@ class Seen:
         resident: frozenset[str] = frozenset(),
         switch_s: Mapping[str, float] | None = None,
     ) -> Signals:
-        """With what is known beside them."""
+        """Return the signals to route by: what the messages say, and what is known beside them."""
         return Signals(
             sizes=sizes,
             last=last,

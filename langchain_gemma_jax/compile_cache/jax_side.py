@@ -102,7 +102,7 @@ class StoreCache(CacheInterface):
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """In this thread, JAX's cache does not use the store: for whoever keeps a program there in a way of their own."""
+    """Keep JAX's cache in this thread away from the store, for whoever keeps a program there in a way of their own."""
     _this_thread.aside = getattr(_this_thread, "aside", 0) + 1
     try:
         yield

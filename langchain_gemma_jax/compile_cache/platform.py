@@ -40,7 +40,7 @@ class Installed(NamedTuple):
 
 
 def platform_folder() -> str:
-    """For example ``jaxlib-0.9.2-5f0c2d9a1b3e``: another one as soon as anything has changed that could matter."""
+    """Return a folder's name, such as ``jaxlib-0.9.2-5f0c2d9a1b3e``: another once anything changed that matters."""
     packages = {package.name: package for package in _installed()}
     jaxlib = packages.get("jaxlib")
     version = _imported_version("jaxlib") or (jaxlib.version if jaxlib else "unknown")

@@ -152,7 +152,7 @@ class Store:
 
     @contextmanager
     def claim(self, name: str, patience: float) -> Iterator[bool]:
-        """For a ``with`` block in which a program is compiled that no other thread or process compiles meanwhile.
+        """Claim a program for a ``with`` block that compiles it, so that no other thread or process does meanwhile.
 
         While another one holds it, entering waits, at most ``patience`` seconds, then goes on all the same: the other
         one may be stopped, or slow. Look for the entry again after entering. Gives whether the wait was enough.

@@ -78,7 +78,7 @@ class StreamParser(ABC):
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """The same events with adjacent deltas joined."""
+    """Return the events with adjacent deltas joined."""
     joined: list[Event] = []
     parts: list[str] = []
     kind: type[TextDelta | ThoughtDelta | ArgumentsDelta] | None = None

@@ -49,7 +49,7 @@ class JsonCallReader:
         return at, self._taken()
 
     def end(self) -> list[Event]:
-        """Nothing comes any more."""
+        """End the call, as nothing comes any more, and return its last events."""
         if not self.over:
             self._fail("the call ends before its arguments do", unfinished=True)
         return self._taken()

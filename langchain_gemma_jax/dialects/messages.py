@@ -115,7 +115,9 @@ class Tool:
 
     @classmethod
     def of(cls, declared: Mapping[str, Json]) -> Tool:
-        """From OpenAI's form: ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
+        """Return a tool that is given in OpenAI's form.
+
+        That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
 
         Raises:
             InputError: it is not of that form.

@@ -304,7 +304,7 @@ class CallReader:
             self._out.append(event)
 
     def _fail(self, error: str) -> int:
-        """From here on nothing is understood. Gives a place behind any text's end."""
+        """Give up on the call: from here on nothing is understood. Return a place behind any text's end."""
         self._error = self._error or error
         self._state = self._in_ruins
         return _EVERYTHING

@@ -179,5 +179,5 @@ class Writer:
         self.marks.append(self.cut())
 
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
-        """From the piece with the number ``start`` up to here, the model wrote this message. See ``Written``."""
+        """Note that the model wrote a message, from the piece with the number ``start`` up to here. See ``Written``."""
         self.written.append(Written(message, start, self.cut(), thoughts, in_thought))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Room(ModuleType):
-    """This module can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
+    """A module that can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
 
     def __call__(self) -> Engine:
         from langchain_gemma_jax.ancestry import ancestry

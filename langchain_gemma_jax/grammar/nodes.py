@@ -40,21 +40,21 @@ class Json:
 
 @dataclass(frozen=True)
 class Sequence:
-    """These, one behind the other. An empty one is the empty text."""
+    """Several nodes, one behind the other. An empty sequence is the empty text."""
 
     items: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """One of these; there is one at least."""
+    """One of several nodes; there is one at least."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """The same again, from ``low`` to ``high`` times, with something in between."""
+    """One node again and again, from ``low`` to ``high`` times, with something in between."""
 
     item: Node
     between: Node
@@ -102,7 +102,7 @@ class Grammar:
 
 
 def sequence(*items: Node) -> Node:
-    """These, one behind the other, in as few nodes as possible."""
+    """Return the items one behind the other, in as few nodes as possible."""
     flat: list[Node] = []
     for item in items:
         for part in item.items if isinstance(item, Sequence) else (item,):
@@ -115,13 +115,13 @@ def sequence(*items: Node) -> Node:
 
 
 def either(*options: Node) -> Node:
-    """One of these."""
+    """Return a node that is one of the options."""
     found = tuple(dict.fromkeys(options))
     return found[0] if len(found) == 1 else Either(found)
 
 
 def maybe(item: Node) -> Node:
-    """This, or nothing."""
+    """Return a node that is the item, or nothing."""
     return either(item, NOTHING)
 
 

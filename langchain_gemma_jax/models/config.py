@@ -102,7 +102,7 @@ class ModelConfig:
     pad_id: int = 0
 
     def replace(self, **changes: object) -> ModelConfig:
-        """This configuration with some fields changed."""
+        """Return a copy of the configuration with some fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
     @property

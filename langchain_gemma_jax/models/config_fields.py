@@ -25,7 +25,7 @@ class Fields:
         self.raw, self.outer, self.location = raw, outer, location
 
     def error(self, name: str, expected: str, found: object) -> ConfigError:
-        """To be raised: the value of ``name`` is not ``expected``."""
+        """Return the error to raise: the value of ``name`` is not ``expected``."""
         return ConfigError(f"{self.location}: expected {name} to be {expected}, found {short(found)}.")
 
     def get(self, name: str, default: T) -> T:

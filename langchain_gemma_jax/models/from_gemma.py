@@ -85,7 +85,7 @@ def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> T
 
 
 class _NoTokenizer:
-    """In the place of a tokenizer that was not given: whatever is asked of it is an error that says so."""
+    """A stand-in for a tokenizer that was not given: whatever is asked of it is an error that says so."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -62,7 +62,7 @@ def stoppable(stop: Stop | None, patience: float) -> Iterator[dict[str, str] | N
 
 @contextmanager
 def _hooked(asks: Any, answered: Any) -> Iterator[None]:
-    """Both are called by huggingface_hub's client."""
+    """Have huggingface_hub's client call both functions."""
     from huggingface_hub import get_session
 
     client: Any = get_session()

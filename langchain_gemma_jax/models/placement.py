@@ -1,4 +1,4 @@
-"""On which device, or devices, a model lies: where each of its arrays goes, and what memory there is.
+"""A model's place, on one device or several: where each of its arrays goes, and what memory there is.
 
 Everything that puts arrays somewhere, compiles programs for somewhere or counts the bytes of somewhere asks a
 ``Placement``. ``SingleDevice`` is the one for a single device, and has every array whole. One for several devices

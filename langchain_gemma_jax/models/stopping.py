@@ -25,7 +25,7 @@ class Stop:
             self.asked.set_result(None)
 
     def check(self) -> None:
-        """Nothing, as long as the work may go on.
+        """Stop work that may not go on.
 
         Raises:
             StoppedError: it has to end.

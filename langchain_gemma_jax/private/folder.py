@@ -57,7 +57,7 @@ class Folder:
         return os.listdir(self.fd)  # noqa: PTH208  a Path cannot be one that is open
 
     def stat(self, name: str) -> os.stat_result:
-        """Of the file itself, and not of what it may link to."""
+        """Return the status of the file itself, and not of what it may link to."""
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
 
     def open(self, name: str, flags: int) -> int:

@@ -25,7 +25,7 @@ def load(signals: Signals) -> float:
 
 
 def default_policy(signals: Signals) -> Choice:
-    """As small as will do; larger when a call failed; the same as before unless there is a reason.
+    """Choose a size as small as will do; larger when a call failed; the same as before unless there is a reason.
 
     >>> default_policy(Signals(sizes=("light", "heavy"), tools=2, forced=True))
     Choice(size='heavy', reason='load 5.0: it asks much')

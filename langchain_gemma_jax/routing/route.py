@@ -53,7 +53,7 @@ class Route:
 
     @property
     def plain(self) -> Route | dict[str, str]:
-        """As it can be stored and sent: its sizes, if that is all that it has."""
+        """The route as it can be stored and sent: its sizes, if that is all that it has."""
         return dict(self.sizes) if self.policy is default_policy and self.confidence is None else self
 
     @property

@@ -35,7 +35,7 @@ class Generation:
         self._clock: Clock | None = None
 
     def on(self, clock: Clock) -> None:
-        """It is part of a call that this clock is for, which knows what came before."""
+        """Count the generation as part of the call that a clock is for, which knows what came before."""
         clock.parts.now("answering")
         self._clock = clock
 

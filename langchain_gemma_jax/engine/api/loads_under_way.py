@@ -35,12 +35,12 @@ class Load(Generic[T]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether somebody waits for the model."""
         return self.waiting > 0
 
 
 class Loads(Generic[T]):
-    """Those of one engine, by what was asked for."""
+    """The loads under way in one engine, by what was asked for."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -78,7 +78,7 @@ class Loads(Generic[T]):
                     load.stop.ask()
 
     def go_on(self, load: Load[T]) -> None:
-        """From here on it comes, whoever waits.
+        """Let a load go on to its end from here on, whoever waits.
 
         Raises:
             StoppedError: nobody did any more.
@@ -111,6 +111,6 @@ class Loads(Generic[T]):
 
 
 def _refuse(load: Load[T], begun: Future[None]) -> None:
-    """It does not come, if the engine was closed before it was begun."""
+    """Fail a load, if the engine was closed before it was begun."""
     if begun.cancelled():
         load.done.set_exception(closed())

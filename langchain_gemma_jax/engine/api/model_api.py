@@ -216,7 +216,7 @@ class Residents(Arrivals):
             self._owner.call(function, 0.0)
 
     def _load(self, key: LoadKey, source: str | os.PathLike[str], known: Served | None, load: Load[Served]) -> Served:
-        """In a thread of its own: load it, for everybody who waits for that."""
+        """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._bring_back(known, load)
         with collected_later(), self._owner.loading.here():
@@ -242,16 +242,16 @@ class _Hold:
         self.is_taken = False
 
     def take(self) -> None:
-        """One lease more, if it is in memory."""
+        """Take one lease more of the model, if it is in memory."""
         self.is_taken = self._entry.state is State.RESIDENT
         self._entry.holds += self.is_taken
 
     def give_up(self) -> None:
-        """Whoever wanted it is gone."""
+        """Give back the lease, as whoever wanted it is gone."""
         self._entry.holds -= self.is_taken
 
 
 def _let_go(known: Known, now: float) -> None:
-    """One lease less: it was used until now."""
+    """Give back one lease of a model, which was used until now."""
     known.entry.holds -= 1
     known.entry.last_used, known.entry.guarded_until = now, 0.0

@@ -140,7 +140,10 @@ class Arrivals:
         planned.waited = time.monotonic() - began
 
     def _serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
-        """On the owner thread, where there is no race for the same model."""
+        """Return what a model is served as, and serve it if it is not yet.
+
+        Runs on the owner thread, where there is no race for the same model.
+        """
         if (served := self._served(model)) is not None:
             return served
         if model.closed:
@@ -174,7 +177,7 @@ class Arrivals:
         self._rereads.submit(partial(self._load_again, known))
 
     def _load_again(self, known: Known) -> None:
-        """In a thread of its own: there is room, and somebody waits."""
+        """Load an evicted model again, now that there is room and somebody waits. Runs in a thread of its own."""
         model, keeper, began = known.served.model, self._owner.keeper, time.monotonic()
         planned = _Planned(entry=known.entry)
 
@@ -258,7 +261,7 @@ class Arrivals:
                 waits.clear()
 
     def _arrived(self, known: Known, seconds: float) -> None:
-        """On the owner thread: its weights are there."""
+        """Make a model's runner, now that its weights are there. Runs on the owner thread."""
         served, where = known.served, known.served.model.placement
         library = self._libraries.of(known.shape, where, served.name)
         library.soon(known.programs)
@@ -320,7 +323,7 @@ class Arrivals:
             raise ClosedError("This engine was closed. engine() starts a new one.")
 
     def refuse_waiting(self) -> None:
-        """Nothing, in a thread that may wait for this engine.
+        """Refuse a thread that may not wait for this engine.
 
         Raises:
             ReentrantCallError: that would be for ever.
@@ -329,7 +332,7 @@ class Arrivals:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take requests."""
+        """Whether the engine can take requests."""
         return os.getpid() == self._process and not self._owner.thread.ended and not self._owner.closing
 
 
@@ -343,7 +346,7 @@ class _Planned:
         self.waited = 0.0  # seconds, for room
 
     def abandon(self, abandon: Callable[[Entry], None]) -> Callable[[], None]:
-        """It will not come."""
+        """Return what abandons the entry of a model that will not come, if it has one."""
         entry = self.entry
         return (lambda: None) if entry is None else partial(abandon, entry)
 

@@ -21,7 +21,7 @@ _exiting = False
 
 
 def engine() -> Engine:
-    """This process's engine. The first call starts it; each later one, from any thread, gives the same.
+    """Return this process's engine. The first call starts it; each later one, from any thread, gives the same.
 
     Raises:
         ForkedError: this process was forked from one that had used JAX.

@@ -62,7 +62,7 @@ class Surroundings:
         return Shelf(served, host, self._parked, costs, self._metrics)
 
     def runner(self, known: Known, library: Library) -> Runner:
-        """On the owner thread: everything that belongs to a model on its device."""
+        """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
         settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
         model, where = served.model, served.model.placement
         guard = Guard("recompile", settings.guards, self._metrics.guard_trips)

@@ -34,7 +34,7 @@ def parse_bytes(name: str, value: object) -> int:
 
 
 def show_bytes(count: int) -> str:
-    """They are shown as in ``1.5 GiB``."""
+    """Return a number of bytes as people read it, as in ``1.5 GiB``."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while abs(size) >= 1024 and len(units) > 1:
         size /= 1024

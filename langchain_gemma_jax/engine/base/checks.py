@@ -46,7 +46,7 @@ def checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
 
 
 def check_place(scope: object, system: object, tokens: int) -> None:
-    """Whose conversation it is, and how much of it is a system prompt."""
+    """Refuse a scope that is no string, and a system prompt longer than the prompt."""
     if isinstance(system, bool) or not isinstance(system, int) or not 0 <= system <= tokens:
         raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
     if not isinstance(scope, str):

@@ -15,7 +15,7 @@ class GuardWarning(UserWarning):
 
 @dataclass
 class Guard:
-    """One of them.
+    """One guard: counts what it watches for, and warns or raises as its mode says.
 
     guard = Guard("recompile", mode="warn", trips=metrics.guard_trips)
     guard.trip("the program ('step', 3, 512) is not on the ladders")
@@ -26,7 +26,7 @@ class Guard:
     trips: dict[str, int] = field(default_factory=dict)  # how often each guard was tripped, by name
 
     def trip(self, reason: str) -> None:
-        """It happened.
+        """Count what the guard watches for, and warn or raise as its mode says.
 
         Raises:
             GuardError: the mode is "raise", or warnings are errors in this process.

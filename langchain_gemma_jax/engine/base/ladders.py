@@ -76,7 +76,7 @@ class Ladders:
             )
 
     def for_context(self, max_context: int) -> Ladders:
-        """These ladders for conversations of up to ``max_context`` tokens: that is the last capacity, exactly."""
+        """Return the ladders for conversations of up to ``max_context`` tokens: that is the last capacity, exactly."""
         if not _is_whole(max_context) or not 1 <= max_context <= LARGEST_RUNG:
             raise InputError(f"max_context: expected a whole number from 1 to 2**30, found {max_context!r}.")
         return replace(self, capacities=(*(c for c in self.capacities if c < max_context), max_context))

@@ -94,7 +94,7 @@ class Settings:
             checked_seconds("keep_alive", self.keep_alive)
 
     def replace(self, **changes: object) -> Settings:
-        """These settings with some changed.
+        """Return a copy of the settings with some changed.
 
         Raises:
             InputError: there is no such setting, or its value is not possible.

@@ -1,4 +1,4 @@
-"""Whose keys and values are where: on the device, in host memory, or given up.
+"""Conversations' keys and values, and where they are: on the device, in host memory, or given up.
 
 The owner thread runs this code. ``prefix_index``, ``kv_eviction``, ``host_index`` and ``transfer_costs`` are plain
 Python;

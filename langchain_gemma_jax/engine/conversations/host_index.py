@@ -9,7 +9,7 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 
 
 class Parked:
-    """Those of all models, within a budget of bytes. What was put here the longest time ago goes first."""
+    """All models' parked conversations, within a budget of bytes. What was put here the longest time ago goes first."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -24,7 +24,7 @@ class Parked:
         return self._indexes.setdefault(model, PrefixIndex(rings))
 
     def add(self, model: Hashable, resident: Resident) -> None:
-        """One more. Those that it goes on from are of no use any more, and the oldest make room."""
+        """Park one conversation more. Those that it goes on from are of no use any more, and the oldest make room."""
         index = self._indexes[model]
         keys = resident.keys.tobytes()
         for old in index.residents:
@@ -38,7 +38,7 @@ class Parked:
             self.take(next(iter(self._order)))
 
     def take(self, resident: Resident) -> None:
-        """It is not here any more."""
+        """Forget a parked conversation, which somebody takes away."""
         self._indexes[self._order.pop(resident)].remove(resident)
 
     def forget(self, model: Hashable) -> None:
@@ -47,7 +47,7 @@ class Parked:
         self._order = {resident: whose for resident, whose in self._order.items() if whose != model}
 
     def nbytes(self, model: Hashable | None = None) -> int:
-        """Of a model; of all."""
+        """Return the bytes of a model's parked conversations; without a model, of all models'."""
         if model is not None:
             return self._indexes[model].nbytes() if model in self._indexes else 0
         return sum(index.nbytes() for index in self._indexes.values())

@@ -62,7 +62,7 @@ class Shelf:
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
     def fetch(self, parked: Resident) -> Resident:
-        """On the device again. It is not on the host any more."""
+        """Move a parked conversation to the device and return it. The host has it no longer."""
         began = time.perf_counter()
         handle, *copies = self._host.fetch([parked.handle, *(kept.handle for kept in parked.snapshots)])
         self._costs.to_device.add(time.perf_counter() - began, bytes_of(parked))
@@ -74,7 +74,7 @@ class Shelf:
         return found
 
     def holds(self, parked: Resident) -> bool:
-        """Whether it is here yet."""
+        """Whether a parked conversation is here yet."""
         return parked in self._parked
 
     def clear(self) -> None:

@@ -150,13 +150,13 @@ class Memory:
         return fits
 
     def padding(self, capacity: int, rows: int) -> list[SequenceKV]:
-        """So many of them, of those that ``pad`` made. They are given away; see ``put_padding``."""
+        """Return padding for so many rows, of what ``pad`` made. It is given away; see ``put_padding``."""
         spare = self._padding[capacity]
         taken, self._padding[capacity] = spare[:rows], spare[rows:]
         return taken
 
     def put_padding(self, capacity: int, sequences: tuple[SequenceKV, ...]) -> None:
-        """They came back."""
+        """Take back the sequences that ``padding`` gave away."""
         self._padding[capacity].extend(sequences)
 
     # What is used, and what can be given up.

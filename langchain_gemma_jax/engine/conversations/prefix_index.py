@@ -126,7 +126,7 @@ class PrefixIndex:
             del self._scopes[resident.scope]
 
     def touch(self, resident: Resident) -> None:
-        """It was used just now: for whoever copies from it, too."""
+        """Note that a resident was used just now, if only to be copied from."""
         self._known(resident)
         self._clock += 1
         resident.last_used = self._clock

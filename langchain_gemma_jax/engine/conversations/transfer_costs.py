@@ -19,12 +19,12 @@ class Rate:
             self._seen.append(seconds / amount)
 
     def seconds(self, amount: int) -> float | None:
-        """For so many. None: it was never measured."""
+        """Return the seconds that so many take. None: it was never measured."""
         return median(self._seen) * amount if self._seen else None
 
 
 class Costs:
-    """Of one device, and of the models on it."""
+    """How long moving conversations between one device and the host takes, as measured."""
 
     def __init__(self) -> None:
         self.to_host, self.to_device = Rate(), Rate()  # a byte

@@ -114,7 +114,7 @@ def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array) -> jax.
 
 
 def _logprobs(scores: jax.Array, token: jax.Array, valid_vocab: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Of the token and of the best ones among the valid ids; normalised over every score."""
+    """Return the log probabilities of the token and of the best valid ids, and the ids; normalised over every score."""
     best = jnp.max(scores)
     shift = best + jnp.log(jnp.sum(jnp.exp(scores - best)))
     known = jnp.where(jnp.arange(scores.size, dtype=jnp.int32) < valid_vocab, scores, -jnp.inf)

@@ -125,6 +125,6 @@ class Background:
 
 
 def _drop(future: Future[Any]) -> None:
-    """Whoever waits for it, or for several, hears that it will not be done: the second call tells them."""
+    """Cancel a future. Whoever waits for it, or for several, hears that from the second call."""
     future.cancel()
     future.set_running_or_notify_cancel()

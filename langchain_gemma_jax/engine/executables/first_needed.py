@@ -19,7 +19,7 @@ class Opening:
         self._told = False
 
     def recall(self) -> list[ProgramKey]:
-        """Those of an earlier process. Empty: there was none."""
+        """Return the program keys that an earlier process needed first. Empty: there was none."""
         entry = self._store.get(self._name)
         return [] if entry is None else [tuple(key) for key in json.loads(entry.payload)]
 
@@ -32,7 +32,7 @@ class Opening:
         return self._told
 
     def remember(self) -> None:
-        """For the processes to come."""
+        """Store what this process needed first, for the processes to come."""
         if self.recall() != self._keys:
             payload = json.dumps(self._keys).encode()
             self._store.put(self._name, payload, label="what is needed first", seconds=0.0)

@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.placement import Placement
 
 
 class Libraries:
-    """Those of one engine."""
+    """The program libraries of one engine."""
 
     def __init__(self, background: Background) -> None:
         self.tally = Tally()
@@ -22,7 +22,7 @@ class Libraries:
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
 
     def of(self, shape: Shape, where: Placement, name: str) -> Library:
-        """That of a model; ``name`` is the model's, for people."""
+        """Return the library of a model's shape in a place; ``name`` is the model's, for people."""
         with self._lock:
             library = self._known.get((shape, where))
             if library is None:
@@ -31,7 +31,7 @@ class Libraries:
         return library
 
     def all(self) -> list[Library]:
-        """Those that somebody still has."""
+        """Return the libraries that somebody still has."""
         with self._lock:
             return list(self._known.values())
 

@@ -216,7 +216,7 @@ class Library:
         raise ClosedError("The engine was closed while another process was compiling a program for it.")
 
     def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
-        """From the disk. None: it is not there, or of no use."""
+        """Return a program from the disk. None: it is not there, or of no use."""
         store = self._store
         if store is None or (entry := store.get(name)) is None:
             return None

@@ -35,7 +35,7 @@ def at_most() -> int | None:
 
 @contextmanager
 def room_for_a_program() -> Iterator[None]:
-    """For a ``with`` block in which a program is made or loaded, maybe while other threads do the same.
+    """Keep room for a ``with`` block in which a program is made or loaded, maybe while other threads do the same.
 
     Raises:
         DeviceMemoryError: this one could be the last thing that the process does.

@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.weights import map_specs
 
 
 class Signatures:
-    """Those of one model's programs in one place."""
+    """The signatures of one model's programs in one place."""
 
     def __init__(self, shape: Shape, placement: Placement) -> None:
         self._shape, self._placement = shape, placement

@@ -13,7 +13,7 @@ from langchain_gemma_jax.errors import EngineError
 
 
 def again(error: Exception) -> Exception:
-    """The same error, to be raised once more: equal type, text, attributes, cause and notes."""
+    """Return a copy of an error, to be raised once more: equal type, text, attributes, cause and notes."""
     try:
         twin = copy.copy(error)
     except Exception:  # noqa: BLE001  copying runs the constructor of a class that anybody may have written

@@ -17,7 +17,7 @@ class OwnLog(logging.LoggerAdapter[logging.Logger]):
         super().__init__(logging.getLogger(name), {})
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """As a logger's own, but that it never raises."""
+        """Log as a logger does, but never raise."""
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         try:
             super().log(level, msg, *args, **kwargs)
@@ -25,7 +25,7 @@ class OwnLog(logging.LoggerAdapter[logging.Logger]):
             show_problem("a log handler")
 
     def process(self, msg: Any, kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Nothing is added."""
+        """Return the message as it is: nothing is added."""
         return msg, kwargs
 
 

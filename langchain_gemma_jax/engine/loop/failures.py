@@ -195,7 +195,7 @@ class Endings:
         self.look_at_kv()
 
     def forget_feeds(self) -> None:
-        """Nothing of requests that are over is kept for the next step."""
+        """Forget what runners kept for the next step of requests that are over."""
         for runner in self.runners.values():
             runner.forget_feed()
 
@@ -222,7 +222,7 @@ class Endings:
         self.kv = KvView(sum(r.memory.nbytes() for r in self.runners.values()), tuple(sorted(sizes.items())))
 
     def look_at_kv(self) -> None:
-        """The same, if something was made or given up."""
+        """Have the report say what conversations occupy, if something was made or given up."""
         if any(runner.memory.changed for runner in self.runners.values()):
             self.count_kv()
 

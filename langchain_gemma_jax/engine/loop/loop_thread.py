@@ -23,7 +23,7 @@ class LoopThread:
 
     @property
     def begun(self) -> bool:
-        """Whether it runs, or did."""
+        """Whether the thread runs, or did."""
         return self._ident is not None
 
     @property

@@ -85,7 +85,7 @@ class Owner(Endings):
         return self._inbox.call(function).get(timeout).give()
 
     def refuse_waiting(self) -> None:
-        """Nothing, in a thread that may wait for this one.
+        """Refuse a thread that may not wait for this one.
 
         Raises:
             ReentrantCallError: it is one of the engine's own, or was interrupted while it held what this one may need.
@@ -143,7 +143,7 @@ class Owner(Endings):
                 atexit.unregister(self._end_with_process)
 
     def _round(self) -> None:
-        """One round: schedule, run, postprocess."""
+        """Run one round: schedule, run, postprocess."""
         self._tidy()
         self.keeper.round()
         self._admit()
@@ -181,7 +181,7 @@ class Owner(Endings):
         return LOOK_SECONDS if self.scheduler.waiting or self.keeper.waits else self.keeper.patience()
 
     def _take_in(self, request: Request) -> None:
-        """It waits for its turn; unless its model was unloaded since it was sent."""
+        """Have a request wait for its turn; answer it with an error if its model was unloaded since it was sent."""
         if request.model in self.keeper.known:
             if (end := self._go_on(request)) is None:
                 if request.lookup is not None:
@@ -258,7 +258,7 @@ class Owner(Endings):
         return flight is not None
 
     def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
-        """Those that share the next step, and its rows: the others are behind them. None of them: not yet."""
+        """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
         together, rows = runner.together(requests, self.scheduler.alike(requests[0]))
         if together < len(requests) and any(request.issued for request in requests):
             self._bring_home(keep=0)

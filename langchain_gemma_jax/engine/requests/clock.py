@@ -33,12 +33,12 @@ class Parts:
         self._began: list[tuple[float, str, Parts | None]] = []
 
     def now(self, what: str, inside: Parts | None = None) -> None:
-        """From here on it goes into this; ``inside`` divides it further."""
+        """Count the time from here on as this part; ``inside`` divides it further."""
         self._began.append((time.monotonic(), what, inside))
 
     @property
     def last(self) -> str:
-        """What it goes into just now."""
+        """The part that time goes into just now."""
         return self._began[-1][1] if self._began else ""
 
     def told(self, since: float, now: float) -> str:
@@ -100,7 +100,7 @@ def wait_for(steps: Steps[T], clock: Clock) -> T:
 
 
 async def await_for(steps: Steps[T], clock: Clock) -> T:
-    """The same in an event loop, which goes on meanwhile. Where the task is cancelled, so is the work."""
+    """Wait for the steps in an event loop, which goes on meanwhile. Where the task is cancelled, so is the work."""
     with closing(steps):
         try:
             while True:

@@ -28,7 +28,7 @@ class Found(Generic[T]):
     value: T
 
     def give(self) -> T:
-        """The same."""
+        """Return the value."""
         return self.value
 
 
@@ -94,7 +94,7 @@ class Inbox:
         return answer
 
     def close(self) -> None:
-        """Nothing is begun from now on."""
+        """Close the inbox: nothing is begun from now on."""
         self.closing = True
         self._items.put(None)
 

@@ -90,7 +90,7 @@ class Flag:
         self._set = False
 
     def set(self) -> None:
-        """It is so from now on."""
+        """Raise the flag, for good."""
         self._set = True
 
     def is_set(self) -> bool:
@@ -175,7 +175,7 @@ class Request:
 
     @property
     def room(self) -> int:
-        """How many tokens it may still get, those in flight included."""
+        """How many tokens the request may still get, those in flight included."""
         limit = self.max_context - len(self.prompt)
         if self.sampling.max_tokens is not None:
             limit = min(limit, self.sampling.max_tokens)
@@ -193,7 +193,7 @@ class Request:
         return self.constraint is not None and self.constraint.allowed is not None
 
     def begin_epoch(self) -> None:
-        """It goes on otherwise than dispatches in flight suppose."""
+        """Begin the request's next epoch: it goes on otherwise than dispatches in flight suppose."""
         self.epoch += 1
         self.issued = 0
 

@@ -37,7 +37,7 @@ class Trust:
         return self._wary_for > 0
 
     def right(self, count: int) -> None:
-        """So many tokens were legal."""
+        """Note that so many tokens, drawn without a mask, were legal."""
         if self._wary_for > 0:
             self._wary_for = max(0, self._wary_for - count)
             return
@@ -46,7 +46,7 @@ class Trust:
             self._next = self.FIRST
 
     def wrong(self) -> None:
-        """One was not."""
+        """Note that a token, drawn without a mask, was illegal."""
         self._wary_for, self._right = self._next, 0
         self._next = min(self._next * self.GROWTH, self.MOST)
 

@@ -19,7 +19,7 @@ GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and
 
 @dataclass(frozen=True)
 class Grant:
-    """It fits, once these models were evicted and so many bytes of idle conversations were given up."""
+    """A model fits, once these models were evicted and so many bytes of idle conversations were given up."""
 
     evict: tuple[Entry, ...] = ()
     idle_kv: int = 0
@@ -27,14 +27,14 @@ class Grant:
 
 @dataclass(frozen=True)
 class Wait:
-    """It fits when others are done with what they use."""
+    """A model fits when others are done with what they use."""
 
     missing: int
 
 
 @dataclass(frozen=True)
 class Never:
-    """It does not fit beside what never goes."""
+    """A model does not fit beside what never goes."""
 
     missing: int
 
@@ -50,7 +50,7 @@ class Pool:
         self.entries: list[Entry] = []
 
     def at(self, home: Hashable) -> list[Entry]:
-        """Those that take something of a device."""
+        """Return the entries that take something of a device."""
         return [entry for entry in self.entries if entry.home == home and entry.state is not State.ABSENT]
 
     def used(self, home: Hashable) -> int:
@@ -77,16 +77,16 @@ class Pool:
         return None if found is None else found.evict
 
     def reserve(self, entry: Entry) -> None:
-        """It will be loaded now: its bytes are taken."""
+        """Take the bytes of a model that will be loaded now."""
         entry.state = State.LOADING
 
     def settle(self, entry: Entry, now: float, seconds: float) -> None:
-        """It is there. Loading took so long."""
+        """Note that a model is there, and how long loading it took."""
         entry.state, entry.last_used, entry.load_s = State.RESIDENT, now, seconds
         entry.guarded_until = now + min(seconds, GUARD_SECONDS)
 
     def note_running(self, running: Iterable[Entry], now: float) -> None:
-        """These are what requests run on, one for each request."""
+        """Note which models requests run on: one entry for each request."""
         for entry in self.entries:
             entry.running = 0
         for entry in running:
@@ -96,7 +96,7 @@ class Pool:
                 entry.last_used, entry.guarded_until = now, 0.0
 
     def expired(self, now: float) -> list[Entry]:
-        """Those whose time is up. One in use is left for later."""
+        """Return the idle entries whose time is up. One in use is left for later."""
         return [entry for entry in self.entries if entry.idle and _time_left(entry, now) <= 0]
 
     def next_change(self, now: float) -> float | None:

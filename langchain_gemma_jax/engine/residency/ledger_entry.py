@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def need(self) -> int:
-        """What has to be free before it is loaded."""
+        """The bytes that have to be free before the model is loaded."""
         return self.weights + self.workspace + self.floor
 
     @property
@@ -68,7 +68,7 @@ class Entry:
 
     @property
     def nbytes(self) -> int:
-        """What it takes now."""
+        """The bytes that the model takes now."""
         return 0 if self.state is State.ABSENT else self.weights + self.workspace + self.kv_bytes
 
     @property
@@ -79,13 +79,13 @@ class Entry:
 
     @property
     def idle(self) -> bool:
-        """Whether it may go, if it has to."""
+        """Whether the model may go, if it has to."""
         return self.state is State.RESIDENT and self.returns and not self.pinned and not self.leases
 
     def evictable(self, now: float) -> bool:
-        """Whether it may go to make room: not in the moment between its loading and its first use."""
+        """Whether the model may go to make room: not in the moment between its loading and its first use."""
         return self.idle and now >= self.guarded_until
 
     def reset(self) -> None:
-        """It is not in memory any more."""
+        """Note that the model is not in memory any more."""
         self.state, self.leaving, self.kv, self.seen_kv = State.ABSENT, False, _nothing, 0

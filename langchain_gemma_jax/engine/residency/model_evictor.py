@@ -184,7 +184,7 @@ class Keeper:
         self.log.add(entry.name, "weights", reason, freed, time.perf_counter() - began)
 
     def evict_idle(self, reason: str, but: Entry | None = None) -> None:
-        """Everything goes that nobody uses."""
+        """Evict everything that nobody uses."""
         self._look(time.monotonic())
         for entry in [entry for entry in self.pool.entries if entry is not but and entry.idle]:
             self.evict(self._of(entry), reason)
@@ -265,7 +265,7 @@ class Keeper:
         self._board.show(self.statuses())
 
     def rest(self) -> None:
-        """Before the owner thread rests: nothing stays over the budget, and other processes see what is there."""
+        """Leave nothing over the budget before the owner thread rests, and show other processes what is there."""
         self._look(time.monotonic())
         homes = {entry.home for entry in self.pool.entries}
         if any(self.pool.used(home) > self.pool.budget(home) for home in homes):
@@ -321,7 +321,7 @@ class Keeper:
         return entry.need + self.pool.used(entry.home) <= self.pool.budget(entry.home)
 
     def _granted(self, known: Known, found: Future[None]) -> None:
-        """It is a model's turn to be loaded, or it will not come."""
+        """Load a model whose turn it is; give up one that will not come."""
         if found.cancelled():
             self._coming.pop(known).cancel()
         elif isinstance(error := found.exception(), Exception):

@@ -32,7 +32,7 @@ class ModelStatus:
 
     @property
     def nbytes(self) -> int:
-        """What it takes on the device."""
+        """The bytes that the model takes on the device."""
         return self.weights + self.kv + self.workspace
 
     def __str__(self) -> str:
@@ -69,6 +69,6 @@ def status_of(entry: Entry, now: float) -> ModelStatus:
 
 
 def who_holds_what(statuses: Iterable[ModelStatus]) -> str:
-    """For an error: everything that takes memory."""
+    """Return, for an error, everything that takes memory."""
     found = [str(status) for status in statuses if status.state is not State.ABSENT]
     return "; ".join(found) if found else "no model is there"

@@ -249,7 +249,7 @@ class Runner:
         return made
 
     def learn(self, request: Request) -> None:
-        """After its newest tokens were taken: the KV holds all of the context but the last one."""
+        """Note, after a request's newest tokens were taken, that its KV holds all of the context but the last one."""
         resident = _resident(request)
         self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.context) - 1))
 

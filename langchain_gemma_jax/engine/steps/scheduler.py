@@ -75,7 +75,7 @@ class Scheduler:
         self._turn.clear()
 
     def remove(self, request: Request) -> None:
-        """It is over."""
+        """Forget a request that is over."""
         (self.running if request in self.running else self.waiting).remove(request)
         self._turn.clear()
 
@@ -101,7 +101,7 @@ class Scheduler:
         return sum(other.group == request.group for other in self.running)
 
     def split(self, requests: tuple[Request, ...]) -> None:
-        """These, if any, do not share the step that was to be run now: they have the next one."""
+        """Give the next step to requests that do not share the one that was to be run now, if there are any."""
         if requests:
             self._turn.appendleft(Step(requests))
 
@@ -117,6 +117,6 @@ class Scheduler:
         return work
 
     def _still(self, work: Work) -> bool:
-        """Whether what was true when the round began is true yet."""
+        """Whether the requests of some work, planned earlier, can still take a step."""
         requests: Iterable[Request] = work.requests if isinstance(work, Step) else (work.request,)
         return all(request.wants_step for request in requests)

@@ -92,7 +92,7 @@ class ObjectShape:
         return either(*found) if found else None
 
     def _free_members(self, free: Node | None, seen: int) -> Node | None:
-        """Those without names, of which there is one at least."""
+        """Return the node of the members without names, of which there is one at least; None if none may come."""
         if free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
             return None  # names may be the same: two of them need not be two members
         return Repeat(free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)

@@ -139,7 +139,7 @@ def _least_common(numbers: Sequence[Decimal]) -> Decimal:
 
 
 def _places(number: Decimal) -> int:
-    """Its digits behind the point."""
+    """Return how many digits a number has behind the point."""
     return max(0, -int(number.normalize().as_tuple().exponent))
 
 

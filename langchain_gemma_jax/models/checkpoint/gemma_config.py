@@ -103,7 +103,7 @@ def _with_gemma4_parts(official: _Official, config: ModelConfig) -> ModelConfig:
 
 
 def _layers(official: _Official) -> tuple[LayerConfig, ...]:
-    """Before Gemma 4: all alike but for their attention."""
+    """Return the layers of a model before Gemma 4: all alike but for their attention."""
     return tuple(
         LayerConfig(
             kv_heads=official.integer("num_kv_heads"),

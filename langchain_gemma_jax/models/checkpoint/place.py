@@ -302,7 +302,7 @@ def _copy(block: Array, target: Array, *, turned: bool) -> None:
 
 
 def _room_to_turn(target: Array) -> Array:
-    """For some rows as they are stored, converted: what is left to do is to turn them."""
+    """Return room for some rows as they are stored, converted: what is left to do is to transpose them."""
     columns = target.shape[1]
     room = np.empty((_TURNED_ROWS, columns + _PADDING // target.itemsize), target.dtype)
     return room[:, :columns]

@@ -33,7 +33,7 @@ class Unchanged:
 
     @classmethod
     def now(cls, folder: Path) -> Unchanged:
-        """As they are now. Files that no model is read from do not count: somebody may write a log there."""
+        """Return the files as they are now. Only those count that a model is read from: a log may be written there."""
         return cls(folder, dict(_stamps(folder)))
 
     def check(self) -> None:

@@ -124,7 +124,7 @@ class _Frame:
 
 
 def _open_chunk(array: tensorstore.TensorStore, number: int) -> _ChunkStream | None:
-    """This chunk along the first axis. None: it is small, or absent, or does not lie as Orbax writes it."""
+    """Return a stream of one chunk along the first axis; None if it is small, or absent, or not as Orbax writes it."""
     store, layout, dtype = array.kvstore, array.chunk_layout, array.dtype.numpy_dtype
     shape = tuple(side or 0 for side in layout.read_chunk.shape or ())
     if store is None or shape[1:] != array.shape[1:] or shape != layout.write_chunk.shape:

@@ -66,7 +66,7 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
 
 @contextmanager
 def alone(dtype: str) -> Iterator[None]:
-    """Of the processes that come here at once, one is inside; the others wait, but never long."""
+    """Let one process inside, of those that come here at once; the others wait, but never long."""
     path = recipe_file(dtype).with_suffix(".lock")
     folder = hold = None
     with contextlib.suppress(OSError, UnsafeFolderError):  # also a file system without locks: better twice than never

@@ -50,7 +50,7 @@ def is_marker(text: str, *, special: bool) -> bool:
 
 
 def _is_words(text: str) -> bool:
-    """Nothing but white space, letters, the marks on letters, and digits."""
+    """Return True if a text is nothing but white space, letters, the marks on letters, and digits."""
     return all(character.isspace() or unicodedata.category(character)[0] in "LMN" for character in text)
 
 

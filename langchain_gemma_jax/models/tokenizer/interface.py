@@ -73,7 +73,7 @@ class Tokenizer(ABC):
 
     @property
     def pad_id(self) -> int:
-        """For positions that are not looked at; the end of the text where the vocabulary has no padding."""
+        """The id for positions that are not looked at; the end of the text where the vocabulary has no padding."""
         return self._vocabulary.pad_id
 
     @property
@@ -102,7 +102,10 @@ class Tokenizer(ABC):
             return [token_id for part in parts for token_id in self._exactly(part, _FINER)]
 
     def encode_scaffold(self, text: str) -> list[int]:
-        """This package's own text: control strings in it become their ids. Never pass it anybody else's words."""
+        """Return the ids of this package's own text, in which control strings become their ids.
+
+        Never pass it anybody else's words.
+        """
         ids: list[int] = []
         done = 0
         for start, name in self._control_strings(text):

@@ -51,6 +51,6 @@ def _bytes(name: str, kind: PieceType) -> bytes:
 
 
 def _ends(library: SentencePieceProcessor) -> Ends:
-    """As the model names them; it has -1 for those that it does not have."""
+    """Return the ends as the model names them; it has -1 for those that it does not have."""
     ids = {"bos": library.bos_id(), "eos": library.eos_id(), "pad": library.pad_id()}
     return Ends(**{end: library.id_to_piece(token_id) for end, token_id in ids.items() if token_id >= 0})

@@ -48,7 +48,7 @@ def piece_types(model: bytes) -> list[PieceType]:
 
 
 def with_control_pieces(model: bytes, ids: Collection[int]) -> bytes:
-    """The same model, in which the pieces with these ids are of the kind ``CONTROL``."""
+    """Return the model with the pieces of these ids made of the kind ``CONTROL``."""
     parts, copied = [], 0
     pieces = (span for span in _fields(model, 0, len(model)) if span[0] == _PIECES)
     for piece, (_, start, end) in enumerate(pieces):

@@ -50,7 +50,7 @@ class StreamDecoder:
         return text
 
     def copy(self) -> StreamDecoder:
-        """One that goes on from here by itself, for a generation that forks."""
+        """Return a decoder that goes on from here by itself, for a generation that forks."""
         twin = StreamDecoder(self._tokenizer, keep_control=self._keep_control)
         twin._held = self._held
         return twin

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.engine.base.events import Events
+from langchain_gemma_jax.engine.base.events import Events, Finished
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.loop import owner as owner_module
@@ -30,13 +30,20 @@ class Letters:
         return ""
 
 
+def lone_owner() -> Owner:
+    """An owner thread without an engine, and what it counts."""
+    metrics, events = Metrics(), Events()
+    events.subscribe(Finished, metrics.finished)
+    return Owner(4, metrics, events)
+
+
 def request() -> Request:
     return Request("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, Letters(), frozenset(), 10)
 
 
 @pytest.fixture
 def owner():
-    made = Owner(4, Metrics(), Events())
+    made = lone_owner()
     yield made
     assert made.close(LIMIT)
 
@@ -89,7 +96,7 @@ def test_more_than_may_wait_are_not_taken(owner):
 
 def test_what_is_sent_while_the_thread_ends_is_answered():
     """It has looked at its inbox for the last time, and still counts as alive."""
-    owner = Owner(4, Metrics(), Events())
+    owner = lone_owner()
     ending, go_on = threading.Event(), threading.Event()
     stop = owner.compiles.leave_this_thread
 
@@ -113,7 +120,7 @@ def test_what_is_sent_while_the_thread_ends_is_answered():
 def test_whoever_sends_while_it_is_closed_is_answered():
     all_taken, all_refused = 0, 0
     for _ in range(20):
-        owner = Owner(4, Metrics(), Events())
+        owner = lone_owner()
         barrier, sent, taken, errors = threading.Barrier(9), [request() for _ in range(80)], [], []
 
         def send(index: int, owner=owner, barrier=barrier, sent=sent, taken=taken, errors=errors) -> None:
@@ -149,7 +156,7 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
         raise SystemExit
 
     monkeypatch.setattr(owner_module.CompileCounter, "watch_this_thread", fail)
-    owner = Owner(4, Metrics(), Events())
+    owner = lone_owner()
     with pytest.raises(ClosedError):
         owner.call(lambda: 3)
     with pytest.raises(ClosedError):
@@ -159,14 +166,14 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
 
 
 def test_closing_twice_and_from_the_thread_itself_is_harmless():
-    owner = Owner(4, Metrics(), Events())
+    owner = lone_owner()
     assert owner.call(owner.close) is False
     assert owner.close(LIMIT)
     assert owner.close()
 
 
 def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
-    owner = Owner(4, Metrics(), Events())
+    owner = lone_owner()
     left, go_on = [], threading.Event()
     monkeypatch.setattr(owner_module, "EXIT_SECONDS", 0.1)
     monkeypatch.setattr(owner_module, "leave_early", lambda: left.append(1) or True)
@@ -186,10 +193,10 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
 
 def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
     before = atexit._ncallbacks()
-    owner = Owner(4, Metrics(), Events())
+    owner = lone_owner()
     assert atexit._ncallbacks() == before + 1
     assert owner.close(LIMIT)
-    owners = [Owner(4, Metrics(), Events()) for _ in range(3)]
+    owners = [lone_owner() for _ in range(3)]
     assert all(each.close(LIMIT) for each in owners)
     atexit.unregister(owner._end_with_process)
     assert all(each.thread.ended for each in owners)
