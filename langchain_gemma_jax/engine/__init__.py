@@ -5,7 +5,9 @@
     served = engine().load("google/gemma-3-1b-it")                       # once a process, whoever asks
     generation = engine().submit(served, prompt_ids, Sampling(max_tokens=64))
 
-``owner.py`` has the loop; ``process.py`` sees to it that there is one engine a process.
+``README.md`` has the loop as a picture, and says what each room owns. Callers enter by ``api``; ``process.py`` sees to
+it that there is one engine a process. The rooms in here may import ``grammar``, ``compile_cache``, ``models`` and what
+is below them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     loop     several steps without the host                     instead of the last three, where that is faster
     empty, resize, snapshot, restore                            a conversation's memory as a whole
 
-Everything that can differ from call to call is traced; the shapes come from ``buckets.Ladders``
+Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders``
 alone, so the number of programs has a bound. Picking is large to compile and the same for every
 capacity, so it is a program of its own; only where a conversation is alone, two dispatches a token
 would cost more than they save. The sequences of all but ``pick``, ``resize`` and ``snapshot`` are

@@ -5,7 +5,7 @@ sequences that meet there for the moment: nothing is copied when one joins or le
 
 Which of its slots hold something follows from how many tokens it has, which only the host knows.
 Forgetting the last tokens therefore costs nothing, as long as the rings still hold the window
-before them (``prefix.Rings``); else the rings are restored from a snapshot.
+before them (``prefix_index.Rings``); else the rings are restored from a snapshot.
 """
 
 from __future__ import annotations

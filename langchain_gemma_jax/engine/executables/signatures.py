@@ -1,7 +1,7 @@
 """What each program is called with, and what comes back, in shapes alone.
 
 So a program can be compiled, or fetched from the disk, before there is anything to call it with: no
-weights, no conversation. ``buckets.Ladders`` says which keys there are, ``programs.py`` what they run.
+weights, no conversation. ``ladders.Ladders`` says which keys there are, ``programs.py`` what they run.
 """
 
 from __future__ import annotations
