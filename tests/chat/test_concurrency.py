@@ -16,6 +16,9 @@ from langchain_gemma_jax.chat.batching import AT_ONCE, together
 WORDS = [chr(65 + number) * 3 for number in range(12)]
 
 
+FREE = 0.05  # seconds that an event loop may be late
+
+
 async def heartbeat(lags: list[float]) -> None:
     """Note how late the event loop is, every few milliseconds."""
     while True:
@@ -33,6 +36,16 @@ async def with_heartbeat(work) -> float:
     finally:
         beating.cancel()
     return sorted(lags)[int(len(lags) * 0.99)]
+
+
+async def least_lag(work, tries: int = 4) -> float:
+    """The lag of the best of some tries: what blocks the loop does so each time, other work of the machine does not."""
+    found = []
+    for _ in range(tries):
+        found.append(await with_heartbeat(work()))
+        if found[-1] < FREE:
+            break
+    return min(found)
 
 
 def settled(condition, seconds: float = 10) -> bool:
@@ -96,7 +109,7 @@ async def test_the_event_loop_is_free_while_tokens_come(chat_of):
             *[listen(word) for word in WORDS[:4]], *[model.ainvoke(w, max_tokens=200) for w in WORDS[4:]]
         )
 
-    assert await with_heartbeat(all_of_them()) < 0.05
+    assert await least_lag(all_of_them) < FREE
 
 
 async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
@@ -107,7 +120,7 @@ async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
         with pytest.raises(ValueError, match="tokens"):
             await model.ainvoke(text)
 
-    assert await with_heartbeat(ask()) < 0.05
+    assert await least_lag(ask) < FREE
 
 
 @pytest.mark.parametrize("how", ["close", "break"])
@@ -211,18 +224,17 @@ async def test_the_event_loop_is_free_while_a_large_schema_is_compiled(whole_of)
     model = whole_of()
     await model.with_structured_output(wide_schema("narrow", 3), method="json_mode").ainvoke("HELLO")
     # In this mode it is not told to the model, whose context is small.
-    bound = [model.with_structured_output(wide_schema(f"wide_{number}"), method="json_mode") for number in range(6)]
+    bound = [model.with_structured_output(wide_schema(f"wide_{number}"), method="json_mode") for number in range(24)]
 
     async def ask() -> None:
-        for wide in bound:
+        for wide in [bound.pop() for _ in range(6)]:  # none of them was asked before
             assert isinstance(await wide.ainvoke("HELLO"), dict)
 
     # All that the tests before left behind takes Python's collector half a second to look through.
     gc.collect()
     gc.freeze()
     try:
-        idle = await with_heartbeat(asyncio.sleep(1))  # what the machine's other work costs
-        assert await with_heartbeat(ask()) < 0.05 + 2 * idle
+        assert await least_lag(ask) < FREE
     finally:
         gc.unfreeze()
 
