@@ -75,6 +75,11 @@ class Reading:
             raise ReadingError("it costs too much to compile: ask for shorter texts, or for a simpler pattern")
 
 
+def prepare() -> None:
+    """Make what the first reading of a process needs: it is nobody's schema that this takes time for."""
+    _bytes()
+
+
 @cache
 def _bytes() -> LLTokenizer:
     from llguidance import LLTokenizer

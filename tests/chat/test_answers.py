@@ -172,8 +172,7 @@ def test_what_is_remembered_ends_with_the_engine(chat_of, running):
     told = [HumanMessage("HELLO"), model.invoke("HELLO"), HumanMessage("MORE")]
     first = conversations()
     assert conversations() is first
-    (answers,) = first._answers.values()
-    assert len(answers._ids) >= 1
+    assert any(len(answers._ids) for answers in first._answers.values())
     engine = Engine(Settings())
     kept = engine.companion(Conversations)
     assert engine.companion(Conversations) is kept

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from time import thread_time
 
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
@@ -21,22 +20,29 @@ from langchain_gemma_jax.grammar.nodes import (
     Terminal,
     either,
 )
-from langchain_gemma_jax.grammar.reading import Reading, ReadingError
+from langchain_gemma_jax.grammar.reading import Reading, ReadingError, prepare
 from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
 from langchain_gemma_jax.grammar.schema.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
+from langchain_gemma_jax.grammar.spent_time import spent
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
-SECONDS = 0.05  # of a processor, for one schema
+SECONDS = 0.08  # of a processor, for one schema
+FREE_STEPS = 64  # that nothing is refused for: an ordinary schema, on however slow a machine
 MAX_PARTS = 6000
 MAX_RULES = 2000
 MOST_APART = 100  # options of a oneOf that are compared with each other
 
 _ALTERNATIVES = ("anyOf", "oneOf")
+
+
+def _begin() -> float:
+    prepare()
+    return spent()
 
 
 @dataclass
@@ -50,7 +56,8 @@ class Reader:
     unpromised: dict[str, None] = field(default_factory=dict)
     prefix: str = ""  # of the names of rules
     _parts: int = 0
-    _began: float = field(default_factory=thread_time)
+    _began: float = field(default_factory=_begin)
+    _steps: int = 0
     _readings: dict[Node, Reading] = field(default_factory=dict)
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
@@ -108,7 +115,8 @@ class Reader:
             raise UnreadableError(at, str(error)) from None
 
     def _spend(self, at: str) -> None:
-        if thread_time() - self._began > SECONDS:
+        self._steps += 1
+        if self._steps > FREE_STEPS and spent() - self._began > SECONDS:
             raise SchemaError(at, f"up to here it took more than {SECONDS} s of a processor: it is too large")
 
     def rule(self, node: Node) -> Node:
