@@ -4,6 +4,9 @@
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
 VERSIONS := 3.11 3.12 3.13
+# As many processes as there are cores, four at most: each needs some 2 GB. One where they would share a GPU.
+# Without them: make test ARGS="-n0 --pdb"
+SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
 .PHONY: help setup demo test test-all test-training lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded
 
 help: ## list the targets
@@ -16,17 +19,17 @@ demo: setup ## an agent with three tools on the embedded model, and what it cost
 	$(PY) examples/agent.py $(ARGS)
 
 test: setup ## run the tests, all but the slow ones
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 test-all: ## run them on each Python that is supported: make test-all VERSIONS="3.11 3.13"
 	@set -e; for version in $(VERSIONS); do \
 	    folder=$$(scripts/setup $$version); \
 	    echo "Python $$version:"; \
-	    $$folder/bin/python -m pytest $(ARGS); \
+	    $$folder/bin/python -m pytest $(SPREAD) $(ARGS); \
 	done
 
 test-training: setup ## run the tests of training/
-	$(PY) -m pytest training/tests $(ARGS)
+	$(PY) -m pytest $(SPREAD) training/tests $(ARGS)
 
 lint: setup ## check style and types
 	$(PY) -m ruff check
