@@ -107,11 +107,11 @@ class Holdings:
         return cls(len(jax.live_arrays()), threading.active_count(), min(files))
 
     def is_no_more_than(self, other: Holdings) -> bool:
-        return (self.arrays, self.files) == (other.arrays, other.files) and self.threads <= other.threads
+        return self.arrays <= other.arrays and self.files <= other.files and self.threads <= other.threads
 
 
 def assert_holds(expected: Holdings, within: float = 5.0) -> None:
-    """Wait for what a thread may just be putting down. A thread that has ended meanwhile is no leak."""
+    """Wait for what a thread may just be putting down. What another test held and was freed meanwhile is no leak."""
     until = time.monotonic() + within
     while not (found := Holdings.now()).is_no_more_than(expected) and time.monotonic() < until:
         time.sleep(0.01)
