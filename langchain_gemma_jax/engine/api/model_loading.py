@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -25,7 +25,7 @@ from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
-from langchain_gemma_jax.engine.requests.clock import ForRoom
+from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
 from langchain_gemma_jax.engine.residency.memory_estimate import first_workspace, smallest_conversation, weights_bytes
@@ -363,7 +363,7 @@ def _until_done(future: Future[None], load: Load[Served] | None, until: float | 
         TimeoutError: time is up. StoppedError: nobody waits any more.
     """
     both = (future,) if load is None else (future, load.stop.asked)
-    while not wait(both, left(until), FIRST_COMPLETED).done:
+    while not one_is_done(both, left(until)):
         if load is None or not load.patient:
             raise TimeoutError
         until = None  # patience does not end again

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -11,7 +12,7 @@ from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
 T = TypeVar("T")
 
@@ -92,11 +93,23 @@ def wait_for(steps: Steps[T], clock: Clock) -> T:
         try:
             while True:
                 future = next(steps)
-                if not wait((future,), clock.left).done:
+                if not one_is_done((future,), clock.left):
                     raise clock.error()
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def one_is_done(futures: Sequence[Future[Any]], seconds: float | None) -> bool:
+    """Wait until one of these is done, and return whether one is within so many seconds. A cancelled one is done, too.
+
+    ``concurrent.futures.wait`` does not wake for a future that is cancelled before it runs: whoever waited for a model
+    that others had given up would wait until the time was up.
+    """
+    woken = threading.Event()
+    for future in futures:
+        future.add_done_callback(lambda _: woken.set())
+    return woken.wait(seconds)
 
 
 async def await_for(steps: Steps[T], clock: Clock) -> T:
