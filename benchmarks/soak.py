@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "build" / "soak"
 TENANTS, THREADS, LOOPS = 3, 3, 1
 LADDERS = Ladders(chunks=(16, 128), capacities=(512, 1024), rows=(1, 4), draft=0)
+HOST_KV = 48 << 20  # bytes of host memory for conversations
 TO_SPARE = 8 << 20  # bytes of the budget beside the larger model: the smaller one does not fit beside it
 
 
@@ -108,7 +109,8 @@ def soak(minutes: float, seed: int, folder: Path, logs: Sequence[Path], console:
 
 def set_up() -> None:
     """Both models, with a budget that has them evict each other."""
-    configure(ladders=LADDERS, max_context=1024, guards="warn")
+    # Conversations of models that left are kept on the host, up to its own budget: one that is full before we look.
+    configure(ladders=LADDERS, max_context=1024, guards="warn", host_kv_bytes=HOST_KV)
     for model in MODELS:
         engine().warmup(model, max_context=1024, progress=False)
     needs = [status.nbytes for status in engine().models()]
