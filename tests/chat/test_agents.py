@@ -97,7 +97,7 @@ def several_buckets(tmp_path, monkeypatch, running):
     # A stray mark of a thought among random tokens would make words of this turn thoughts, which the next one drops.
     control = load_tokenizer(folder).control_id
     bias = towards_ends("gemma4", of_turns=False) | dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
-    ladders = Ladders(chunks=(16, 128), capacities=(2048, 4096), rows=(1,))
+    ladders = Ladders(chunks=(16,), capacities=(2048, 4096), rows=(1,))
     engine = Engine(Settings(ladders=ladders, drafts=False, guards="raise"))
     monkeypatch.setattr(process, "_engine", engine)
     yield (
@@ -117,7 +117,7 @@ def test_ten_turns_with_six_tools(several_buckets):
         settle(engine)  # what this turn had made for later ones is its own
         compiled.append(engine.report().compiles - before.compiles)
         answers = [message for message in messages[shown:] if isinstance(message, AIMessage)]
-        buckets.append({answer.response_metadata["timings"]["bucket"] for answer in answers})
+        buckets.append([answer.response_metadata["timings"]["bucket"] for answer in answers])
         calls = [call for answer in answers for call in answer.tool_calls]
         assert len(calls) == 2
         assert not any(answer.invalid_tool_calls for answer in answers)
@@ -134,8 +134,9 @@ def test_ten_turns_with_six_tools(several_buckets):
     told = [answer.response_metadata["timings"]["compiled"] for answer in messages if isinstance(answer, AIMessage)]
     assert 0 < sum(told) <= sum(compiled)
     for turn, seen in enumerate(buckets):
-        assert compiled[turn] == 0 or not seen <= known, (turn, compiled, buckets)
-        known |= seen
+        assert compiled[turn] == 0 or not known.issuperset(seen), (turn, compiled, buckets)
+        # A turn that only ended in a bucket may have done so at its last word: then the next turn still reads there first.
+        known.add(seen[0])
 
 
 async def test_messages_are_streamed_token_by_token(whole_of):
