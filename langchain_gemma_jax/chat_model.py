@@ -13,20 +13,20 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 
-from langchain_gemma_jax.chat.answer_format import checked_format
-from langchain_gemma_jax.chat.batching import Configs, together
-from langchain_gemma_jax.chat.call import Call
-from langchain_gemma_jax.chat.counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.held import check_answer, check_tools
-from langchain_gemma_jax.chat.messages_out import Chunks, whole
-from langchain_gemma_jax.chat.metadata import PROVIDER
-from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
-from langchain_gemma_jax.chat.profile import profile_of, profile_of_all
-from langchain_gemma_jax.chat.schemas import SchemaLike
-from langchain_gemma_jax.chat.starting import astart, beside, called_together, clock_of, start
-from langchain_gemma_jax.chat.steps import escalated, may_escalate
-from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
-from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.chat.answering.answer_metadata import PROVIDER
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
+from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
+from langchain_gemma_jax.chat.asking.answer_format import checked_format
+from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_tools
+from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
+from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.asking.schemas import SchemaLike
+from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
+from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
+from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
+from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.requests.request import Completion, Piece

@@ -16,7 +16,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
-from langchain_gemma_jax.chat.seen import seen_in
+from langchain_gemma_jax.chat.model_choice.conversation_signals import seen_in
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Choice, Policy, default_policy
 from langchain_gemma_jax.routing.route import checked_choice

@@ -357,8 +357,8 @@ def test_a_module_without_a_room_is_seen():
 
 
 def test_what_is_private_is_seen():
-    assert strangers("chat.call", "from langchain_gemma_jax.engine.base.metrics import _lock") != []
-    assert strangers("chat.call", "from langchain_gemma_jax.models._parts import x") != []
+    assert strangers("chat.calling.call", "from langchain_gemma_jax.engine.base.metrics import _lock") != []
+    assert strangers("chat.calling.call", "from langchain_gemma_jax.models._parts import x") != []
     assert strangers("models.load", "from langchain_gemma_jax.models._parts import x") == []
 
 

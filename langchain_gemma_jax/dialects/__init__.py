@@ -12,8 +12,16 @@ One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``. ``notatio
 """
 
 from langchain_gemma_jax.dialects.choose import NAMES, ModelFacts, dialect_for
-from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
-from langchain_gemma_jax.dialects.events import (
+from langchain_gemma_jax.dialects.conversation.messages import (
+    Message,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    result_value,
+)
+from langchain_gemma_jax.dialects.conversation.output_events import (
     ArgumentsDelta,
     CallBegin,
     CallEnd,
@@ -24,18 +32,10 @@ from langchain_gemma_jax.dialects.events import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.dialects.grammar import grammar_for, json_grammar
-from langchain_gemma_jax.dialects.messages import (
-    Message,
-    Text,
-    Thinking,
-    Tool,
-    ToolCall,
-    ToolResult,
-    result_value,
-)
-from langchain_gemma_jax.dialects.prompt import Encoded, Piece, Prompt
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import Encoded, Piece, Prompt
+from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
 from langchain_gemma_jax.dialects.tokens import TokenParser
+from langchain_gemma_jax.dialects.turn_grammar import grammar_for, json_grammar
 from langchain_gemma_jax.grammar.json_value import Json
 
 __all__ = [

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape
-from langchain_gemma_jax.dialects.events import StreamParser
-from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
-from langchain_gemma_jax.dialects.prompt import Prompt
+from langchain_gemma_jax.dialects.call_shapes import CallShape
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import Prompt
 from langchain_gemma_jax.errors import InputError
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape, NativeCalls
-from langchain_gemma_jax.dialects.declarations import declare
+from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import Prompt, Writer
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.messages import Message, Tool
-from langchain_gemma_jax.dialects.native_parser import NativeParser
-from langchain_gemma_jax.dialects.notation import Notation
-from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.native.declarations import declare
+from langchain_gemma_jax.dialects.native.native_parser import NativeParser
+from langchain_gemma_jax.dialects.native.notation import Notation
 from langchain_gemma_jax.errors import InputError
 
 TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"

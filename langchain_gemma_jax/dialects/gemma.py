@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape, FencedCalls
+from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import Prompt, Writer
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER, FenceParser
-from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
-from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.fenced.fence_parser import CLOSER, OPENER, FenceParser
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 

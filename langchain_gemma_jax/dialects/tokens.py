@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from langchain_gemma_jax.dialects.events import Event, StreamParser
+from langchain_gemma_jax.dialects.conversation.output_events import Event, StreamParser
 
 
 class Decoder(Protocol):

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.conversation.messages import Message, ToolCall
 from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
 from langchain_gemma_jax.dialects.gemma import Gemma
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
-from langchain_gemma_jax.dialects.messages import Message, ToolCall
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from tests.dialects import hostile

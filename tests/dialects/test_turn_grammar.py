@@ -20,10 +20,10 @@ from langchain_gemma_jax.dialects import (
     grammar_for,
     merged,
 )
+from langchain_gemma_jax.dialects.conversation.messages import Message
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
 from langchain_gemma_jax.dialects.gemma import Gemma
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
-from langchain_gemma_jax.dialects.messages import Message
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.schemas import Schemas

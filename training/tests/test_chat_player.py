@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.chat import messages_in
-from langchain_gemma_jax.chat.tool_choice import checked_tools
+from langchain_gemma_jax.chat.asking.tool_choice import checked_tools
+from langchain_gemma_jax.chat.history import messages_in
 from langchain_gemma_jax.dialects.gemma4 import Gemma4
 from training.chat_player import declared, messages
 from training.data.mixture import conversation
