@@ -16,7 +16,7 @@ from langchain_gemma_jax.grammar.terminals import before, up_to
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnGrammar:
     """A turn that calls tools."""
 
     whole: Node  # calls, and nothing else
@@ -37,7 +37,7 @@ class CallShape(ABC):
         """One call, without what is around it."""
 
     @abstractmethod
-    def turn(self, call: Node, *, parallel: bool) -> Turn:
+    def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         """A turn of such calls: one, or several."""
 
     @abstractmethod
@@ -69,11 +69,11 @@ class NativeCalls(CallShape):
     def call(self, name: str, arguments: Node) -> Node:
         return sequence(Literal(f"call:{name}"), arguments)
 
-    def turn(self, call: Node, *, parallel: bool) -> Turn:
+    def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         opener, closer = map(Control, self.notation.call)
         first = sequence(call, closer)
         more = Repeat(sequence(opener, first), NOTHING) if parallel else NOTHING
-        return Turn(sequence(opener, first, more), sequence(first, more), opener.name)
+        return TurnGrammar(sequence(opener, first, more), sequence(first, more), opener.name)
 
     def check_name(self, name: str) -> None:
         if name != name.strip() or any(mark in name for mark in "{}\n"):
@@ -96,7 +96,7 @@ class FencedCalls(CallShape):
     def check_name(self, name: str) -> None:
         """See ``CallShape.check_name``. Any name is a string of JSON's."""
 
-    def turn(self, call: Node, *, parallel: bool) -> Turn:
+    def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         lines = Repeat(call, Literal("\n"), 1) if parallel else call
         rest = sequence(lines, Literal(f"\n{CLOSER}"))
-        return Turn(sequence(Literal(OPENER), rest), either(before(OPENER), sequence(up_to(OPENER), rest)), None)
+        return TurnGrammar(sequence(Literal(OPENER), rest), either(before(OPENER), sequence(up_to(OPENER), rest)), None)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from langchain_gemma_jax.dialects.call_shapes import CallShape
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import Prompt
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import RenderedPrompt
 from langchain_gemma_jax.errors import InputError
 
 
@@ -47,7 +47,7 @@ class Dialect(ABC):
     @abstractmethod
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """The prompt for a conversation.
 
         Raises:

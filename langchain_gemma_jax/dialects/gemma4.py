@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.native.declarations import declare
 from langchain_gemma_jax.dialects.native.native_parser import NativeParser
@@ -28,7 +28,7 @@ NOTATION = Notation(
 
 
 @dataclass(frozen=True)
-class Gemma4(Dialect):
+class Gemma4Dialect(Dialect):
     """Gemma 4, and the embedded models.
 
     ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
@@ -47,18 +47,18 @@ class Gemma4(Dialect):
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """See ``Dialect.render``."""
         self.check(messages, options)
         refuse_stray_results(messages)
-        out = Writer()
+        out = PromptWriter()
         out.control("<bos>")
         system = _system(out, messages, tools, options)
         turns = _Turns(out, messages, options)
         for index in range(1 if messages[0].role == "system" else 0, len(messages)):
             turns.add(index)
         in_thought = self._generation_prompt(out, turns, options) if options.generation_prompt else False
-        return Prompt(
+        return RenderedPrompt(
             tuple(out.pieces),
             system,
             tuple(out.marks),
@@ -72,7 +72,7 @@ class Gemma4(Dialect):
         """See ``Dialect.parser``."""
         return NativeParser(NOTATION, in_thought=in_thought)
 
-    def _generation_prompt(self, out: Writer, turns: _Turns, options: RenderOptions) -> bool:
+    def _generation_prompt(self, out: PromptWriter, turns: _Turns, options: RenderOptions) -> bool:
         """Begin what the model is to write. Gives whether that is a thought."""
         if turns.calling:
             return False
@@ -90,7 +90,7 @@ class Gemma4(Dialect):
         return False
 
 
-def _system(out: Writer, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
+def _system(out: PromptWriter, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
     """Write the system turn, if there is to be one. Gives how many pieces there are up to its end."""
     told = messages[0].role == "system"
     if not (told or tools or options.thinking):
@@ -115,7 +115,7 @@ def _system(out: Writer, messages: Sequence[Message], tools: Sequence[Tool], opt
 class _Turns:
     """Writes the messages behind the system turn. One turn of the model can be several messages."""
 
-    def __init__(self, out: Writer, messages: Sequence[Message], options: RenderOptions) -> None:
+    def __init__(self, out: PromptWriter, messages: Sequence[Message], options: RenderOptions) -> None:
         self._out = out
         self._messages = messages
         self._options = options

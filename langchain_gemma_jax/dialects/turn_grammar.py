@@ -13,7 +13,7 @@ from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Grammar, Literal, Node, either, maybe, sequence
-from langchain_gemma_jax.grammar.schema.json_schema import Reader
+from langchain_gemma_jax.grammar.schema.json_schema import SchemaReader
 from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
 from langchain_gemma_jax.grammar.terminals import words
 
@@ -143,18 +143,18 @@ def _turn_grammar(
     return _sound(Grammar(key, root, rules, opener, free_until, unpromised=tuple(unpromised)))
 
 
-def _reader(schema: str, rules: dict[str, Node], writing: Writing, prefix: str, *, lenient: bool) -> Reader:
-    return Reader(json.loads(schema), writing, lenient, rules, prefix=prefix)
+def _reader(schema: str, rules: dict[str, Node], writing: Writing, prefix: str, *, lenient: bool) -> SchemaReader:
+    return SchemaReader(json.loads(schema), writing, lenient, rules, prefix=prefix)
 
 
-def _whole(reader: Reader, *more: Mapping[str, Json]) -> Node:
+def _whole(reader: SchemaReader, *more: Mapping[str, Json]) -> Node:
     try:
         return reader.rule(reader.whole(*more))
     except RecursionError:
         raise SchemaError("#", "its parts refer to each other too often, or are too deep") from None
 
 
-def _arguments(reader: Reader) -> Node:
+def _arguments(reader: SchemaReader) -> Node:
     """A tool's arguments: an object, and an empty one where nothing is said of its members."""
     closed: dict[str, Json] = {"type": "object"}
     if isinstance(reader.root, Mapping) and not any(word in reader.root for word in _MEMBERS):

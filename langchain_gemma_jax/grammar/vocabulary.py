@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
 
-class Tokenizer(Protocol):
+class GrammarTokenizer(Protocol):
     """As much of a tokenizer as grammars need."""
 
     @property
@@ -36,7 +36,7 @@ class Tokenizer(Protocol):
 class Lexicon:
     """A model's vocabulary, for matchers."""
 
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+    def __init__(self, tokenizer: GrammarTokenizer, vocab_size: int) -> None:
         """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
         self.tokenizer = tokenizer
         self.words = -(-vocab_size // 32)  # of a mask
@@ -79,7 +79,7 @@ class Lexicon:
 class _Wrapped:
     """A tokenizer in the shape in which llguidance takes them."""
 
-    def __init__(self, tokenizer: Tokenizer, count: int) -> None:
+    def __init__(self, tokenizer: GrammarTokenizer, count: int) -> None:
         self._tokenizer = tokenizer
         self.eos_token_id = tokenizer.eos_ids[0]
         self.bos_token_id = None

@@ -126,7 +126,7 @@ def test_what_is_remembered_is_bounded(said, monkeypatch):
     model, _, _ = said(*["Hello<turn|>"] * 4)
     for word in "abcd":
         model.invoke(word)
-    assert len(generated_ids.conversations().answered) == 2
+    assert len(generated_ids.conversation_memory().answered) == 2
 
 
 def test_a_failed_call_goes_up(said):

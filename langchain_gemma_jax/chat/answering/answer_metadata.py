@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
 
 from langchain_gemma_jax.chat.answering.cut_off import KEY
-from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, TokenLogprobs
+from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.engine.requests.request import FinishReason, TokenLogprobs
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.calling.call import Call
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 PROVIDER = "gemma_jax"
 
 
-def usage(call: Call, done: Completion) -> UsageMetadata:
-    """Tokens, counted as the engine did."""
+def usage(outcome: Outcome) -> UsageMetadata:
+    """Return how many tokens were read and written, counted as the engine did."""
+    done = outcome.done
     return UsageMetadata(
         input_tokens=done.prompt_tokens,
         output_tokens=done.generated_tokens,
         total_tokens=done.prompt_tokens + done.generated_tokens,
         input_token_details=InputTokenDetails(cache_read=done.reused_tokens),
-        output_token_details=OutputTokenDetails(reasoning=_thought_tokens(call, done.ids)),
+        output_token_details=OutputTokenDetails(reasoning=_thought_tokens(outcome)),
     )
 
 
-def ending(call: Call, done: Completion) -> dict[str, Any]:
-    """``response_metadata``, but for the log-probabilities."""
+def ending(outcome: Outcome) -> dict[str, Any]:
+    """Return ``response_metadata``, but for the log-probabilities."""
+    done, answer = outcome.done, outcome.answer
     reason: str = done.finish_reason
-    if done.finish_reason is FinishReason.STOP and call.answer.calls:
+    if done.finish_reason is FinishReason.STOP and answer.calls:
         reason = "tool_calls"
     times = done.timings
     found: dict[str, Any] = {
-        "model_name": call.options.model,
+        "model_name": outcome.options.model,
         "model_provider": PROVIDER,
         "finish_reason": str(reason),
         "timings": {
@@ -54,12 +56,11 @@ def ending(call: Call, done: Completion) -> dict[str, Any]:
     }
     if isinstance(done.stop, str):
         found["stop"] = done.stop
-    answer = call.answer
     broken = any(each.unfinished for each in answer.invalid) or not (done.complete or answer.calls)
-    if broken and (cut_off := call.limits.reason(done)) is not None:
+    if broken and (cut_off := outcome.limits.reason(done)) is not None:
         found[KEY] = cut_off
-    if call.options.step is not None:
-        found["route"] = call.options.step.told
+    if outcome.options.step is not None:
+        found["route"] = outcome.options.step.told
     return found
 
 
@@ -79,14 +80,14 @@ def _token(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:
     return {"token": name or data.decode("utf-8", "replace"), "bytes": list(data), "logprob": logprob}
 
 
-def _thought_tokens(call: Call, ids: Sequence[int]) -> int:
-    """How many of the generated tokens are thoughts, the control tokens around them included."""
-    names = call.prompt.thought
+def _thought_tokens(outcome: Outcome) -> int:
+    """Return how many of the generated tokens are thoughts, the control tokens around them included."""
+    names = outcome.prompt.thought
     if names is None:
         return 0
-    begin, end = (call.model.tokenizer.control_id(name) for name in names)
-    inside, count = call.prompt.in_thought, 0
-    for token in ids:
+    begin, end = (outcome.tokenizer.control_id(name) for name in names)
+    inside, count = outcome.prompt.in_thought, 0
+    for token in outcome.done.ids:
         inside = inside or token == begin
         count += inside
         if token == end:

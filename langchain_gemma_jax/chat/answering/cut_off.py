@@ -29,7 +29,7 @@ class CutOffError(GemmaJaxError, OutputParserException):
 
 
 @dataclass(frozen=True)
-class Limits:
+class AnswerLimits:
     """How many tokens an answer may have: as many as the caller said, and as there is room for."""
 
     max_tokens: int | None

@@ -6,39 +6,39 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from langchain_gemma_jax.dialects import Event, StreamParser
-from langchain_gemma_jax.dialects.tokens import Decoder
 
 
-class Reader:
+class EventReader:
     """Feeds a parser.
 
-    The engine gives ids, control tokens among them, and the text that can be shown, which lags behind: what
-    could become a stop string is held back, and a stop string is never shown. A parser needs both: the control tokens,
-    and text that is sure. So ids are decoded once more, and go to the parser as far as the text was shown.
+    The engine gives ids, control tokens among them, with the text that each completed, and the text that can be shown,
+    which lags behind: what could become a stop string is held back, and a stop string is never shown. A parser needs
+    both: the control tokens, and text that is sure. So the tokens' texts wait here, and go to the parser as far as they
+    were shown. Nothing is decoded.
     """
 
-    def __init__(self, parser: StreamParser, decoder: Decoder, control_name: Callable[[int], str | None]) -> None:
+    def __init__(self, parser: StreamParser, control_name: Callable[[int], str | None]) -> None:
         self._parser = parser
-        self._decoder = decoder
         self._control_name = control_name
         self._waiting: deque[tuple[str, bool]] = deque()
+        self._decoded = 0  # characters of all texts that came
         self._shown = 0  # characters that may go on
 
-    def take(self, ids: Sequence[int], text: str) -> list[Event]:
-        """More tokens, and more text that can be shown."""
-        for token in ids:
-            name = self._control_name(token)
-            self._waiting.append((self._decoder.finish() if name is not None else self._decoder.push(token), False))
-            if name is not None:
+    def take(self, ids: Sequence[int], decoded: Sequence[str], shown: str) -> list[Event]:
+        """Take more tokens, the text that each of them completed, and more text that can be shown."""
+        for token, text in zip(ids, decoded, strict=True):
+            self._decoded += len(text)
+            self._waiting.append((text, False))
+            if (name := self._control_name(token)) is not None:
                 self._waiting.append((name, True))
-        self._shown += len(text)
+        self._shown += len(shown)
         return self._pass_on()
 
-    def finish(self, *, complete: bool) -> list[Event]:
-        """The output is over. It is complete unless a stop string ended it."""
+    def finish(self, whole: str | None) -> list[Event]:
+        """End the output, and return the last events. ``whole``: its whole text. None: a stop string ended it."""
         events: list[Event] = []
-        if complete:
-            self._waiting.append((self._decoder.finish(), False))
+        if whole is not None:
+            self._waiting.append((whole[self._decoded :], False))  # half a character, which no token completed
             self._shown = sum(len(text) for text, is_control in self._waiting if not is_control)
             events = self._pass_on()
         return [*events, *self._parser.finish()]

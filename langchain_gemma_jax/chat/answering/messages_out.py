@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
 from langchain_core.messages import ToolCall as LangChainCall
 
 from langchain_gemma_jax.chat.answering.answer_metadata import ending, logprobs, usage
-from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.dialects import (
     ArgumentsDelta,
     CallBegin,
@@ -21,15 +21,18 @@ from langchain_gemma_jax.dialects import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.engine.requests.request import Completion, Piece, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import TokenLogprobs
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
 
 
-def whole(call: Call, done: Completion) -> AIMessage:
-    """The message of an answer that was not streamed."""
-    call.finish(done, streamed=False)
-    answer = call.answer
+def whole(outcome: Outcome) -> AIMessage:
+    """Return the message of an answer that was not streamed."""
+    answer = outcome.answer
+    shown = logprobs(outcome.tokenizer, outcome.done.logprobs) if outcome.options.shows_logprobs else {}
     return AIMessage(
         content=answer.text,
         additional_kwargs={_REASONING: answer.thinking} if answer.thinking else {},
@@ -41,19 +44,20 @@ def whole(call: Call, done: Completion) -> AIMessage:
             InvalidToolCall(name=each.name, args=each.raw, id=_call_id(), error=each.error, type="invalid_tool_call")
             for each in answer.invalid
         ],
-        usage_metadata=usage(call, done),
-        response_metadata=ending(call, done) | _logprobs(call, done.logprobs),
+        usage_metadata=usage(outcome),
+        response_metadata=ending(outcome) | shown,
     )
 
 
 class Chunks:
     """The message of an answer in chunks, of which the last one says what it cost.
 
-    ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string.
+    ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string. ``tokenizer``:
+    what log-probabilities are spelt with. None: they are not shown.
     """
 
-    def __init__(self, call: Call, *, as_blocks: bool) -> None:
-        self._call = call
+    def __init__(self, tokenizer: Tokenizer | None, *, as_blocks: bool) -> None:
+        self._tokenizer = tokenizer
         self._as_blocks = as_blocks
         self._logprobs: list[dict[str, Any]] = []
         self._kind = ""  # of the block that is being written
@@ -61,19 +65,16 @@ class Chunks:
         self._calls = -1
         self._arguments: list[str] = []  # of the call that is being written
 
-    def of(self, piece: Piece) -> list[AIMessageChunk]:
-        """What this piece adds."""
-        self._logprobs.append(_logprobs(self._call, piece.logprobs))
-        return self._chunks(self._call.take(piece))
+    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[AIMessageChunk]:
+        """Return what a piece of the answer adds: its events, and its tokens' log-probabilities."""
+        if self._tokenizer is not None:
+            self._logprobs.append(logprobs(self._tokenizer, probabilities))
+        return self._chunks(events)
 
-    def last(self, done: Completion) -> list[AIMessageChunk]:
-        """What is left, and the last chunk."""
-        chunks = self._chunks(self._call.finish(done, streamed=True))
-        chunk = self._chunk(
-            chunk_position="last",
-            usage_metadata=usage(self._call, done),
-            response_metadata=ending(self._call, done),
-        )
+    def last(self, outcome: Outcome) -> list[AIMessageChunk]:
+        """Return what is left, and the last chunk."""
+        chunks = self._chunks(outcome.rest)
+        chunk = self._chunk(chunk_position="last", usage_metadata=usage(outcome), response_metadata=ending(outcome))
         return [*chunks, chunk]
 
     def broken(self) -> list[AIMessageChunk]:
@@ -159,10 +160,6 @@ def unrepairable(text: str) -> str:
             closers.pop()
     wrong = "]" if closers and closers[-1] == "}" else "}"
     return ("\\" if escaped else "") + ('"' if inside else "") + wrong
-
-
-def _logprobs(call: Call, found: Iterable[TokenLogprobs]) -> dict[str, Any]:
-    return logprobs(call.model.tokenizer, found) if call.options.shows_logprobs else {}
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax.dialects import Dialect, ModelFacts, Prompt, Tool, dialect_for, grammar_for, json_grammar
+from langchain_gemma_jax.dialects import (
+    Dialect,
+    ModelFacts,
+    RenderedPrompt,
+    Tool,
+    dialect_for,
+    grammar_for,
+    json_grammar,
+)
 from langchain_gemma_jax.dialects.turn_grammar import Thoughts
 
 if TYPE_CHECKING:
@@ -17,7 +25,7 @@ _EACH_WRITING = ("gemma", "gemma4")  # calls as JSON, and natively: what can be 
 _GENERAL = ("auto", "any", "none")
 
 
-def grammar_of(options: Options, dialect: Dialect, prompt: Prompt) -> Grammar | None:
+def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Grammar | None:
     """What this call's answer is held to. None: it is free."""
     answer, tools = options.answer, options.tools
     thoughts: Thoughts = "none"

@@ -18,7 +18,7 @@ from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.asking.route_decision import Step
+    from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
 
 SAMPLED = (
     "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
@@ -71,7 +71,7 @@ class Options:
     choice: str = "auto"  # or "any", "none", or a tool's name
     answer: AnswerFormat | None = None
     route: Route | None = None
-    step: Step | None = None  # what was decided by the route
+    step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
     lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Step:
+class RouteDecision:
     """Who answers, and why."""
 
     size: str

@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_gemma_jax.chat.answering.answer import Answer
-from langchain_gemma_jax.chat.answering.cut_off import Limits
-from langchain_gemma_jax.chat.answering.event_reader import Reader
+from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
+from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
+from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.history.generated_ids import Conversations, conversations
+from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import may_escalate, remember, routed
 from langchain_gemma_jax.dialects import (
     Dialect,
-    Encoded,
+    EncodedPrompt,
     Event,
     Invalid,
     Message,
     ModelFacts,
-    Prompt,
+    RenderedPrompt,
     RenderOptions,
     Tool,
     dialect_for,
@@ -42,18 +43,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyModel:
     """A model that is loaded, and the format that it speaks."""
 
     served: Served
     dialect: Dialect
-    remembered: Conversations = field(repr=False)
+    remembered: ConversationMemory = field(repr=False)
 
     @property
     def tokenizer(self) -> Tokenizer:
         return self.served.model.tokenizer
 
-    def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], options: Options) -> tuple[Prompt, Encoded]:
+    def prompt(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> tuple[RenderedPrompt, EncodedPrompt]:
         """What the model reads. Its own answers are read as they were generated, if that is still known."""
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
@@ -62,7 +65,7 @@ class Ready:
         return prompt, prompt.encode(self.tokenizer, known)
 
 
-def ready(options: Options) -> Ready:
+def ready(options: Options) -> ReadyModel:
     """The model of these options, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
@@ -70,17 +73,17 @@ def ready(options: Options) -> Ready:
     return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
 
 
-def _ready(served: Served, options: Options) -> Ready:
+def _ready(served: Served, options: Options) -> ReadyModel:
     from langchain_gemma_jax.engine.api.process import engine
 
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return Ready(served, dialect_for(facts, options.dialect), conversations())
+    return ReadyModel(served, dialect_for(facts, options.dialect), conversation_memory())
 
 
-class Coming:
+class AwaitedModel:
     """A model that is not there yet. Somebody has to wait for it, or ``cancel``."""
 
     def __init__(self, first: Future[Any], rest: Steps[Served]) -> None:
@@ -96,7 +99,7 @@ class Coming:
         self._rest.close()
 
 
-class Start:
+class CallStart:
     """A call before the engine works on it."""
 
     def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
@@ -104,19 +107,21 @@ class Start:
         self._spoken: Sequence[Message] = ()
         clock.parts.now("waiting to begin")
 
-    def begin(self) -> Call | Coming:
+    def begin(self) -> Call | AwaitedModel:
         """Find out what is asked for, and of whom. Where that model is there, have it answer."""
         self._clock.parts.now("getting ready")
         from langchain_gemma_jax.engine.api.process import engine
 
         self._spoken = conversation(self._messages)
-        self._options = options = routed(self._options, self._messages, self._spoken)
+        if self._options.route is not None:
+            self._options = routed(self._options, self._messages, self._spoken)
+        options = self._options
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
         steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
         try:
-            return Coming(next(steps), steps)
+            return AwaitedModel(next(steps), steps)
         except StopIteration as there:
             return self.submit(there.value)
 
@@ -130,7 +135,7 @@ class Start:
         prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
         clock.parts.now("compiling the grammar")
         sampling = _sampling(model, options, prompt)
-        limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
+        limits = AnswerLimits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
         sampling = replace(sampling, max_tokens=limits.most)
         generation = engine().submit(
             model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
@@ -145,55 +150,55 @@ class Call:
     def __init__(
         self,
         generation: Generation,
-        model: Ready,
+        model: ReadyModel,
         spoken: Sequence[Message],
-        prompt: Prompt,
+        prompt: RenderedPrompt,
         options: Options,
-        limits: Limits,
+        limits: AnswerLimits,
     ) -> None:
-        from langchain_gemma_jax.models.tokenizer import StreamDecoder
-
         self.generation = generation
-        self.model = model
-        self.spoken = spoken
-        self.prompt = prompt
         self.options = options
-        self.limits = limits
-        tokenizer = model.tokenizer
-        parser = model.dialect.parser(in_thought=prompt.in_thought)
-        self._reader = Reader(parser, StreamDecoder(tokenizer), tokenizer.control_name)
-        self._events: list[Event] = []
+        self._model = model
+        self._spoken = spoken
+        self._prompt = prompt
+        self._limits = limits
+        self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
+        self._answer = AnswerBuilder()
 
     def cancel(self) -> None:
-        """Nobody wants it any more."""
+        """Stop the answer: nobody wants it any more."""
         self.generation.cancel()
 
-    def take(self, piece: Piece) -> list[Event]:
-        """What is new."""
-        return self._seen(self._reader.take(piece.ids, piece.text))
-
-    def finish(self, done: Completion, *, streamed: bool) -> list[Event]:
-        """What is left at the end, which is all if nothing was streamed. The answer's ids are remembered."""
-        events = [] if streamed else self._reader.take(done.ids, done.text)
-        last = self._reader.finish(complete=not isinstance(done.stop, str))
-        events += [_explained(event, self.limits.reason(done)) for event in last]
-        self._seen(events)
-        answer = self.answer
-        remembered = self.model.remembered
-        remember(self.options, [*self.spoken, answer.message], remembered)
-        if not answer.invalid:  # those come back as words
-            ids = _said(self.model.tokenizer, done) if isinstance(done.stop, str) else done.ids
-            told = [*self.options.told(self.spoken), answer.message]
-            remembered.answers_of(self.model.served.model).keep(self.options.scope, self.model.dialect.name, told, ids)
-        return events
-
     @property
-    def answer(self) -> Answer:
-        """What was said so far."""
-        return Answer.of(self._events)
+    def spells_logprobs_with(self) -> Tokenizer | None:
+        """The tokenizer, where the caller wants to see log-probabilities; else None."""
+        return self._model.tokenizer if self.options.shows_logprobs else None
 
-    def _seen(self, events: list[Event]) -> list[Event]:
-        self._events += events
+    def take(self, piece: Piece) -> list[Event]:
+        """Return what is new in a piece of the answer."""
+        return self._told(self._reader.take(piece.ids, piece.decoded, piece.text))
+
+    def finish(self, done: Completion, *, streamed: bool) -> Outcome:
+        """End the call and return what came of it. The answer's ids are remembered.
+
+        ``streamed``: its pieces were taken one by one. Otherwise all of the answer is taken now.
+        """
+        broken = isinstance(done.stop, str)
+        events = [] if streamed else self._reader.take(done.ids, done.decoded, done.text)
+        reason = self._limits.reason(done)
+        events += [_explained(event, reason) for event in self._reader.finish(None if broken else done.text)]
+        self._told(events)
+        answer = self._answer.answer()
+        remembered, options = self._model.remembered, self.options
+        remember(options, [*self._spoken, answer.message], remembered)
+        if not answer.invalid:  # those come back as words
+            told = [*options.told(self._spoken), answer.message]
+            ids = _said(done) if broken else done.ids
+            remembered.answers_of(self._model.served.model).keep(options.scope, self._model.dialect.name, told, ids)
+        return Outcome(options, self._prompt, self._limits, self._model.tokenizer, done, answer, tuple(events))
+
+    def _told(self, events: list[Event]) -> list[Event]:
+        self._answer.add(events)
         return events
 
 
@@ -204,7 +209,7 @@ def _explained(event: Event, reason: str | None) -> Event:
     return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
 
 
-def _sampling(model: Ready, options: Options, prompt: Prompt) -> Sampling:
+def _sampling(model: ReadyModel, options: Options, prompt: RenderedPrompt) -> Sampling:
     """How the answer is sampled, and what ends it."""
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
@@ -214,7 +219,7 @@ def _sampling(model: Ready, options: Options, prompt: Prompt) -> Sampling:
     return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt))
 
 
-def _room(model: Ready, options: Options, tokens: int) -> int:
+def _room(model: ReadyModel, options: Options, tokens: int) -> int:
     """How many tokens of an answer there is room for."""
     limit = options.max_context or model.served.max_context
     if limit > model.served.max_context:
@@ -227,13 +232,11 @@ def _room(model: Ready, options: Options, tokens: int) -> int:
     return limit - tokens
 
 
-def _said(tokenizer: Tokenizer, done: Completion) -> tuple[int, ...]:
-    """The ids that stand for what was shown, where a stop string ended it; none if it ended inside a token."""
-    from langchain_gemma_jax.models.tokenizer import StreamDecoder
-
-    decoder, length, wanted = StreamDecoder(tokenizer), 0, len(done.text)
-    for number, token in enumerate(done.ids):
-        longer = length + len(decoder.push(token))
+def _said(done: Completion) -> tuple[int, ...]:
+    """Return the ids that stand for what was shown, where a stop string ended it; none if it ended inside a token."""
+    length, wanted = 0, len(done.text)
+    for number, text in enumerate(done.decoded):
+        longer = length + len(text)
         if longer > wanted:
             return done.ids[:number] if length == wanted else ()
         length = longer

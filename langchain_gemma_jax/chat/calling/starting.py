@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call, Coming, Start
+from langchain_gemma_jax.chat.calling.call import AwaitedModel, Call, CallStart
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 
@@ -71,12 +71,12 @@ def start(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Ca
             ``engine().submit`` have them. DeadlineError: the time was up.
     """
     run = _here if clock.until is None else _elsewhere
-    return wait_for(_steps(Start(messages, options, clock), run), clock)
+    return wait_for(_steps(CallStart(messages, options, clock), run), clock)
 
 
 async def astart(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Call:
     """See ``start``. The event loop goes on meanwhile."""
-    return await await_for(_steps(Start(messages, options, clock), _elsewhere), clock)
+    return await await_for(_steps(CallStart(messages, options, clock), _elsewhere), clock)
 
 
 async def beside(function: Callable[..., T], *args: Any) -> T:
@@ -84,9 +84,9 @@ async def beside(function: Callable[..., T], *args: Any) -> T:
     return await asyncio.wrap_future(_submit(partial(function, *args)))
 
 
-def _steps(start: Start, run: Callable[[Callable[[], Any]], Steps[Any]]) -> Steps[Call]:
+def _steps(start: CallStart, run: Callable[[Callable[[], Any]], Steps[Any]]) -> Steps[Call]:
     found = yield from run(start.begin)
-    if isinstance(found, Coming):
+    if isinstance(found, AwaitedModel):
         try:
             served = yield from found.steps()
         finally:

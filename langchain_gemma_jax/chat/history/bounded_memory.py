@@ -12,7 +12,7 @@ V = TypeVar("V", bytes, str)
 ENTRY_BYTES = 320  # that a place in the table takes, measured: also while the table grows, which takes it twice
 
 
-class Recent(Generic[V]):
+class BoundedMemory(Generic[V]):
     """Values by digests, the least recently used of which go first. Any thread may use it.
 
     The bytes are those of the process: of keys, values and the table.

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax.chat.history.bounded_memory import Recent
+from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
 from langchain_gemma_jax.chat.history.messages_in import spoken
 from langchain_gemma_jax.dialects import Message
 
@@ -25,11 +25,11 @@ MOST_BYTES = 4 << 20  # for the answers of a model
 MOST_BYTES_ROUTED = 2 << 20  # for who answered, in conversations whose model is chosen
 
 
-class Answers:
+class GeneratedIds:
     """The ids of a model's recent answers, the least recently used of which go first. Any thread may use it."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
-        self._ids: Recent[bytes] = Recent(most)
+        self._ids: BoundedMemory[bytes] = BoundedMemory(most)
 
     def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
         """Remember what the last message of a conversation was generated as."""
@@ -46,23 +46,25 @@ class Answers:
         return found
 
 
-class Conversations:
+class ConversationMemory:
     """What is remembered of conversations for as long as an engine runs."""
 
     def __init__(self) -> None:
-        self.answered: Recent[str] = Recent(MOST_BYTES_ROUTED)  # the model that gave an answer, by the digest up to it
-        self._answers: weakref.WeakKeyDictionary[Model, Answers] = weakref.WeakKeyDictionary()
+        self.answered: BoundedMemory[str] = BoundedMemory(
+            MOST_BYTES_ROUTED
+        )  # the model that gave an answer, by the digest up to it
+        self._answers: weakref.WeakKeyDictionary[Model, GeneratedIds] = weakref.WeakKeyDictionary()
 
-    def answers_of(self, model: Model) -> Answers:
+    def answers_of(self, model: Model) -> GeneratedIds:
         """Return the answers that a model gave. They go when the model goes."""
-        return self._answers.setdefault(model, Answers())
+        return self._answers.setdefault(model, GeneratedIds())
 
 
-def conversations() -> Conversations:
+def conversation_memory() -> ConversationMemory:
     """Return the memory of conversations that this process's engine owns. Closing the engine drops it."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    return engine().companion(Conversations)
+    return engine().companion(ConversationMemory)
 
 
 def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
 
 
 @dataclass(frozen=True)
-class Seen:
+class ConversationSignals:
     """What the messages alone say about a call."""
 
     tokens: int
@@ -48,14 +48,14 @@ class Seen:
         )
 
 
-def seen_in(messages: Sequence[BaseMessage]) -> Seen:
+def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals:
     """What these messages show."""
     asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
     since = messages[asked:]
     bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
     failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
     results = sum(isinstance(each, ToolMessage) for each in since)
-    return Seen(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]))
+    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]))
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:

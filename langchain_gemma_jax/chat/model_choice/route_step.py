@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_gemma_jax.chat.asking.route_decision import Step
-from langchain_gemma_jax.chat.history.generated_ids import Conversations, conversations, digests
-from langchain_gemma_jax.chat.model_choice.conversation_signals import seen_in
+from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
+from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory, digests
+from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.routing import Choice, Route, Signals
 from langchain_gemma_jax.routing.route import AUTO
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.answering.answer import Answer
+    from langchain_gemma_jax.chat.answering.outcome import Outcome
     from langchain_gemma_jax.chat.asking.options import Options
     from langchain_gemma_jax.dialects import Message
     from langchain_gemma_jax.engine.requests.request import Completion
@@ -34,12 +34,13 @@ def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Mes
         choice = Choice(named, "named by the caller")
     else:
         return options
-    step = Step(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
+    step = RouteDecision(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
     return replace(options, step=step).on_its_model
 
 
-def escalated(options: Options, answer: Answer, done: Completion) -> Options | None:
-    """Who should answer instead, if this answer is not to be taken; None if it is."""
+def escalated(outcome: Outcome) -> Options | None:
+    """Return the options of who should answer instead, if an answer is not to be taken; None if it is."""
+    options, answer, done = outcome.options, outcome.answer, outcome.done
     route, step = options.route, options.step
     if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
         return None
@@ -51,7 +52,9 @@ def escalated(options: Options, answer: Answer, done: Completion) -> Options | N
     else:
         return None
     gave_up = (*step.gave_up, step.size)
-    return replace(options, step=Step(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)).on_its_model
+    return replace(
+        options, step=RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)
+    ).on_its_model
 
 
 def may_escalate(options: Options) -> bool:
@@ -68,7 +71,7 @@ def confidence(done: Completion) -> float:
     return sum(probabilities) / len(probabilities) if probabilities else 1.0
 
 
-def remember(options: Options, conversation: Sequence[Message], where: Conversations) -> None:
+def remember(options: Options, conversation: Sequence[Message], where: ConversationMemory) -> None:
     """Note who gave the last message of a conversation."""
     if options.step is None:
         return
@@ -83,13 +86,13 @@ def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Seque
         message = messages[number]
         if isinstance(message, AIMessage):
             said = message.response_metadata.get("model_name")
-            known = said if isinstance(said, str) else conversations().answered.get(keys[number])
+            known = said if isinstance(said, str) else conversation_memory().answered.get(keys[number])
             return route.name_of(known)
     return None
 
 
 def _signals(route: Route, last: str | None, options: Options, messages: Sequence[BaseMessage]) -> Signals:
-    seen = seen_in(messages)
+    seen = conversation_signals(messages)
     resident, switch = _memory(route, last, options, seen.tokens)
     return seen.signals(
         route.names,

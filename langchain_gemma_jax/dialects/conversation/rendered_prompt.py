@@ -18,7 +18,7 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True)
-class Piece:
+class PromptPiece:
     """A control token by its string, or text in which nothing is one, whoever wrote it."""
 
     text: str
@@ -26,7 +26,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenMessage:
     """``pieces[start:end]`` are what the model wrote as the message with this number, without the end of its turn."""
 
     message: int
@@ -37,7 +37,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedPrompt:
     """A prompt's tokens. ``system`` and ``marks`` are those of the prompt, counted in tokens."""
 
     ids: tuple[int, ...]
@@ -46,13 +46,13 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class RenderedPrompt:
     """What a model reads. ``prompt.text`` is its official format, byte for byte."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PromptPiece, ...]
     system: int = 0  # so many pieces, from the first, are the system prompt with its tools
     marks: tuple[int, ...] = ()  # behind so many pieces a turn is complete
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenMessage, ...] = ()
     in_thought: bool = False  # it ends inside a thought, so the model goes on thinking: tell the parser
     stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
     thought: tuple[str, str] | None = None  # the control tokens around a thought
@@ -61,7 +61,7 @@ class Prompt:
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
-    def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> Encoded:
+    def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> EncodedPrompt:
         """The tokens.
 
         Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
@@ -84,7 +84,7 @@ class Prompt:
             at = end
         self._add(runs, counts, at, len(self.pieces))
         counts[len(self.pieces)] = len(runs.done())
-        return Encoded(tuple(runs.done()), counts[self.system], tuple(counts[mark] for mark in self.marks))
+        return EncodedPrompt(tuple(runs.done()), counts[self.system], tuple(counts[mark] for mark in self.marks))
 
     def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
         """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
@@ -148,26 +148,26 @@ class _Runs:
         return self._ids
 
 
-class Writer:
+class PromptWriter:
     """Writes the pieces of a prompt one after the other."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[PromptPiece] = []
         self.marks: list[int] = []
-        self.written: list[Written] = []
+        self.written: list[WrittenMessage] = []
         self._cut = 0
 
     def control(self, *names: str) -> None:
-        self.pieces += [Piece(name, is_control=True) for name in names]
+        self.pieces += [PromptPiece(name, is_control=True) for name in names]
 
     def text(self, text: str) -> None:
         if not text:
             return
         last = self.pieces[-1] if len(self.pieces) > self._cut else None
         if last is not None and not last.is_control:
-            self.pieces[-1] = Piece(last.text + text)
+            self.pieces[-1] = PromptPiece(last.text + text)
         else:
-            self.pieces.append(Piece(text))
+            self.pieces.append(PromptPiece(text))
 
     def cut(self) -> int:
         """How many pieces there are. What is written from here on joins none of them."""
@@ -180,4 +180,4 @@ class Writer:
 
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
         """Note that the model wrote a message, from the piece with the number ``start`` up to here. See ``Written``."""
-        self.written.append(Written(message, start, self.cut(), thoughts, in_thought))
+        self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))

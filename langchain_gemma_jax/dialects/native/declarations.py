@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from langchain_gemma_jax.dialects.conversation.messages import Tool
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import Writer
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter
 from langchain_gemma_jax.dialects.native.declared_schema import lowered
 from langchain_gemma_jax.dialects.native.notation import Notation, in_order
 from langchain_gemma_jax.grammar.json_value import Json
@@ -13,7 +13,7 @@ from langchain_gemma_jax.grammar.json_value import Json
 _KEYWORDS = ("description", "type", "properties", "required", "nullable")
 
 
-def declare(out: Writer, notation: Notation, tool: Tool) -> None:
+def declare(out: PromptWriter, notation: Notation, tool: Tool) -> None:
     """Write a tool's declaration.
 
     Raises:
@@ -40,7 +40,7 @@ def declare(out: Writer, notation: Notation, tool: Tool) -> None:
     out.control(notation.declaration[1])
 
 
-def _properties(out: Writer, notation: Notation, table: Mapping[str, Json], *, hidden: bool) -> None:
+def _properties(out: PromptWriter, notation: Notation, table: Mapping[str, Json], *, hidden: bool) -> None:
     shown = [name for name in in_order(table) if not (hidden and name in _KEYWORDS)]
     for number, name in enumerate(shown):
         schema = table[name]
@@ -49,7 +49,7 @@ def _properties(out: Writer, notation: Notation, table: Mapping[str, Json], *, h
         out.text("}")
 
 
-def _property(out: Writer, notation: Notation, schema: Mapping[str, Json]) -> None:
+def _property(out: PromptWriter, notation: Notation, schema: Mapping[str, Json]) -> None:
     kind = str(schema.get("type", "")).upper()
     description, enum, items = schema.get("description"), _list(schema.get("enum")), schema.get("items")
     if description or notation.shows_empty_descriptions:
@@ -81,7 +81,7 @@ def _property(out: Writer, notation: Notation, schema: Mapping[str, Json]) -> No
     _type(out, notation, schema)
 
 
-def _items(out: Writer, notation: Notation, schema: Mapping[str, Json]) -> None:
+def _items(out: PromptWriter, notation: Notation, schema: Mapping[str, Json]) -> None:
     shown = [keyword for keyword in in_order(schema) if schema[keyword] is not None]
     for number, keyword in enumerate(shown):
         value = schema[keyword]
@@ -99,7 +99,7 @@ def _items(out: Writer, notation: Notation, schema: Mapping[str, Json]) -> None:
             notation.value(out, value, quoted_keys=True)
 
 
-def _type(out: Writer, notation: Notation, schema: Mapping[str, Json]) -> None:
+def _type(out: PromptWriter, notation: Notation, schema: Mapping[str, Json]) -> None:
     out.text("type:")
     notation.string(out, str(schema.get("type", "")).upper())
 

@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 
-Schema: TypeAlias = dict[str, Json]
+DeclaredSchema: TypeAlias = dict[str, Json]
 
 MAX_NODES = 10_000  # after references are followed: a few lines of them can stand for billions
 MAX_LEVELS = 64
@@ -31,7 +31,7 @@ _TYPES: dict[type, str] = {
 }
 
 
-def lowered(schema: Mapping[str, Json]) -> Schema:
+def lowered(schema: Mapping[str, Json]) -> DeclaredSchema:
     """The schema of a tool's parameters in that language; an empty one stays empty.
 
     Raises:
@@ -47,7 +47,7 @@ class _Lowering:
         self._root = root
         self._nodes = 0
 
-    def node(self, schema: Json, inside: tuple[str, ...], level: int = 0) -> Schema:
+    def node(self, schema: Json, inside: tuple[str, ...], level: int = 0) -> DeclaredSchema:
         """One schema. ``inside`` are the references that led here."""
         self._nodes += 1
         if self._nodes > MAX_NODES or level > MAX_LEVELS:
@@ -69,7 +69,9 @@ class _Lowering:
                 return _all_of([both[1], both[0]])
         return self._plain(schema, inside, level)
 
-    def _referred(self, schema: Mapping[str, Json], reference: str, inside: tuple[str, ...], level: int) -> Schema:
+    def _referred(
+        self, schema: Mapping[str, Json], reference: str, inside: tuple[str, ...], level: int
+    ) -> DeclaredSchema:
         target = self._find(reference)
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         if reference in inside:  # a tree, a linked list: the first level has shown what it is made of
@@ -90,8 +92,8 @@ class _Lowering:
             "'#/$defs/Address'."
         )
 
-    def _plain(self, schema: Mapping[str, Json], inside: tuple[str, ...], level: int) -> Schema:
-        plain: Schema = {key: value for key, value in schema.items() if key not in _ABOUT_THE_SCHEMA}
+    def _plain(self, schema: Mapping[str, Json], inside: tuple[str, ...], level: int) -> DeclaredSchema:
+        plain: DeclaredSchema = {key: value for key, value in schema.items() if key not in _ABOUT_THE_SCHEMA}
         if "const" in plain:
             plain.setdefault("enum", [plain.pop("const")])
         _one_type(plain)
@@ -109,7 +111,7 @@ class _Lowering:
         return plain
 
 
-def _one_type(schema: Schema) -> None:
+def _one_type(schema: DeclaredSchema) -> None:
     """Give a schema one type, in words, and say apart whether it may be null."""
     enum, kinds = schema.get("enum"), schema.get("type")
     if kinds is None and isinstance(enum, list):
@@ -128,7 +130,7 @@ def _one_type(schema: Schema) -> None:
         schema["type"] = kinds
 
 
-def _any_of(options: Sequence[Schema]) -> Schema:
+def _any_of(options: Sequence[DeclaredSchema]) -> DeclaredSchema:
     """What can be said of a value that fits one of these."""
     named = [option for option in options if option.get("type") != "null"]
     if not named:
@@ -141,9 +143,11 @@ def _any_of(options: Sequence[Schema]) -> Schema:
     return merged
 
 
-def _either(first: Schema, second: Schema) -> Schema:
+def _either(first: DeclaredSchema, second: DeclaredSchema) -> DeclaredSchema:
     kinds = [str(each.get("type", "")) for each in (first, second)]
-    both: Schema = {"type": "|".join(dict.fromkeys(kind for whole in kinds for kind in whole.split("|") if kind))}
+    both: DeclaredSchema = {
+        "type": "|".join(dict.fromkeys(kind for whole in kinds for kind in whole.split("|") if kind))
+    }
     if first.get("nullable") or second.get("nullable"):
         both["nullable"] = True
     if "description" in first and first.get("description") == second.get("description"):
@@ -154,9 +158,9 @@ def _either(first: Schema, second: Schema) -> Schema:
         choices = [*cast("list[Json]", first["enum"]), *cast("list[Json]", second["enum"])]
         both["enum"] = [choice for number, choice in enumerate(choices) if choice not in choices[:number]]
     if "items" in first and "items" in second:
-        both["items"] = _either(cast("Schema", first["items"]), cast("Schema", second["items"]))
+        both["items"] = _either(cast("DeclaredSchema", first["items"]), cast("DeclaredSchema", second["items"]))
     if "properties" in first or "properties" in second:
-        members = [cast("Schema", each.get("properties", {})) for each in (first, second)]
+        members = [cast("DeclaredSchema", each.get("properties", {})) for each in (first, second)]
         both["properties"] = members[1] | members[0]
         always = [name for name in _required(first) if name in _required(second)]
         if always:
@@ -164,11 +168,14 @@ def _either(first: Schema, second: Schema) -> Schema:
     return both
 
 
-def _all_of(parts: Sequence[Schema]) -> Schema:
+def _all_of(parts: Sequence[DeclaredSchema]) -> DeclaredSchema:
     """What can be said of a value that fits each of these. Of two that say the same thing, the later one counts."""
-    merged: Schema = {}
+    merged: DeclaredSchema = {}
     for part in parts:
-        properties = {**cast("Schema", merged.get("properties", {})), **cast("Schema", part.get("properties", {}))}
+        properties = {
+            **cast("DeclaredSchema", merged.get("properties", {})),
+            **cast("DeclaredSchema", part.get("properties", {})),
+        }
         required: list[Json] = list(dict.fromkeys([*_required(merged), *_required(part)]))
         merged |= part
         if properties:
@@ -178,6 +185,6 @@ def _all_of(parts: Sequence[Schema]) -> Schema:
     return merged
 
 
-def _required(schema: Schema) -> list[str]:
+def _required(schema: DeclaredSchema) -> list[str]:
     names = schema.get("required")
     return [str(name) for name in names] if isinstance(names, list | tuple) else []

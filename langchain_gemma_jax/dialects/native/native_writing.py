@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import Writer
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter
 from langchain_gemma_jax.dialects.native.notation import Notation, in_order
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import Control, Literal, Node, Sequence, Terminal, sequence
@@ -27,7 +27,7 @@ class NativeWriting(Writing):
         return in_order(dict.fromkeys(names))
 
     def key(self, name: str) -> Node:
-        out = Writer()
+        out = PromptWriter()
         self.notation.key(out, name)
         return sequence(_nodes(out), Literal(self.colon))
 
@@ -42,7 +42,7 @@ class NativeWriting(Writing):
         return sequence(quote, words(asked.patterns, asked.low, asked.high), quote)
 
     def constant(self, value: Json) -> Node:
-        out = Writer()
+        out = PromptWriter()
         self.notation.value(out, value)
         return _nodes(out)
 
@@ -54,7 +54,7 @@ _BARE = Pattern(
 )
 
 
-def _nodes(out: Writer) -> Node:
+def _nodes(out: PromptWriter) -> Node:
     pieces = (Control(piece.text) if piece.is_control else Literal(piece.text) for piece in out.pieces)
     found: Node = Sequence(tuple(pieces))
     return sequence(found)

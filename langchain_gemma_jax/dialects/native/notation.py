@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from langchain_gemma_jax.dialects.conversation.messages import MAX_DEPTH
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import Writer
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 
@@ -29,20 +29,20 @@ class Notation:
     shows_empty_descriptions: bool = False
     hides_keywords: bool = False  # properties whose names are those of a schema's own keywords are left out
 
-    def call_to(self, out: Writer, name: str, arguments: Mapping[str, Json]) -> None:
+    def call_to(self, out: PromptWriter, name: str, arguments: Mapping[str, Json]) -> None:
         """``call:name{key:value}`` between its control tokens."""
         self._named(out, self.call, "call", name, arguments)
 
-    def response_of(self, out: Writer, name: str, payload: Mapping[str, Json]) -> None:
+    def response_of(self, out: PromptWriter, name: str, payload: Mapping[str, Json]) -> None:
         """``response:name{key:value}`` between its control tokens."""
         self._named(out, self.response, "response", name, payload)
 
-    def string(self, out: Writer, text: str) -> None:
+    def string(self, out: PromptWriter, text: str) -> None:
         out.control(self.quote)
         out.text(text)
         out.control(self.quote)
 
-    def strings(self, out: Writer, texts: Sequence[Json]) -> None:
+    def strings(self, out: PromptWriter, texts: Sequence[Json]) -> None:
         """A list that is known to be one of strings."""
         out.text("[")
         for number, text in enumerate(texts):
@@ -50,7 +50,7 @@ class Notation:
             self.string(out, str(text))
         out.text("]")
 
-    def value(self, out: Writer, value: Json, *, quoted_keys: bool = False, depth: int = 0) -> None:
+    def value(self, out: PromptWriter, value: Json, *, quoted_keys: bool = False, depth: int = 0) -> None:
         """A JSON value.
 
         Raises:
@@ -77,20 +77,24 @@ class Notation:
             case _:
                 raise InputError(f"Arguments and results are JSON values, and this is none: {type(value).__name__}.")
 
-    def key(self, out: Writer, key: str, *, quoted: bool = False) -> None:
+    def key(self, out: PromptWriter, key: str, *, quoted: bool = False) -> None:
         """A member's name: in quotes only where it would be taken for something else without."""
         if quoted or not _may_be_bare(key):
             self.string(out, key)
         else:
             out.text(key)
 
-    def _named(self, out: Writer, around: tuple[str, str], kind: str, name: str, members: Mapping[str, Json]) -> None:
+    def _named(
+        self, out: PromptWriter, around: tuple[str, str], kind: str, name: str, members: Mapping[str, Json]
+    ) -> None:
         out.control(around[0])
         out.text(f"{kind}:{name}")
         self._object(out, members)
         out.control(around[1])
 
-    def _object(self, out: Writer, members: Mapping[str, Json], *, quoted_keys: bool = False, depth: int = 0) -> None:
+    def _object(
+        self, out: PromptWriter, members: Mapping[str, Json], *, quoted_keys: bool = False, depth: int = 0
+    ) -> None:
         _check_depth(depth)
         out.text("{")
         for number, key in enumerate(in_order(members)):

@@ -46,7 +46,7 @@ def _begin() -> float:
 
 
 @dataclass
-class Reader:
+class SchemaReader:
     """Reads one schema; ``rules`` are those that its grammar has, those that others are made of first."""
 
     root: Mapping[str, Json] | bool

@@ -19,8 +19,13 @@ from langchain_core.messages import (
 )
 
 from langchain_gemma_jax.chat.history import bounded_memory
-from langchain_gemma_jax.chat.history.bounded_memory import Recent
-from langchain_gemma_jax.chat.history.generated_ids import MOST_BYTES, Answers, Conversations, conversations
+from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
+from langchain_gemma_jax.chat.history.generated_ids import (
+    MOST_BYTES,
+    ConversationMemory,
+    GeneratedIds,
+    conversation_memory,
+)
 from langchain_gemma_jax.dialects import Message, ToolCall
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -122,7 +127,7 @@ def test_a_call_that_was_none_and_was_taken_out_does_not_come_back(scripted):
 def test_the_store_is_bounded_and_forgets_the_oldest():
     said = [[Message.assistant(text)] for text in "abc"]
     one = bounded_memory.ENTRY_BYTES + sys.getsizeof(bytes(32)) + sys.getsizeof(bytes(4 * 5))
-    answers = Answers(2 * one)
+    answers = GeneratedIds(2 * one)
 
     def known() -> list[bool]:
         return [bool(answers.of("", "gemma", conversation)) for conversation in said]
@@ -143,7 +148,7 @@ def test_the_store_is_bounded_and_forgets_the_oldest():
 
 @pytest.mark.parametrize("tokens", [1, 30, 1000])
 def test_the_bytes_that_are_promised_are_those_that_the_process_has(tokens):
-    kept, value = Recent[bytes](MOST_BYTES), bytes(4 * tokens)
+    kept, value = BoundedMemory[bytes](MOST_BYTES), bytes(4 * tokens)
     gc.collect()
     tracemalloc.start()
     try:
@@ -159,7 +164,7 @@ def test_the_bytes_that_are_promised_are_those_that_the_process_has(tokens):
 
 def test_who_comes_in_the_midst_of_it_does_without():
     """A signal handler: on the same thread, while something is half done."""
-    kept = Recent[str](10_000)
+    kept = BoundedMemory[str](10_000)
     kept.keep(b"a", "x")
     with kept._lock:
         assert kept.get(b"a") is None
@@ -170,23 +175,28 @@ def test_who_comes_in_the_midst_of_it_does_without():
 def test_what_is_remembered_ends_with_the_engine(chat_of, running):
     model = chat_of("gemma4", scope="remembered")
     told = [HumanMessage("HELLO"), model.invoke("HELLO"), HumanMessage("MORE")]
-    first = conversations()
-    assert conversations() is first
+    first = conversation_memory()
+    assert conversation_memory() is first
     assert any(len(answers._ids) for answers in first._answers.values())
     engine = Engine(Settings())
-    kept = engine.companion(Conversations)
-    assert engine.companion(Conversations) is kept
+    kept = engine.companion(ConversationMemory)
+    assert engine.companion(ConversationMemory) is kept
     assert kept is not first, "each engine has its own"
     gone = weakref.ref(kept)
     del kept
     assert engine.close(30)
     assert gone() is None
-    assert engine.companion(Conversations) is not engine.companion(Conversations), "a closed one keeps nothing"
+    assert engine.companion(ConversationMemory) is not engine.companion(ConversationMemory), (
+        "a closed one keeps nothing"
+    )
     assert model.invoke(told).text
 
 
 def test_each_answer_comes_back_in_its_own_place():
-    answers, said = Answers(), [Message.user("a"), Message.assistant("b"), Message.user("a"), Message.assistant("b")]
+    answers, said = (
+        GeneratedIds(),
+        [Message.user("a"), Message.assistant("b"), Message.user("a"), Message.assistant("b")],
+    )
     answers.keep("", "gemma", said[:2], [1])
     answers.keep("", "gemma", said, [2])
     assert {number: list(ids) for number, ids in answers.of("", "gemma", said).items()} == {1: [1], 3: [2]}
@@ -194,7 +204,7 @@ def test_each_answer_comes_back_in_its_own_place():
 
 
 def test_formats_and_calls_are_told_apart():
-    answers = Answers()
+    answers = GeneratedIds()
     answers.keep("", "gemma", [Message.assistant("a")], [1])
     assert not answers.of("", "gemma4", [Message.assistant("a")])
     assert not answers.of("", "gemma", [Message.user("a")])
@@ -208,7 +218,7 @@ def test_formats_and_calls_are_told_apart():
 
 
 def test_answers_go_with_their_model():
-    engine, kept = ScriptedEngine(), Conversations()
+    engine, kept = ScriptedEngine(), ConversationMemory()
     kept.answers_of(engine.model).keep("", "gemma", [Message.assistant("a")], [1])
     assert kept.answers_of(engine.model).of("", "gemma", [Message.assistant("a")])
     assert len(kept._answers) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.dialects import ArgumentsDelta, CallBegin, CallEnd, Invalid, TextDelta
-from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from tests.dialects.outputs import fed
 
 CALL = '{"name": "f", "parameters": {"a": 1}}'
@@ -13,7 +13,7 @@ CALLED = [CallBegin("f"), ArgumentsDelta('{"a": 1}'), CallEnd({"a": 1})]
 
 
 def read(text: str) -> list[object]:
-    return fed(Gemma().parser(), [(text, False)])
+    return fed(GemmaDialect().parser(), [(text, False)])
 
 
 def block(*lines: str) -> str:
@@ -67,11 +67,11 @@ def test_several_calls(text):
 
 def test_the_end_of_the_turn_ends_a_block():
     output = [("```tool_call\n" + CALL, False), ("<end_of_turn>", True), ("ignored", False)]
-    assert fed(Gemma().parser(), output) == CALLED
+    assert fed(GemmaDialect().parser(), output) == CALLED
 
 
 def test_other_control_tokens_mean_nothing():
-    assert fed(Gemma().parser(), [("a", False), ("<pad>", True), ("b", False)]) == [TextDelta("ab")]
+    assert fed(GemmaDialect().parser(), [("a", False), ("<pad>", True), ("b", False)]) == [TextDelta("ab")]
 
 
 def test_text_that_looks_like_the_end_of_a_turn_is_text():
@@ -79,7 +79,7 @@ def test_text_that_looks_like_the_end_of_a_turn_is_text():
 
 
 def test_arguments_come_while_they_are_written():
-    parser = Gemma().parser()
+    parser = GemmaDialect().parser()
     assert parser.feed('```tool_call\n{"name": "f", "parameters": {"a": "Par') == [
         CallBegin("f"),
         ArgumentsDelta('{"a": "Par'),

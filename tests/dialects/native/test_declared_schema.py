@@ -5,7 +5,7 @@ import random
 import pytest
 
 from langchain_gemma_jax.dialects import Message, Tool
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.dialects.native.declared_schema import lowered
 from langchain_gemma_jax.errors import InputError
 from tests.goldens_dialects import made_up
@@ -126,7 +126,7 @@ def test_odd_schemas_are_shown_as_far_as_they_go():
         "type": "object",
         "properties": {"a": 3, "b": {"type": "array", "items": {"required": "x", "properties": 1}}},
     }
-    text = Gemma4().render([Message.user("Hi")], [Tool("t", "", odd | {"required": "a"})]).text
+    text = Gemma4Dialect().render([Message.user("Hi")], [Tool("t", "", odd | {"required": "a"})]).text
     assert 'a:{type:<|"|><|"|>}' in text
     assert "b:{items:{properties:{},required:[],type:" in text
 

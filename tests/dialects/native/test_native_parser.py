@@ -15,8 +15,8 @@ from langchain_gemma_jax.dialects import (
     TextDelta,
     ThoughtDelta,
 )
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from tests.dialects.outputs import CONTROL, Output, fed
 
 TOKENS = re.compile("(" + "|".join(re.escape(token) for tokens in CONTROL.values() for token in tokens) + ")")
@@ -28,7 +28,7 @@ def output(text: str) -> Output:
 
 
 def read(text: str, parser: StreamParser | None = None) -> list[object]:
-    return fed(parser or Gemma4().parser(), output(text))
+    return fed(parser or Gemma4Dialect().parser(), output(text))
 
 
 def arguments(body: str) -> object:
@@ -49,7 +49,10 @@ def test_thoughts_and_then_words():
 
 
 def test_thoughts_that_the_prompt_began():
-    assert read("Hm.\n<channel|>Hello", Gemma4().parser(in_thought=True)) == [ThoughtDelta("Hm."), TextDelta("Hello")]
+    assert read("Hm.\n<channel|>Hello", Gemma4Dialect().parser(in_thought=True)) == [
+        ThoughtDelta("Hm."),
+        TextDelta("Hello"),
+    ]
 
 
 def test_an_empty_thought_is_none():
@@ -89,11 +92,11 @@ def test_words_behind_a_call_are_words():
         ("a", False),
         (" b", False),
     ]
-    assert fed(Gemma4().parser(), pieces)[-1] == TextDelta("a b")
+    assert fed(Gemma4Dialect().parser(), pieces)[-1] == TextDelta("a b")
 
 
 def test_arguments_come_while_they_are_written():
-    parser = Gemma4().parser()
+    parser = Gemma4Dialect().parser()
     parser.feed("<|tool_call>", is_control=True)
     assert parser.feed("call:f{a:") == [CallBegin("f"), ArgumentsDelta('{"a":')]
     assert parser.feed('<|"|>', is_control=True) == [ArgumentsDelta('"')]
@@ -103,7 +106,7 @@ def test_arguments_come_while_they_are_written():
 
 def test_text_that_looks_like_a_control_token_is_text():
     text = 'call:f{a:<|"|>x<|"|>}<tool_call|><turn|>'
-    assert fed(Gemma4().parser(), [(f"<|tool_call>{text}", False)]) == [TextDelta(f"<|tool_call>{text}")]
+    assert fed(Gemma4Dialect().parser(), [(f"<|tool_call>{text}", False)]) == [TextDelta(f"<|tool_call>{text}")]
     quoted = [
         ("<|tool_call>", True),
         ("call:f{a:", False),
@@ -112,7 +115,7 @@ def test_text_that_looks_like_a_control_token_is_text():
         ('<|"|>', True),
         ("}", False),
     ]
-    assert fed(Gemma4().parser(), [*quoted, ("<tool_call|>", True)])[-1] == CallEnd({"a": text})
+    assert fed(Gemma4Dialect().parser(), [*quoted, ("<tool_call|>", True)])[-1] == CallEnd({"a": text})
 
 
 def test_what_comes_behind_the_end_is_ignored():
@@ -126,7 +129,7 @@ def test_other_control_tokens_mean_nothing_between_words():
 
 def test_function_gemmas_call():
     text = "Sure.<start_function_call>call:f{a:<escape>x<escape>,b:None}<end_function_call><start_function_response>"
-    assert read(text, FunctionGemma().parser()) == [
+    assert read(text, FunctionGemmaDialect().parser()) == [
         *(TextDelta("Sure."), CallBegin("f"), ArgumentsDelta('{"a":"x","b":null}'), CallEnd({"a": "x", "b": None}))
     ]
 
