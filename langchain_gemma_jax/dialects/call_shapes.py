@@ -17,7 +17,7 @@ from langchain_gemma_jax.grammar.terminals import before, up_to
 
 @dataclass(frozen=True)
 class TurnGrammar:
-    """A turn that calls tools."""
+    """The grammar of a turn that calls tools."""
 
     whole: Node  # calls, and nothing else
     free_or_calls: Node  # behind the opener, or of the whole answer where the opener is no control token
@@ -25,7 +25,7 @@ class TurnGrammar:
 
 
 class CallShape(ABC):
-    """How calls are written."""
+    """How a chat format writes calls."""
 
     writing: Writing
     free: Node | None  # a turn without calls; None: free, but for what is banned
@@ -34,18 +34,18 @@ class CallShape(ABC):
 
     @abstractmethod
     def call(self, name: str, arguments: Node) -> Node:
-        """One call, without what is around it."""
+        """Return the grammar of one call, without what is around it."""
 
     @abstractmethod
     def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
-        """A turn of such calls: one, or several."""
+        """Return the grammar of a turn of calls: of one, or of several."""
 
     @abstractmethod
     def check_name(self, name: str) -> None:
         """See that a tool's name can be written.
 
         Raises:
-            InputError: it cannot.
+            InputError: the name cannot be written.
         """
 
 
@@ -94,7 +94,7 @@ class FencedCalls(CallShape):
         return sequence(Literal(f'{{"name": {called}, "parameters": '), arguments, Literal("}"))
 
     def check_name(self, name: str) -> None:
-        """See ``CallShape.check_name``. Any name is a string of JSON's."""
+        """Accept any name, as any is a string of JSON's. See ``CallShape.check_name``."""
 
     def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         lines = Repeat(call, Literal("\n"), 1) if parallel else call

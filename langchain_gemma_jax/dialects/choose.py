@@ -16,7 +16,7 @@ NAMES = (GemmaDialect.name, FunctionGemmaDialect.name, Gemma4Dialect.name)
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the choice depends on.
+    """What is known of a model that its chat format depends on.
 
     ``generation`` is the configuration's, and so is whether there is a ``per_layer_input``; ``control_tokens`` are the
     tokenizer's.
@@ -28,7 +28,7 @@ class ModelFacts:
 
 
 def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
-    """The format of a model, or the one of this name.
+    """Return the chat format of a model, or the one of a name.
 
     A model speaks the format whose control tokens its vocabulary has. So a model of any architecture can
     be trained in any format: the embedded ones are built like Gemma 3 and speak Gemma 4's.

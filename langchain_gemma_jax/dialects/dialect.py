@@ -48,7 +48,7 @@ class Dialect(ABC):
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
     ) -> RenderedPrompt:
-        """The prompt for a conversation.
+        """Return the prompt for a conversation.
 
         Raises:
             InputError: the conversation cannot be rendered: it is empty, or a result answers no call.
@@ -56,7 +56,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def parser(self, *, in_thought: bool = False) -> StreamParser:
-        """A parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
+        """Return a parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
 
     def check(self, messages: Sequence[Message], options: RenderOptions) -> None:
         """Refuse what this format cannot render."""
@@ -67,7 +67,7 @@ class Dialect(ABC):
 
 
 def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:
-    """The results that directly follow the assistant's message with this number, with the names of the tools."""
+    """Return the results that directly follow the assistant's message ``index``, with the names of their tools."""
     calls = messages[index].calls
     names = {call.id: call.name for call in calls if call.id is not None}
     found: list[tuple[str, ToolResult]] = []
@@ -82,10 +82,10 @@ def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, T
 
 
 def refuse_stray_results(messages: Sequence[Message]) -> None:
-    """A result has to follow the message that called the tool, directly or behind other results of it.
+    """Refuse results that do not follow the message that called the tool, directly or behind other results of it.
 
     Raises:
-        InputError: one does not.
+        InputError: a result does not.
     """
     calling = False
     for number, message in enumerate(messages):

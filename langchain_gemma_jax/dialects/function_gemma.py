@@ -30,12 +30,12 @@ NOTATION = Notation(
 )
 
 TRIGGER = "You are a model that can do function calling with the following functions"
-"""The words, and no others, that the model was trained to call tools by."""
+"""The words that FunctionGemma was trained to call tools by. No others do."""
 
 
 @dataclass(frozen=True)
 class FunctionGemmaDialect(Dialect):
-    """FunctionGemma. It was trained for one request and one answer; longer conversations are beyond its training."""
+    """FunctionGemma's format. The model was trained for one request and one answer, not for conversations."""
 
     name: ClassVar[str] = "function_gemma"
     stops: ClassVar[tuple[str, ...]] = NOTATION.stops

@@ -44,7 +44,7 @@ class _Turn:
 
 @dataclass(frozen=True)
 class GemmaDialect(Dialect):
-    """Gemma 1, 2, 3 and 3n."""
+    """The format of Gemma 1, 2, 3 and 3n."""
 
     name: ClassVar[str] = "gemma"
     stops: ClassVar[tuple[str, ...]] = (TURN_END, "<eos>")

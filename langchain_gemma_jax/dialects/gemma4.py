@@ -29,7 +29,7 @@ NOTATION = Notation(
 
 @dataclass(frozen=True)
 class Gemma4Dialect(Dialect):
-    """Gemma 4, and the embedded models.
+    """The format of Gemma 4 and of the embedded models.
 
     ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
     12B, 26B-A4B and 31B, and not with E2B and E4B.
@@ -73,7 +73,7 @@ class Gemma4Dialect(Dialect):
         return NativeParser(NOTATION, in_thought=in_thought)
 
     def _generation_prompt(self, out: PromptWriter, turns: _Turns, options: RenderOptions) -> bool:
-        """Begin what the model is to write. Gives whether that is a thought."""
+        """Begin what the model is to write. Return True if that is a thought."""
         if turns.calling:
             return False
         if turns.answered:
@@ -143,7 +143,7 @@ class _Turns:
         self._before = message.role
 
     def _model(self, index: int) -> bool:
-        """The model's own message. Gives whether words stand at its end."""
+        """Write a message of the model's own. Return True if words stand at its end."""
         out, message = self._out, self._messages[index]
         said = "".join(_without_thoughts(text) for text in message.texts)
         shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
@@ -190,7 +190,7 @@ class _Turns:
 
 
 def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
-    """For each message the role of the next one, results aside."""
+    """Return for each message the role of the next one, results aside."""
     found: list[str | None] = []
     role: str | None = None
     for message in reversed(messages):
@@ -200,6 +200,6 @@ def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
 
 
 def _without_thoughts(text: str) -> str:
-    """What is left of an answer that was stored with its thoughts in it."""
+    """Return what is left of an answer's text without the thoughts that were stored in it."""
     parts = text.split(CHANNEL_END)
     return "".join(part.partition(CHANNEL)[0] for part in parts).strip()

@@ -25,7 +25,7 @@ LONGEST = 20_000  # characters of the shortest answer: a model that has to write
 _MEMBERS = ("properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf")
 
 Thoughts = OneOf["none", "may", "inside"]
-"""Whether an answer can begin with a thought, or the prompt has begun one already."""
+"""Whether an answer can begin with a thought ("may"), or goes on with one that the prompt has begun ("inside")."""
 
 
 def json_grammar(
@@ -155,7 +155,7 @@ def _whole(reader: SchemaReader, *more: Mapping[str, Json]) -> Node:
 
 
 def _arguments(reader: SchemaReader) -> Node:
-    """A tool's arguments: an object, and an empty one where nothing is said of its members."""
+    """Return the grammar of a tool's arguments: an object, and an empty one where nothing is said of its members."""
     closed: dict[str, Json] = {"type": "object"}
     if isinstance(reader.root, Mapping) and not any(word in reader.root for word in _MEMBERS):
         closed["properties"] = {}
@@ -163,7 +163,7 @@ def _arguments(reader: SchemaReader) -> Node:
 
 
 def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
-    """What can come before an answer."""
+    """Return the grammar of the thought that can come before an answer."""
     if thoughts == "none":
         return NOTHING
     around = None if dialect is None else dialect.thought
@@ -174,7 +174,7 @@ def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
 
 
 def _sound(grammar: Grammar) -> Grammar:
-    """A grammar whose shortest text is not too long."""
+    """Return the grammar, unless its shortest text is too long."""
     if (shortest := grammar.shortest()) > LONGEST:
         raise SchemaError("#", f"the shortest value has {shortest:,} characters, and no model writes as many")
     return grammar
@@ -185,10 +185,10 @@ def _key(*parts: object) -> str:
 
 
 def _checked(schema: object) -> str:
-    """A schema as text. It is looked at from outside to inside, so that none is too deep or endless.
+    """Return a schema as text. It is looked at from outside to inside, so that none is too deep or endless.
 
     Raises:
-        SchemaError: it is no JSON, or too large.
+        SchemaError: the schema is no JSON, or too large.
     """
     if not isinstance(schema, Mapping | bool):
         raise SchemaError("#", f"expected a JSON schema, found {type(schema).__name__}")
@@ -206,7 +206,7 @@ def _checked(schema: object) -> str:
 
 
 def _below(level: Iterable[object], room: int) -> list[object]:
-    """What these hold, or as much of it as shows that it is too much."""
+    """Return what several values hold, or as much of it as shows that it is too much."""
     found: list[object] = []
     for value in level:
         found += _inside(value)

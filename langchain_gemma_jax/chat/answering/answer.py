@@ -10,7 +10,7 @@ from langchain_gemma_jax.dialects import CallBegin, CallEnd, Event, Invalid, Mes
 
 @dataclass(frozen=True)
 class Answer:
-    """Words, thoughts and calls."""
+    """What a model said: words, thoughts and calls."""
 
     text: str
     thinking: str

@@ -65,7 +65,7 @@ def ending(outcome: Outcome) -> dict[str, Any]:
 
 
 def logprobs(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> dict[str, Any]:
-    """Log-probabilities in OpenAI's form, under ``logprobs``; nothing if there are none."""
+    """Return log-probabilities in OpenAI's form, under ``logprobs``; an empty dictionary if there are none."""
     content = [
         _token(tokenizer, each.id, each.logprob)
         | {"top_logprobs": [_token(tokenizer, token, logprob) for token, logprob in each.top]}

@@ -37,11 +37,11 @@ class AnswerLimits:
 
     @property
     def most(self) -> int:
-        """The smaller of the two."""
+        """The most tokens that the answer may have: what the caller said, or the room if that is less."""
         return self.room if self.max_tokens is None else min(self.max_tokens, self.room)
 
     def reason(self, done: Completion) -> str | None:
-        """What cut an answer off, and what to do. None: it ended by itself."""
+        """Return what cut an answer off, and what to do about it. None: it ended by itself."""
         if isinstance(done.stop, str):
             return f"the stop string {done.stop!r} ended it. Choose one that no value has in it, or leave it out."
         if done.complete:
@@ -60,7 +60,7 @@ def whole_only(messages: Iterator[AIMessage]) -> Iterator[AIMessage]:
     """Pass an answer on, whole or in chunks.
 
     Raises:
-        CutOffError: it is none that an object can be made of.
+        CutOffError: the answer was cut off, so no object can be made of it.
     """
     said: list[str] = []
     for message in messages:

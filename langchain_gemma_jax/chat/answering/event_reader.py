@@ -9,7 +9,7 @@ from langchain_gemma_jax.dialects import Event, StreamParser
 
 
 class EventReader:
-    """Feeds a parser.
+    """Feeds a parser with what the engine delivers of one answer.
 
     The engine gives ids, control tokens among them, with the text that each completed, and the text that can be shown,
     which lags behind: what could become a stop string is held back, and a stop string is never shown. A parser needs

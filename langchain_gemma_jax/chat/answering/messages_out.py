@@ -78,7 +78,7 @@ class Chunks:
         return [*chunks, chunk]
 
     def broken(self) -> list[AIMessageChunk]:
-        """What makes a call that is being written none, where an error is the last that is heard of it."""
+        """Return the chunk that makes a call that is being written invalid, as an error ended the answer; or none."""
         begun, self._kind = self._kind == "call", ""
         return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
 
@@ -116,7 +116,7 @@ class Chunks:
         return self._call_chunk(name, arguments, _call_id())
 
     def _ruin(self, event: Invalid) -> AIMessageChunk:
-        """A call that is none. LangChain repairs what looks unfinished, and this must not pass for a call."""
+        """Return the chunk of an invalid call, which LangChain must not take for one that it can repair."""
         if broken := self.broken():
             return broken[0]
         chunk = self._begin(event.name, event.raw + unrepairable(event.raw))

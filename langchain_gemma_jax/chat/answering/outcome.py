@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was asked, what was said, and how it ended."""
+    """One call that is over: what was asked, what was said, and how it ended."""
 
     options: Options
     prompt: RenderedPrompt

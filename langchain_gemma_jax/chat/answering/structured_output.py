@@ -23,7 +23,7 @@ Method = Literal["json_schema", "function_calling", "json_mode"]
 
 @dataclass(frozen=True)
 class Structure:
-    """What is asked of the answers."""
+    """What ``with_structured_output`` asks of answers: a schema, and the way to get objects of it."""
 
     schema: SchemaLike | None
     method: str
@@ -39,7 +39,7 @@ class Structure:
 
     @property
     def response_format(self) -> dict[str, Any]:
-        """What a call is asked for, if it is not to call a tool."""
+        """The ``response_format`` of a call whose answer is the object itself, and not a tool's call."""
         if self.method == "json_mode":
             known = {} if self.schema is None else {"schema": dict(json_schema(self.schema))}
             return {"type": "json_object"} | known
@@ -49,12 +49,12 @@ class Structure:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What tracing is told."""
+        """What LangSmith's tracing is told of the schema and the method."""
         kwargs: dict[str, Any] = {"method": self.method} | ({} if self.strict is None else {"strict": self.strict})
         return {"kwargs": kwargs, "schema": None if self.schema is None else json_schema(self.schema)}
 
     def reader(self, tool: str | None) -> Runnable[AIMessage, Any]:
-        """What makes an object of an answer: of the call of this tool, or of its words."""
+        """Return a runnable that makes an object of an answer: of its call of this tool, or of its words."""
         # LangChain's parsers repair JSON that breaks off, and give None where there is no call.
         whole: Runnable[AIMessage, AIMessage] = RunnableGenerator(whole_only, awhole_only)
         # They take classes of both pydantics.
@@ -73,7 +73,7 @@ class Structure:
 
 
 def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AIMessage, Any]) -> Runnable[Any, Any]:
-    """The answer, the object made of it, and what went wrong in making it."""
+    """Return a runnable that gives the answer, the object made of it, and what went wrong in making it."""
 
     def read(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         try:

@@ -15,14 +15,14 @@ _ANY_OBJECT: Schema = {"type": "object"}
 
 @dataclass(frozen=True)
 class AnswerFormat:
-    """JSON of a schema."""
+    """An answer in words that has to be JSON of a schema."""
 
     schema: Schema
     lenient: bool  # what a grammar cannot promise is left out instead of refused
     told: bool  # whether the model is told the schema
 
     def tell(self, messages: Sequence[Message]) -> list[Message]:
-        """The conversation, with the schema at the end of the system message."""
+        """Return the conversation with the schema at the end of the system message."""
         if not self.told:
             return list(messages)
         text = instruction(self.schema)
@@ -33,15 +33,15 @@ class AnswerFormat:
 
 
 def instruction(schema: Schema) -> str:
-    """What the system message says when the answer has to be JSON of a schema."""
+    """Return what the system message says when the answer has to be JSON of a schema."""
     return "Answer in JSON of this schema:\n" + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def checked_format(response_format: object) -> AnswerFormat | None:
-    """What OpenAI's users give as ``response_format``, or a schema in any other form.
+    """Return the form that a ``response_format`` asks for, in OpenAI's words or as a schema in any form. None: any.
 
     Raises:
-        InputError: it is none of these.
+        InputError: the format is none of these.
     """
     if response_format is None:
         return None

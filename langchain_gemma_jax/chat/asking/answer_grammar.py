@@ -26,7 +26,7 @@ _GENERAL = ("auto", "any", "none")
 
 
 def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Grammar | None:
-    """What this call's answer is held to. None: it is free."""
+    """Return the grammar that a call's answer is held to. None: the answer is free."""
     answer, tools = options.answer, options.tools
     thoughts: Thoughts = "none"
     if dialect.thought is not None and (options.thinking or prompt.in_thought):
@@ -53,7 +53,7 @@ def check_tools(tools: Sequence[Tool], choice: str, dialect: str | None, *, leni
     """See, without a model, that calls of these tools can be promised.
 
     Raises:
-        SchemaError: they cannot. It says what, and where. InputError: a name cannot be written.
+        SchemaError: calls cannot be promised; it says what, and where. InputError: a name cannot be written.
     """
     alone = len({tool.name for tool in tools}) < len(
         tools
@@ -69,7 +69,7 @@ def check_answer(answer: AnswerFormat | None) -> None:
     """See, without a model, that answers of this form can be promised.
 
     Raises:
-        SchemaError: they cannot.
+        SchemaError: such answers cannot be promised.
     """
     if answer is not None:
         json_grammar(answer.schema, lenient=answer.lenient)

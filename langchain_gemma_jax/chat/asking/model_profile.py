@@ -11,7 +11,7 @@ from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
 
 def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
-    """What is known of a model by its name alone. How much it reads is known of embedded and published sizes only."""
+    """Return what is known of a model by its name. How much it reads is known of embedded and published sizes only."""
     name = model.rstrip("/").rpartition("/")[2].lower()
     size = max((size for size in known() if name.startswith(size)), key=len, default=None)
     profile = ModelProfile(
@@ -48,7 +48,7 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
 
 
 def profile_of_all(models: Iterable[str], max_context: int | None = None) -> ModelProfile:
-    """What every one of these models can do: nobody knows beforehand which of them answers."""
+    """Return what every one of several models can do, as nobody knows beforehand which of them answers."""
     profiles = [profile_of(model, max_context) for model in models]
     found = ModelProfile(**{**profiles[0], "name": "auto"})
     limits = [profile.get("max_input_tokens") for profile in profiles]

@@ -50,12 +50,12 @@ _DEFAULTS_READ = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty"
 
 
 class UnknownOptionWarning(UserWarning):
-    """An argument that means nothing here. It has no effect."""
+    """An argument means nothing to this package, and has no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """One call's settings. What is None is left to the checkpoint, or to the engine."""
+    """One call's settings. A setting that is None is left to the checkpoint, or to the engine."""
 
     model: str
     dtype: str | None
@@ -91,11 +91,11 @@ class Options:
         return bool(self.sampled.get("logprobs"))
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The conversation as the model is told it."""
+        """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""
         return messages if self.answer is None else self.answer.tell(messages)
 
     def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
-        """How to sample: as was given, for the rest as the checkpoint's authors recommend.
+        """Return how to sample: as was given, for the rest as the checkpoint's authors recommend.
 
         Raises:
             InputError: what was given is not possible; ConfigError: what the checkpoint has is not.
@@ -109,10 +109,10 @@ class Options:
 
 
 def settings_of(given: Mapping[str, object]) -> dict[str, object]:
-    """Settings as they are stored: checked one by one and together, in plain values.
+    """Return settings as they are stored: checked one by one and together, in plain values.
 
     Raises:
-        InputError: one is not possible. The message says what is.
+        InputError: a setting is not possible. The message says what is.
     """
     found = {name: value for name, value in given.items() if name in SETTINGS and value is not None}
     found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
@@ -130,7 +130,7 @@ def renamed(given: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments given, by our names.
 
     Raises:
-        InputError: two of them are the same one.
+        InputError: two arguments are names of the same setting.
     """
     found = dict(given)
     for other, ours in OTHER_NAMES.items():
@@ -144,10 +144,10 @@ def renamed(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Mapping[str, object]) -> Options:
-    """One call's settings: those of the model, and over them those that were given with the call.
+    """Return one call's settings: those of the model, and over them those that were given with the call.
 
     Raises:
-        InputError: one is not possible.
+        InputError: a setting is not possible.
     """
     given = renamed(given)
     warn_unknown(given, {*SETTINGS, *OF_A_CALL, *_BY_LANGCHAIN}, "This call")
@@ -186,7 +186,7 @@ def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> No
 
 
 def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
-    """What a ``generation_config.json`` means. Without ``do_sample`` it means the most likely token."""
+    """Return the settings that a ``generation_config.json`` means: none, without ``do_sample``, but for a length."""
     length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
     if defaults.get("do_sample") is not True:
         return length

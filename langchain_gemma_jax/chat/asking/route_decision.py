@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RouteDecision:
-    """Who answers, and why."""
+    """Which model a route gave a step to, and why."""
 
     size: str
     model: str

@@ -18,10 +18,10 @@ _OF_A_SCHEMA = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum",
 
 
 def json_schema(schema: SchemaLike) -> Schema:
-    """The JSON schema of anything that stands for one.
+    """Return the JSON schema of whatever stands for one: a class, a function, a dictionary of any known form.
 
     Raises:
-        InputError: it stands for none.
+        InputError: nothing of a known form was given.
     """
     if (full := recursive_schema(schema)) is not None:
         return full
@@ -41,7 +41,7 @@ def json_schema(schema: SchemaLike) -> Schema:
 
 
 def recursive_schema(schema: SchemaLike) -> Schema | None:
-    """The schema of a pydantic class that refers to itself. LangChain's own conversion cuts it off there."""
+    """Return the schema of a pydantic class that refers to itself, where LangChain's conversion ends; or None."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return None
     found = schema.model_json_schema()
@@ -74,7 +74,7 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _unwrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What OpenAI's envelopes hold: ``{"type": "json_schema", "json_schema": {"name": …, "schema": …}}``."""
+    """Return what OpenAI's envelopes hold: ``{"type": "json_schema", "json_schema": {"name": …, "schema": …}}``."""
     if isinstance(inner := schema.get("json_schema"), Mapping):
         schema = inner
     if isinstance(inner := schema.get("schema"), Mapping):

@@ -16,10 +16,10 @@ MOST_TOKENS = 2**31 - 1
 
 
 def checked_setting(name: str, value: object) -> object:
-    """The value as it is stored.
+    """Return a setting's value as it is stored.
 
     Raises:
-        InputError: it is not possible. The message says what is.
+        InputError: the value is not possible. The message says which are.
     """
     return _CHECKS[name](name, value)
 

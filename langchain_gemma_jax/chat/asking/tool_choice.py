@@ -17,19 +17,19 @@ _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
 def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> list[dict[str, Any]]:
-    """Tools of any form in OpenAI's, which every other form can be turned into.
+    """Return tools of any form in OpenAI's, which every other form can be turned into.
 
     Raises:
-        InputError: one is of no form that is known.
+        InputError: a tool is of no form that is known.
     """
     return [_openai_tool(number, tool, strict) for number, tool in enumerate(tools)]
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:
-    """Tools of any form as chat formats take them.
+    """Return tools of any form as chat formats take them.
 
     Raises:
-        InputError: one is of no form that is known, or two have the same name.
+        InputError: a tool is of no form that is known, or two tools have the same name.
     """
     if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise InputError(f"tools: expected a list of tools, found {tools!r}.")
@@ -43,10 +43,10 @@ def checked_tools(tools: object) -> tuple[Tool, ...]:
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
-    """A choice in one form: "auto", "any", "none", or a tool's name.
+    """Return the choice of a tool in one form: "auto", "any", "none", or a tool's name.
 
     Raises:
-        InputError: it is none of these.
+        InputError: the choice is none of these.
     """
     name: object = choice
     if isinstance(choice, Mapping):  # {"type": "function", "function": {"name": …}}, {"type": "tool", "name": …}, …

@@ -57,7 +57,7 @@ class ReadyModel:
     def prompt(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> tuple[RenderedPrompt, EncodedPrompt]:
-        """What the model reads. Its own answers are read as they were generated, if that is still known."""
+        """Return what the model reads. Its own answers are read as they were generated, if that is still known."""
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
@@ -66,7 +66,7 @@ class ReadyModel:
 
 
 def ready(options: Options) -> ReadyModel:
-    """The model of these options, loaded if it is not yet."""
+    """Return the model that the options name, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
     limit = {} if options.timeout is None else {"timeout": options.timeout}
@@ -84,23 +84,23 @@ def _ready(served: Served, options: Options) -> ReadyModel:
 
 
 class AwaitedModel:
-    """A model that is not there yet. Somebody has to wait for it, or ``cancel``."""
+    """A model that is still being loaded. Somebody has to wait for it, or ``cancel``."""
 
     def __init__(self, first: Future[Any], rest: Steps[Served]) -> None:
         self._first, self._rest = first, rest
 
     def steps(self) -> Steps[Served]:
-        """What has to be waited for until it is there."""
+        """Give what has to be waited for until the model is there, which is returned."""
         yield self._first
         return (yield from self._rest)
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Give the model up: nobody waits for it any more."""
         self._rest.close()
 
 
 class CallStart:
-    """A call before the engine works on it."""
+    """One call, before the engine works on it."""
 
     def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
         self._messages, self._options, self._clock = messages, options, clock
@@ -108,7 +108,7 @@ class CallStart:
         clock.parts.now("waiting to begin")
 
     def begin(self) -> Call | AwaitedModel:
-        """Find out what is asked for, and of whom. Where that model is there, have it answer."""
+        """Find out what is asked for, and of which model. If that is loaded, have it answer."""
         self._clock.parts.now("getting ready")
         from langchain_gemma_jax.engine.api.process import engine
 
@@ -126,7 +126,7 @@ class CallStart:
             return self.submit(there.value)
 
     def submit(self, served: Served) -> Call:
-        """Have the engine work on the answer."""
+        """Have the engine work on the answer of a model that is loaded."""
         from langchain_gemma_jax.engine.api.process import engine
 
         clock, options, spoken = self._clock, self._options, self._spoken
@@ -210,7 +210,7 @@ def _explained(event: Event, reason: str | None) -> Event:
 
 
 def _sampling(model: ReadyModel, options: Options, prompt: RenderedPrompt) -> Sampling:
-    """How the answer is sampled, and what ends it."""
+    """Return how the answer is sampled, and what ends it."""
     tokenizer, dialect = model.tokenizer, model.dialect
     sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
     stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
@@ -220,7 +220,7 @@ def _sampling(model: ReadyModel, options: Options, prompt: RenderedPrompt) -> Sa
 
 
 def _room(model: ReadyModel, options: Options, tokens: int) -> int:
-    """How many tokens of an answer there is room for."""
+    """Return how many tokens of an answer there is room for."""
     limit = options.max_context or model.served.max_context
     if limit > model.served.max_context:
         raise InputError(

@@ -28,7 +28,7 @@ T = TypeVar("T")
 AT_ONCE = 32  # calls that are being begun
 
 _called: ContextVar[tuple[object, float] | None] = ContextVar("called", default=None)
-"""Whose batch this is a call of, and when that was asked for."""
+"""The model whose batch the call belongs to, and when the batch was asked for."""
 
 
 def _threads() -> Background:
@@ -49,7 +49,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def called_together(model: object) -> Iterator[None]:
-    """The calls of this model in here were called now, whenever their turn is."""
+    """Count the calls of a model that are made inside as called now, however long they wait until they begin."""
     token = _called.set((model, time.monotonic()))
     try:
         yield
@@ -58,7 +58,7 @@ def called_together(model: object) -> Iterator[None]:
 
 
 def clock_of(model: object, options: Options) -> Clock:
-    """The clock of one call, which runs since it was called."""
+    """Return the clock of one call, which runs since it was called."""
     batch = _called.get()
     return Clock(options.timeout, began=batch[1] if batch is not None and batch[0] is model else None)
 
@@ -75,12 +75,12 @@ def start(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Ca
 
 
 async def astart(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Call:
-    """See ``start``. The event loop goes on meanwhile."""
+    """Have the engine work on an answer, as ``start`` does, while the event loop goes on."""
     return await await_for(_steps(CallStart(messages, options, clock), _elsewhere), clock)
 
 
 async def beside(function: Callable[..., T], *args: Any) -> T:
-    """Do something in one of the threads, beside the event loop."""
+    """Run a function in one of the threads, beside the event loop."""
     return await asyncio.wrap_future(_submit(partial(function, *args)))
 
 
@@ -102,7 +102,7 @@ def _here(function: Callable[[], T]) -> Steps[T]:
 
 
 def _elsewhere(function: Callable[[], T]) -> Steps[T]:
-    """``function`` gives something that can be cancelled."""
+    """Run a function in another thread. It has to return something that can be cancelled."""
     future = _submit(function)
     try:
         yield future
@@ -118,6 +118,6 @@ def _submit(function: Callable[[], T]) -> Future[T]:
 
 
 def _drop(future: Future[Any]) -> None:
-    """What came too late for anybody is stopped."""
+    """Cancel what a function returned too late for anybody."""
     if not future.cancelled() and future.exception() is None:
         future.result().cancel()

@@ -14,7 +14,7 @@ from langchain_gemma_jax.dialects import Message, ToolCall
 
 
 def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
-    """The tokens of the whole prompt, tools and all that the format adds included."""
+    """Return how many tokens the whole prompt has, tools and all that the format adds included."""
     told = conversation(messages)
     if not told:
         return 0
@@ -24,12 +24,12 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
 
 
 def token_ids(text: str, options: Options) -> list[int]:
-    """A text's tokens, without anything that a format adds."""
+    """Return a text's tokens, without anything that a format adds."""
     return ready(routed(options, (), ())).tokenizer.encode_text(text)
 
 
 def _whole(told: Sequence[Message]) -> list[Message]:
-    """The conversation, and calls for results that lost theirs.
+    """Return the conversation with a call made up for each result that lost its own.
 
     Whoever trims a conversation counts pieces of it that no model is ever shown.
     """

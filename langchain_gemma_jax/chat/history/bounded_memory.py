@@ -28,7 +28,7 @@ class BoundedMemory(Generic[V]):
         return len(self._values)
 
     def keep(self, key: bytes, value: V) -> None:
-        """Remember a value, in place of what was there."""
+        """Remember a value, in place of the one that the key had."""
         if self._busy_here or _size(key, value) > self._most:
             return
         with self._lock:
@@ -39,7 +39,7 @@ class BoundedMemory(Generic[V]):
                 self._forget(next(iter(self._values)))
 
     def get(self, key: bytes) -> V | None:
-        """The value, if it is still known. It was used now."""
+        """Return the value of a key, if it is still known, and count it as used now."""
         if self._busy_here:
             return None
         with self._lock:
@@ -50,7 +50,7 @@ class BoundedMemory(Generic[V]):
 
     @property
     def _busy_here(self) -> bool:
-        """Whether a signal handler came in the midst of one of these: it does without what it finds half done."""
+        """Whether a signal handler came in the midst of its thread's use. It does without what is half done."""
         return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001  as threading.Condition does
 
     def _forget(self, key: bytes) -> None:

@@ -40,10 +40,10 @@ class Blocks:
 
 
 def read_blocks(message: BaseMessage, where: str) -> Blocks:
-    """A message's content. ``where`` is how an error names the message.
+    """Return a message's content. ``where`` is how an error names the message.
 
     Raises:
-        InputError: there is something in it that is no text.
+        InputError: the content holds something that is no text.
     """
     found = Blocks()
     if isinstance(message.content, str) and not message.additional_kwargs:

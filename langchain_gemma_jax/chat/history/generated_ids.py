@@ -38,7 +38,7 @@ class GeneratedIds:
             self._ids.keep(key, array("i", ids).tobytes())
 
     def of(self, scope: str, dialect: str, messages: Sequence[Message]) -> Mapping[int, Sequence[int]]:
-        """The ids of those of a conversation's messages that are answers which are remembered, by their numbers."""
+        """Return the ids of a conversation's answers that are remembered, by the numbers of their messages."""
         found: dict[int, Sequence[int]] = {}
         for number, key in enumerate(digests(scope, dialect, messages)):
             if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
@@ -47,7 +47,7 @@ class GeneratedIds:
 
 
 class ConversationMemory:
-    """What is remembered of conversations for as long as an engine runs."""
+    """The memory of conversations that an engine's callers keep for as long as it runs."""
 
     def __init__(self) -> None:
         self.answered: BoundedMemory[str] = BoundedMemory(

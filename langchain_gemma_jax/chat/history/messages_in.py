@@ -30,12 +30,12 @@ _ROLES: Mapping[str, type[BaseMessage]] = {
 
 
 def conversation(messages: Sequence[BaseMessage]) -> list[Message]:
-    """The messages, one for one.
+    """Return LangChain's messages as dialects know them, one for one.
 
     Names of speakers, artifacts of tools and hints about caching are not for the model, and are left out.
 
     Raises:
-        InputError: one holds what cannot be told to a model of text: an image, a sound, a file, another server's tool.
+        InputError: a message holds what no model of text is told: an image, a sound, a file, another server's tool.
     """
     found: list[Message] = []
     ruins: set[str | None] = set()  # the ids of what is no call, where nothing else was called
@@ -104,6 +104,6 @@ def _with_role(message: ChatMessage, where: str) -> BaseMessage:
 
 
 def spoken(message: Message) -> tuple[str, str]:
-    """What an answer says and what it thinks, in whichever parts."""
+    """Return what an answer says and what it thinks, in however many parts."""
     said = "".join(part.text for part in message.content if isinstance(part, Text))
     return said, "".join(part.text for part in message.content if isinstance(part, Thinking))

@@ -14,7 +14,7 @@ CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
 
 @dataclass(frozen=True)
 class ConversationSignals:
-    """What the messages alone say about a call."""
+    """What a conversation's messages alone say about a call."""
 
     tokens: int
     results: int
@@ -49,7 +49,7 @@ class ConversationSignals:
 
 
 def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals:
-    """What these messages show."""
+    """Return what a conversation's messages show."""
     asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
     since = messages[asked:]
     bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
@@ -59,7 +59,7 @@ def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:
-    """About how many tokens a conversation has: those that an answer counted, and what came behind it."""
+    """Return about how many tokens a conversation has: those that an answer counted, and what came behind it."""
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
         if isinstance(message, AIMessage) and message.usage_metadata is not None:
@@ -69,7 +69,7 @@ def _tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def _quiet_turns(before: Sequence[BaseMessage]) -> int:
-    """Turns in a row, up to the end, in which no tool was called."""
+    """Return in how many turns in a row, up to the end, no tool was called."""
     turns = 0
     for message in reversed(before):
         if isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and message.tool_calls):

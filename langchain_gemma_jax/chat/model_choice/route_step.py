@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
-    """The options with a model that can be loaded, whatever was named."""
+    """Return the options with a model that can be loaded: the one that was named, or the one that the route chooses."""
     route, named = options.route, options.model
     if route is None:
         return options
@@ -58,7 +58,7 @@ def escalated(outcome: Outcome) -> Options | None:
 
 
 def may_escalate(options: Options) -> bool:
-    """Whether an answer has to be whole before it is known who gives it."""
+    """Return True if an answer has to be whole before it is known whether it is taken: it cannot be streamed."""
     route, step = options.route, options.step
     if route is None or step is None or options.model_was_named or route.confidence is None:
         return False
@@ -66,13 +66,13 @@ def may_escalate(options: Options) -> bool:
 
 
 def confidence(done: Completion) -> float:
-    """The mean probability of an answer's tokens."""
+    """Return the mean probability of an answer's tokens."""
     probabilities = [exp(each.logprob) for each in done.logprobs]
     return sum(probabilities) / len(probabilities) if probabilities else 1.0
 
 
 def remember(options: Options, conversation: Sequence[Message], where: ConversationMemory) -> None:
-    """Note who gave the last message of a conversation."""
+    """Remember which model gave the last message of a conversation."""
     if options.step is None:
         return
     *_, key = digests(options.scope, "", conversation)
@@ -80,7 +80,7 @@ def remember(options: Options, conversation: Sequence[Message], where: Conversat
 
 
 def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
-    """Which size answered in this conversation before: its last answer says so, or it is remembered."""
+    """Return which size answered in the conversation before: its last answer says so, or it is remembered."""
     keys = list(digests(scope, "", told))
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
@@ -108,7 +108,7 @@ def _signals(route: Route, last: str | None, options: Options, messages: Sequenc
 def _memory(
     route: Route, last: str | None, options: Options, tokens: int
 ) -> tuple[frozenset[str], Mapping[str, float]]:
-    """Which sizes are in memory, and about how long each would take to be ready to go on."""
+    """Return which sizes are in memory, and about how long each would take until it can go on."""
     from langchain_gemma_jax.engine.api.process import engine
 
     dtype, revision = options.dtype, options.revision

@@ -17,14 +17,14 @@ MAX_DEPTH = 64  # of nested objects and arrays in arguments and results
 
 @dataclass(frozen=True)
 class Text:
-    """Words that were said."""
+    """A part of a message: words that were said."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Thinking:
-    """Words that the model thought."""
+    """A part of an answer: words that the model thought."""
 
     text: str
 
@@ -34,7 +34,7 @@ Part: TypeAlias = Text | Thinking
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model called."""
+    """One call of a tool, by the model."""
 
     name: str
     arguments: Mapping[str, Json] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Tool:
         That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
 
         Raises:
-            InputError: it is not of that form.
+            InputError: the declaration is not of that form.
         """
         function = declared.get("function", declared)
         if not isinstance(function, Mapping):
@@ -137,7 +137,7 @@ class Tool:
 
 
 def result_value(text: str) -> Json:
-    """A tool's text as models know results: the object, if the text is a JSON object; otherwise the text as it is."""
+    """Return a tool's text as models know results: as an object, if the text is a JSON object, otherwise as it is."""
     if not text.lstrip().startswith("{"):
         return text
     try:

@@ -12,7 +12,7 @@ from langchain_gemma_jax.grammar.json_value import Json
 
 @dataclass(frozen=True)
 class TextDelta:
-    """More of the answer."""
+    """More words of the answer."""
 
     text: str
 
@@ -26,21 +26,21 @@ class ThoughtDelta:
 
 @dataclass(frozen=True)
 class CallBegin:
-    """A call of this tool begins. Its arguments follow, then ``CallEnd`` or ``Invalid``."""
+    """The begin of a tool's call. Its arguments follow, then ``CallEnd`` or ``Invalid``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class ArgumentsDelta:
-    """More of the arguments, as JSON. Together, up to ``CallEnd``, they are one JSON object."""
+    """More of a call's arguments, as JSON. Together, up to ``CallEnd``, they are one JSON object."""
 
     json: str
 
 
 @dataclass(frozen=True)
 class CallEnd:
-    """The call is complete."""
+    """The end of a call that is complete, with its arguments."""
 
     arguments: Mapping[str, Json]
 
@@ -74,7 +74,7 @@ class StreamParser(ABC):
 
     @abstractmethod
     def finish(self) -> list[Event]:
-        """The output is over: what was held back."""
+        """End the output, and return the events of what was held back."""
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

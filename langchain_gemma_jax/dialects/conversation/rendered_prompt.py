@@ -27,7 +27,7 @@ class PromptPiece:
 
 @dataclass(frozen=True)
 class WrittenMessage:
-    """``pieces[start:end]`` are what the model wrote as the message with this number, without the end of its turn."""
+    """Which pieces of a prompt, ``pieces[start:end]``, the model wrote as one message, without the end of its turn."""
 
     message: int
     start: int
@@ -62,7 +62,7 @@ class RenderedPrompt:
         return "".join(piece.text for piece in self.pieces)
 
     def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> EncodedPrompt:
-        """The tokens.
+        """Return the prompt's tokens.
 
         Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
         Nothing but a piece that is a control token becomes one.
@@ -100,7 +100,7 @@ class RenderedPrompt:
     def _replacements(
         self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]]
     ) -> Iterator[tuple[int, int, Sequence[int]]]:
-        """Which pieces are replaced, from one up to another, and by what."""
+        """Give which pieces are replaced, from one up to another, and by which ids."""
         stops = {tokenizer.control_id(name) for name in self.stops}
         begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
         done: set[int] = set()
@@ -141,7 +141,7 @@ class _Runs:
         self.done().extend(ids)
 
     def done(self) -> list[int]:
-        """All the ids so far. What comes behind is encoded apart."""
+        """Return all the ids so far. The text that comes behind is encoded apart from them."""
         if self._run:
             self._ids += self._tokenizer.encode_text("".join(self._run))
             self._run.clear()
@@ -170,14 +170,14 @@ class PromptWriter:
             self.pieces.append(PromptPiece(text))
 
     def cut(self) -> int:
-        """How many pieces there are. What is written from here on joins none of them."""
+        """Return how many pieces there are. The text that is written from here on joins none of them."""
         self._cut = len(self.pieces)
         return self._cut
 
     def mark(self) -> None:
-        """A turn is complete."""
+        """Mark the end of a turn."""
         self.marks.append(self.cut())
 
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
-        """Note that the model wrote a message, from the piece with the number ``start`` up to here. See ``Written``."""
+        """Note that the model wrote a message, from piece number ``start`` up to here. See ``WrittenMessage``."""
         self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))

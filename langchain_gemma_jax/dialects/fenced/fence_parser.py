@@ -18,7 +18,7 @@ _State: TypeAlias = Callable[[str, int], int]  # takes a text from a place on, g
 
 
 class FenceParser(StreamParser):
-    """A block opens with ``OPENER`` at the beginning of a line. What comes behind the end of the turn is ignored."""
+    """Tells words from calls in fenced blocks, which open with ``OPENER`` at the beginning of a line."""
 
     def __init__(self, stops: tuple[str, ...]) -> None:
         self._stops = stops
@@ -112,7 +112,7 @@ class FenceParser(StreamParser):
     # What happens on the way
 
     def _search(self, wanted: str, text: str, at: int) -> tuple[str, int | None]:
-        """What is before the wanted string, and where it ends; if it is not there, what cannot be part of it."""
+        """Return the text before the wanted string, and where that ends; else the text that is no begin of it, and None."""
         seam = self._held + text[at : at + len(wanted) - 1]
         start = seam.find(wanted)
         if start >= 0:

@@ -21,7 +21,7 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}  # line ends in string
 
 
 class JsonCallReader:
-    """Finds the object's end, passes the parameters on while they come, and checks the whole at the end."""
+    """Reads one call: passes its parameters on while they come, and checks the whole object at its end."""
 
     def __init__(self) -> None:
         self.over = False  # the object is complete, or cannot be understood
@@ -38,7 +38,7 @@ class JsonCallReader:
         self._out: list[Event] = []
 
     def text(self, text: str, at: int) -> tuple[int, list[Event]]:
-        """Read a text from a place on: how far, and what it says."""
+        """Read a text from a place on. Return how far it was read, and its events."""
         start = at  # of what is not kept yet
         while at < len(text) and not self.over:
             if self._in_string:
@@ -131,7 +131,7 @@ class JsonCallReader:
             self._name = value
 
     def _check(self) -> None:
-        """The object is complete: is it a call?"""
+        """Tell whether the object, which is complete, is a call."""
         self.over = True
         try:
             name, arguments = _call(strict_json("".join(self._raw)))
@@ -161,10 +161,10 @@ class JsonCallReader:
 
 
 def strict_json(text: str) -> Json:
-    """The value of a JSON text: every number finite, every string whole characters. Of two names the last one counts.
+    """Return the value of a JSON text: every number finite, every string whole characters. A name's last value counts.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no such JSON.
     """
     value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     json.dumps(value, ensure_ascii=False).encode()  # fails on half a character, which JSON can spell
@@ -172,7 +172,7 @@ def strict_json(text: str) -> Json:
 
 
 def _call(value: Json) -> tuple[str, dict[str, Json]]:
-    """The tool's name and the arguments of a call."""
+    """Return the tool's name and the arguments of a call."""
     if not isinstance(value, dict):
         raise ValueError("a call is an object")  # noqa: TRY004  the caller wants one kind of error
     name = value.get("name")

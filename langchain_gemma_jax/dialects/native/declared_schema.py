@@ -32,7 +32,7 @@ _TYPES: dict[type, str] = {
 
 
 def lowered(schema: Mapping[str, Json]) -> DeclaredSchema:
-    """The schema of a tool's parameters in that language; an empty one stays empty.
+    """Return the schema of a tool's parameters in the language of declarations. An empty one stays empty.
 
     Raises:
         InputError: a reference that leads nowhere, or a schema that is too large or too deep.
@@ -48,7 +48,7 @@ class _Lowering:
         self._nodes = 0
 
     def node(self, schema: Json, inside: tuple[str, ...], level: int = 0) -> DeclaredSchema:
-        """One schema. ``inside`` are the references that led here."""
+        """Return one schema, lowered. ``inside`` are the references that led to it."""
         self._nodes += 1
         if self._nodes > MAX_NODES or level > MAX_LEVELS:
             raise InputError(
@@ -131,7 +131,7 @@ def _one_type(schema: DeclaredSchema) -> None:
 
 
 def _any_of(options: Sequence[DeclaredSchema]) -> DeclaredSchema:
-    """What can be said of a value that fits one of these."""
+    """Return what can be said of a value that fits one of several schemas."""
     named = [option for option in options if option.get("type") != "null"]
     if not named:
         return {"type": "null"}
@@ -169,7 +169,7 @@ def _either(first: DeclaredSchema, second: DeclaredSchema) -> DeclaredSchema:
 
 
 def _all_of(parts: Sequence[DeclaredSchema]) -> DeclaredSchema:
-    """What can be said of a value that fits each of these. Of two that say the same thing, the later one counts."""
+    """Return what can be said of a value that fits several schemas. If two say the same thing, the later one counts."""
     merged: DeclaredSchema = {}
     for part in parts:
         properties = {

@@ -23,7 +23,7 @@ _State: TypeAlias = Callable[[str, int], int]  # takes a text from a place on, g
 
 
 class CallReader:
-    """A machine whose states are methods; each looks at a character once.
+    """Reads one call. It is a machine whose states are methods, and looks at each character once.
 
     Models that are not held to a grammar slip. What they mean is taken where it is clear: words
     without quotes are strings, JSON's own quotes are quotes, a comma too many is none, brackets that are open
@@ -53,7 +53,7 @@ class CallReader:
         return self._taken()
 
     def control(self, name: str) -> list[Event]:
-        """A control token inside the call. Only the quotes of strings belong there."""
+        """Read a control token inside the call. Only the quotes of strings belong there."""
         self._raw.append(name)
         if name != self._quote:
             self._fail(f"the control token {name} is inside the call")
@@ -75,7 +75,7 @@ class CallReader:
         return self._taken()
 
     def end(self, *, closed: bool) -> list[Event]:
-        """The call is over: because it was ``closed``, or because nothing comes any more."""
+        """End the call, because it was ``closed`` or because nothing comes any more, and return its last events."""
         if closed and self._error is None:
             self._repair()
         unfinished = not closed and self._error is None
@@ -276,7 +276,7 @@ class CallReader:
             inside.append(value)
 
     def _json_string(self, text: str, at: int) -> tuple[int, str | None]:
-        """Read on in JSON's quotes: how far, and what was in them if they are closed."""
+        """Read on in JSON's quotes. Return how far, and the string if its quotes are closed."""
         inside = _IN_JSON_STRING.match(text, at + self._escaped)
         end = inside.end() if inside else at
         self._escaped = end < len(text) and text[end] == "\\"
@@ -296,7 +296,7 @@ class CallReader:
         self._state = state
 
     def _tell(self, event: Event | None = None) -> None:
-        """Tell of the arguments so far, and then of this."""
+        """Tell of the arguments so far, and then of an event."""
         if self._json:
             self._out.append(ArgumentsDelta("".join(self._json)))
             self._json.clear()

@@ -10,7 +10,7 @@ _THOUGHT = "thought"  # the first line of a thought: the channel's name
 
 
 class NativeParser(StreamParser):
-    """Text is never taken for a control token, whatever it looks like. What comes behind the end is ignored."""
+    """Tells words, thoughts and calls apart by control tokens, which no text is ever taken for."""
 
     def __init__(self, notation: Notation, *, in_thought: bool = False) -> None:
         self._notation = notation
@@ -62,7 +62,7 @@ class NativeParser(StreamParser):
             self._behind_call = True
 
     def _leave(self, *, closed: bool) -> None:
-        """Whatever is going on is over."""
+        """End the call or the thought that is going on."""
         if self._call is not None:
             self._out += self._call.end(closed=closed)
             self._call = None

@@ -30,11 +30,11 @@ class Notation:
     hides_keywords: bool = False  # properties whose names are those of a schema's own keywords are left out
 
     def call_to(self, out: PromptWriter, name: str, arguments: Mapping[str, Json]) -> None:
-        """``call:name{key:value}`` between its control tokens."""
+        """Write ``call:name{key:value}`` between its control tokens."""
         self._named(out, self.call, "call", name, arguments)
 
     def response_of(self, out: PromptWriter, name: str, payload: Mapping[str, Json]) -> None:
-        """``response:name{key:value}`` between its control tokens."""
+        """Write ``response:name{key:value}`` between its control tokens."""
         self._named(out, self.response, "response", name, payload)
 
     def string(self, out: PromptWriter, text: str) -> None:
@@ -43,7 +43,7 @@ class Notation:
         out.control(self.quote)
 
     def strings(self, out: PromptWriter, texts: Sequence[Json]) -> None:
-        """A list that is known to be one of strings."""
+        """Write a list that is known to be one of strings."""
         out.text("[")
         for number, text in enumerate(texts):
             out.text("," if number else "")
@@ -51,10 +51,10 @@ class Notation:
         out.text("]")
 
     def value(self, out: PromptWriter, value: Json, *, quoted_keys: bool = False, depth: int = 0) -> None:
-        """A JSON value.
+        """Write a JSON value.
 
         Raises:
-            InputError: it is none, or is nested too deep.
+            InputError: the value is none of JSON's, or is nested too deep.
         """
         match value:
             case None:
@@ -78,7 +78,7 @@ class Notation:
                 raise InputError(f"Arguments and results are JSON values, and this is none: {type(value).__name__}.")
 
     def key(self, out: PromptWriter, key: str, *, quoted: bool = False) -> None:
-        """A member's name: in quotes only where it would be taken for something else without."""
+        """Write a member's name, in quotes only where it would be taken for something else without."""
         if quoted or not _may_be_bare(key):
             self.string(out, key)
         else:
@@ -106,7 +106,7 @@ class Notation:
 
 
 def in_order(members: Mapping[str, object]) -> list[str]:
-    """The keys in the order in which the published templates write them: by the alphabet, whatever the case."""
+    """Return keys in the order in which the published templates write them: by the alphabet, whatever the case."""
     return sorted(members, key=str.lower)
 
 
