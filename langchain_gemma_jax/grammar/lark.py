@@ -79,7 +79,7 @@ class _Writer:
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
 
     def _named(self, written: str) -> str:
-        """Return a name for a long part, which stands in several places. Repeated in repetitions it would double each time."""
+        """Return a name for a part that is long, as it stands in several places: nested, it would double each time."""
         if len(written) <= SHORT:
             return written
         name = f"x{len(self._lines)}"

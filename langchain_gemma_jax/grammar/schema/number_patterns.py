@@ -36,7 +36,7 @@ def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
 
 
 def _between(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
-    """Return the pattern of numbers whose bounds are in units of the last place; where one is None, digits are the limit."""
+    """Return the pattern of numbers with bounds in units of the last place. If one is None, digits are the limit."""
     usual = 10 ** (digits + places) - 1
     far = max(usual, *(10 ** len(str(abs(bound))) - 1 for bound in (low, high) if bound is not None), 0)
     low, high = -far if low is None else low, far if high is None else high
