@@ -112,7 +112,7 @@ class FenceParser(StreamParser):
     # What happens on the way
 
     def _search(self, wanted: str, text: str, at: int) -> tuple[str, int | None]:
-        """Return the text before the wanted string and where that ends; or the text that begins none of it, and None."""
+        """Return the text before the wanted string and where that ends; or text that begins none of it, and None."""
         seam = self._held + text[at : at + len(wanted) - 1]
         start = seam.find(wanted)
         if start >= 0:
