@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
@@ -13,74 +13,24 @@ from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.answering.event_reader import EventReader
 from langchain_gemma_jax.chat.answering.outcome import Outcome
-from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
+from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, ready_model
 from langchain_gemma_jax.chat.history.messages_in import conversation
-from langchain_gemma_jax.chat.model_choice.route_step import may_escalate, remember, routed
+from langchain_gemma_jax.chat.model_choice.route_step import remember, routed
 from langchain_gemma_jax.dialects import (
-    Dialect,
-    EncodedPrompt,
     Event,
     Invalid,
     Message,
-    ModelFacts,
     RenderedPrompt,
-    RenderOptions,
-    Tool,
-    dialect_for,
 )
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
-from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
-from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True)
-class ReadyModel:
-    """A model that is loaded, and the format that it speaks."""
-
-    served: Served
-    dialect: Dialect
-    remembered: ConversationMemory = field(repr=False)
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.served.model.tokenizer
-
-    def prompt(
-        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
-    ) -> tuple[RenderedPrompt, EncodedPrompt]:
-        """Return what the model reads. Its own answers are read as they were generated, if that is still known."""
-        # Where calls are words, only the lack of declarations keeps a model from them.
-        shown = tools if options.choice != "none" or self.dialect.opener_is_control else ()
-        prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
-        known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
-        return prompt, prompt.encode(self.tokenizer, known)
-
-
-def ready(options: Options) -> ReadyModel:
-    """Return the model that the options name, loaded if it is not yet."""
-    from langchain_gemma_jax.engine.api.process import engine
-
-    limit = {} if options.timeout is None else {"timeout": options.timeout}
-    return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
-
-
-def _ready(served: Served, options: Options) -> ReadyModel:
-    from langchain_gemma_jax.engine.api.process import engine
-
-    if options.keep_alive is not None:
-        engine().keep_alive(served, options.keep_alive)
-    config, tokenizer = served.model.config, served.model.tokenizer
-    facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return ReadyModel(served, dialect_for(facts, options.dialect), conversation_memory())
 
 
 class AwaitedModel:
@@ -131,14 +81,12 @@ class CallStart:
 
         clock, options, spoken = self._clock, self._options, self._spoken
         clock.parts.now("encoding the prompt")
-        model = _ready(served, options)
-        prompt, encoded = model.prompt(options.told(spoken), options.tools, options)
+        model = ready_model(served, options)
+        prompt, encoded = model.prompt(options.told(spoken), options)
         clock.parts.now("compiling the grammar")
-        sampling = _sampling(model, options, prompt)
-        limits = AnswerLimits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
-        sampling = replace(sampling, max_tokens=limits.most)
+        sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
-            model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+            served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
         )
         generation.on(clock)
         return Call(generation, model, spoken, prompt, options, limits)
@@ -207,29 +155,6 @@ def _explained(event: Event, reason: str | None) -> Event:
     if reason is None or not isinstance(event, Invalid) or not event.unfinished:
         return event
     return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
-
-
-def _sampling(model: ReadyModel, options: Options, prompt: RenderedPrompt) -> Sampling:
-    """Return how the answer is sampled, and what ends it."""
-    tokenizer, dialect = model.tokenizer, model.dialect
-    sampling = options.sampling(model.served.model.generation_defaults, model.served.name)
-    stops = [token for name in dialect.stops if (token := tokenizer.control_id(name)) is not None]
-    if may_escalate(options):
-        sampling = replace(sampling, logprobs=True)
-    return replace(sampling, stop_ids=tuple(stops), grammar=grammar_of(options, dialect, prompt))
-
-
-def _room(model: ReadyModel, options: Options, tokens: int) -> int:
-    """Return how many tokens of an answer there is room for."""
-    limit = options.max_context or model.served.max_context
-    if limit > model.served.max_context:
-        raise InputError(
-            f"max_context: {model.served.name} can have up to {model.served.max_context} tokens here; found {limit}. "
-            "configure(max_context=...) limits it for the whole process."
-        )
-    if tokens >= limit:
-        raise ContextLengthError(tokens, limit - 1)
-    return limit - tokens
 
 
 def _said(done: Completion) -> tuple[int, ...]:

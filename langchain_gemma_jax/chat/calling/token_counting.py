@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import ready
+from langchain_gemma_jax.chat.calling.ready_model import ready
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import routed
 from langchain_gemma_jax.dialects import Message, ToolCall
@@ -19,7 +19,7 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     if not told:
         return 0
     options = routed(options, messages, told)
-    _, encoded = ready(options).prompt(options.told(_whole(told)), options.tools, options)
+    _, encoded = ready(options).prompt(options.told(_whole(told)), options)
     return len(encoded.ids)
 
 

@@ -57,7 +57,8 @@ class ConversationMemory:
 
     def answers_of(self, model: Model) -> GeneratedIds:
         """Return the answers that a model gave. They go when the model goes."""
-        return self._answers.setdefault(model, GeneratedIds())
+        found = self._answers.get(model)
+        return self._answers.setdefault(model, GeneratedIds()) if found is None else found
 
 
 def conversation_memory() -> ConversationMemory:
