@@ -89,6 +89,9 @@ RIDDLES = [
 ]  # fmt: skip
 RIDDLE = re.compile(rf"\W*(?:{'|'.join(RIDDLES)})(?![\w-])", re.IGNORECASE)  # "Items" and "In-flight" are subjects
 
+# Classes and types that two modules call the same, still. No new ones.
+TWICE_NAMED = {"Entry", "Made", "Params", "Plan", "Policy", "Request", "Tree"}
+
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}
 NEVER_PASSED = {"trust_remote_code", "allow_pickle"}
@@ -279,6 +282,18 @@ def riddles(source: str) -> list[str]:
     return [summary for doc in docs if doc and RIDDLE.match(summary := doc.partition("\n")[0])]
 
 
+def twice_named(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The names that classes and types of several modules have, and those modules. Private ones do not count."""
+    found: dict[str, list[str]] = {}
+    for module, source in sources.items():
+        for node in parsed(source).body:
+            alias = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+            name = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.target) if alias else "_"
+            if not name.startswith("_"):
+                found.setdefault(name, []).append(module)
+    return {name: where for name, where in found.items() if len(where) > 1}
+
+
 def test_a_room_knows_nothing_of_the_rooms_above_it():
     assert {name: found for name, source in modules().items() if (found := climbs(name, source))} == {}
 
@@ -323,6 +338,10 @@ def test_a_module_uses_nothing_forbidden_and_says_what_it_is_for():
         assert forbidden(source) == [], module
         assert reads_environment(source) <= (module == "config"), f"{module}: the environment is read in config.py only"
         assert ast.get_docstring(parsed(source)), f"{module}: a module begins with what it is for"
+
+
+def test_one_name_means_one_thing():
+    assert {name: where for name, where in twice_named(modules()).items() if name not in TWICE_NAMED} == {}
 
 
 def test_files_are_small():
@@ -413,6 +432,15 @@ def test_forbidden_constructs_are_seen(source):
 )
 def test_look_alikes_are_allowed(source):
     assert forbidden(source) == []
+
+
+def test_a_name_that_means_two_things_is_seen():
+    one, other = (
+        "class A:\n    class B: ...\nclass _C: ...",
+        "A: TypeAlias = int\nB: TypeAlias = str\n_C: TypeAlias = str",
+    )
+    assert twice_named({"a": one, "b": other, "c": one}) == {"A": ["a", "b", "c"]}
+    assert twice_named({"a": one, "b": "B: int = 1\nA = 2"}) == {}
 
 
 def test_riddles_are_seen():

@@ -9,11 +9,11 @@ from langchain_gemma_jax.grammar.nodes import (
     Control,
     Either,
     Grammar,
-    Json,
     Literal,
     Node,
     Repeat,
     Rule,
+    SchemaJson,
     Sequence,
     Terminal,
 )
@@ -33,7 +33,7 @@ def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
 class _Writer:
     def __init__(self, grammar: Grammar, control_ids: Mapping[str, int]) -> None:
         self._grammar, self._ids = grammar, control_ids
-        self._leaves: dict[Terminal | Json, str] = {}
+        self._leaves: dict[Terminal | SchemaJson, str] = {}
         self._rules: dict[str, str] = {}  # by the grammar's names for them
         self._lines: list[str] = []
 
@@ -46,7 +46,7 @@ class _Writer:
             done += len(todo)
             self._lines += [f"{name}: {self._node(self._grammar.rules[known])}" for known, name in todo]
         for leaf, name in self._leaves.items():
-            if isinstance(leaf, Json):
+            if isinstance(leaf, SchemaJson):
                 self._lines.append(f"{name}: %json {leaf.schema}")
                 continue
             if leaf.lazy:
@@ -68,7 +68,7 @@ class _Writer:
                 return self._repeat(node)
             case Rule(name):
                 return self._rules.setdefault(name, f"r{len(self._rules)}")
-            case Json():
+            case SchemaJson():
                 return self._leaves.setdefault(node, f"t{len(self._leaves)}")
             case Terminal():
                 name = self._leaves.setdefault(node, f"t{len(self._leaves)}")

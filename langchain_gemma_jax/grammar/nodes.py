@@ -31,7 +31,7 @@ class Terminal:
 
 
 @dataclass(frozen=True)
-class Json:
+class SchemaJson:
     """JSON of a schema that llguidance compiles itself."""
 
     schema: str
@@ -69,7 +69,7 @@ class Rule:
     name: str
 
 
-Node: TypeAlias = Literal | Control | Terminal | Json | Sequence | Either | Repeat | Rule
+Node: TypeAlias = Literal | Control | Terminal | SchemaJson | Sequence | Either | Repeat | Rule
 
 NOTHING = Sequence(())
 
@@ -131,7 +131,7 @@ def _least(node: Node, known: Mapping[str, int]) -> int:
             return len(text)
         case Control():
             return 1
-        case Terminal() | Json():
+        case Terminal() | SchemaJson():
             return node.least
         case Rule(name):
             return known[name]

@@ -29,7 +29,7 @@ class Thinking:
     text: str
 
 
-Part: TypeAlias = Text | Thinking
+MessagePart: TypeAlias = Text | Thinking
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Message:
     """One message. ``Message.system``, ``user``, ``assistant`` and ``tool`` make the four kinds."""
 
     role: Role
-    content: tuple[Part, ...] = ()
+    content: tuple[MessagePart, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     result: ToolResult | None = None
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
-from langchain_gemma_jax.grammar.nodes import (
-    Literal,
-    Node,
-    Repeat,
-    Rule,
-    Terminal,
-    either,
-)
+from langchain_gemma_jax.grammar.nodes import Literal, Node, Repeat, Rule, Terminal, either
 from langchain_gemma_jax.grammar.reading import Reading, ReadingError, prepare
 from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
-from langchain_gemma_jax.grammar.schema.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
+from langchain_gemma_jax.grammar.schema.schema_facts import (
+    ASKING,
+    Clause,
+    Facts,
+    UnpromisedError,
+    UnreadableError,
+    same,
+)
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
@@ -78,7 +78,7 @@ class SchemaReader:
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None:
         """Return the node of what fits several schemas at once; None if nothing does."""
-        parts: list[Part] = []
+        parts: list[Clause] = []
         for schema, at in schemas:
             if schema is False:
                 return None
@@ -131,11 +131,11 @@ class SchemaReader:
 
     # References, and schemas that are made of others
 
-    def _all_of(self, parts: Sequence[Part], levels: int, inside: tuple[str, ...]) -> Node | None:
+    def _all_of(self, parts: Sequence[Clause], levels: int, inside: tuple[str, ...]) -> Node | None:
         asking = [part for part in parts if _asks(part[0])]
         if len(asking) == 1 and isinstance(asking[0][0].get("$ref"), str) and _only_refers(asking[0][0]):
             return self._referred(str(asking[0][0]["$ref"]), asking[0][1], levels, inside)
-        plain: list[Part] = []
+        plain: list[Clause] = []
         groups: list[tuple[Sequence[Json], str, bool]] = []
         for part in asking:
             if not self._flatten(part, plain, groups, ()):
@@ -144,8 +144,8 @@ class SchemaReader:
 
     def _flatten(
         self,
-        part: Part,
-        plain: list[Part],
+        part: Clause,
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         seen: tuple[str, ...],
     ) -> bool:
@@ -177,7 +177,7 @@ class SchemaReader:
 
     def _combined(
         self,
-        plain: list[Part],
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         levels: int,
         inside: tuple[str, ...],
@@ -220,7 +220,7 @@ class SchemaReader:
         self,
         option: Json,
         place: str,
-        plain: list[Part],
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         levels: int,
         inside: tuple[str, ...],
@@ -271,7 +271,7 @@ class SchemaReader:
             raise SchemaError(at, f"$ref: {reference!r} is no schema")
         return found
 
-    def _apart(self, plain: list[Part], options: Sequence[Json], at: str) -> bool:
+    def _apart(self, plain: list[Clause], options: Sequence[Json], at: str) -> bool:
         """Return True if a value that fits one of several alternatives surely fits no other one."""
         known: list[Facts] = []
         for index, option in enumerate(options):

@@ -21,7 +21,7 @@ MAX_CHOSEN = 100_000  # characters of all of them together
 HUGE = 1 << 24  # no context holds so many characters, items or members: not a limit
 LARGEST = Decimal(10) ** 15  # beyond it, floats do not tell neighbours apart
 
-Part: TypeAlias = tuple[Mapping[str, Json], str]
+Clause: TypeAlias = tuple[Mapping[str, Json], str]
 """A schema, and where it stands."""
 
 # Keywords that tell what kind of value is meant where no type is given.
@@ -76,8 +76,8 @@ class Facts:
     items: tuple[int, int | None] = (0, None)
     members: tuple[int, int | None] = (0, None)
     patterns: list[Pattern] = field(default_factory=list)
-    arrays: list[Part] = field(default_factory=list)
-    objects: list[Part] = field(default_factory=list)
+    arrays: list[Clause] = field(default_factory=list)
+    objects: list[Clause] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
     def add(self, schema: Mapping[str, Json], at: str) -> None:

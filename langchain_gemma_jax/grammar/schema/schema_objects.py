@@ -10,7 +10,7 @@ from typing import Protocol
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
-from langchain_gemma_jax.grammar.schema.schema_facts import Facts, Part, Promises, pattern_of
+from langchain_gemma_jax.grammar.schema.schema_facts import Clause, Facts, Promises, pattern_of
 from langchain_gemma_jax.grammar.schema.schema_scalars import Checks, asked_string, check_places
 from langchain_gemma_jax.grammar.schema.writing import LONGEST_KEY, Asked, Writing
 from langchain_gemma_jax.grammar.terminals import words
@@ -254,7 +254,7 @@ class _Keys:
         )
 
 
-def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Part]) -> bool:
+def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Clause]) -> bool:
     """Return True if all parts of an object stand inside the schema that closes it, or behind its $ref."""
     inside = schema.get("allOf")
     nested = inside if isinstance(inside, list | tuple) else []

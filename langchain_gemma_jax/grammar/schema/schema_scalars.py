@@ -163,7 +163,7 @@ def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None,
         if first <= last:
             schema: dict[str, Json] = {"type": "number" if places else "integer", "multipleOf": _plain(each)}
             schema |= {"minimum": _plain(first * each), "maximum": _plain(last * each)}
-            found.append(nodes.Json(json.dumps(schema), 1))
+            found.append(nodes.SchemaJson(json.dumps(schema), 1))
     try:
         for node in found:
             reader.check(node, facts.at)

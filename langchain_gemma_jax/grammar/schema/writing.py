@@ -86,7 +86,7 @@ class JsonWriting(Writing):
             schema["allOf"] = [{"pattern": f"^(?:{pattern.regex})$"} for pattern in asked.patterns]
         else:
             schema["x-guidance"] = {"json_allowed_escapes": 'nrt"\\'}
-        return nodes.Json(json.dumps(schema), asked.low + 2)
+        return nodes.SchemaJson(json.dumps(schema), asked.low + 2)
 
     def constant(self, value: Json) -> Node:
         return Literal(_dumped(value))
