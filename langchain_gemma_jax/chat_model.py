@@ -78,7 +78,8 @@ class ChatGemmaJax(BaseChatModel):
     logit_bias: dict[int, float] | None = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: int | None = None
-    """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
+    """A number with which the same conversation and settings give the same answer, whatever else runs. None: a new one
+    each time."""
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it: one, or up to 64. They count in words
     and thoughts, and cut no call and no object that is held to a schema."""
@@ -88,7 +89,7 @@ class ChatGemmaJax(BaseChatModel):
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None
-    """From 0 to 20. With ``logprobs=True``: those of the most likely tokens at each place too."""
+    """From 0 to 20. With ``logprobs=True``: report so many of the most likely tokens at each place too."""
 
     thinking: bool = False
     """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
@@ -100,7 +101,7 @@ class ChatGemmaJax(BaseChatModel):
     """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
     longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
     route: Route | dict[str, str] | None = None
-    """With ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
+    """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
     keep_alive: float | None = None
     """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
     scope: str = ""
@@ -108,9 +109,9 @@ class ChatGemmaJax(BaseChatModel):
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None
-    """Of the weights: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     revision: str | None = None
-    """On the Hub: a branch, tag or commit."""
+    """A branch, tag or commit of the model on the Hub. None: its main branch."""
     streaming: bool = False
     """Stream inside ``invoke`` too, for callbacks that watch tokens."""
 

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
+from inspect import cleandoc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -276,9 +278,18 @@ def reads_environment(source: str) -> bool:
 
 
 def riddles(source: str) -> list[str]:
-    """The summaries of a module's docstrings that open with a pronoun or a bare preposition, and so name no subject."""
+    """The summaries of a module's docstrings that open with a pronoun or a bare preposition, and so name no subject.
+
+    Strings below a field or a constant count too.
+    """
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docs = [ast.get_docstring(node) for node in ast.walk(parsed(source)) if isinstance(node, documented)]
+    nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, documented)]
+    docs = [ast.get_docstring(node) for node in nodes]
+    for node in nodes:
+        for one, behind in pairwise(node.body):
+            if isinstance(one, ast.Assign | ast.AnnAssign) and isinstance(behind, ast.Expr):
+                value = behind.value.value if isinstance(behind.value, ast.Constant) else None
+                docs.append(cleandoc(value) if isinstance(value, str) else None)
     return [summary for doc in docs if doc and RIDDLE.match(summary := doc.partition("\n")[0])]
 
 
@@ -452,6 +463,8 @@ def test_riddles_are_seen():
                 'def f():\n    """{}\n\n    More."""',
                 'class A:\n    async def f(self):\n        """{}"""',
                 'def f():\n    def g():\n        """{}"""',
+                'class A:\n    size: int = 1\n    """{}"""',
+                'SIZE = 1\n"""{}"""',
             ):
                 assert len(riddles(place.format(summary))) == 1, (place, summary)
     assert len(riddles('"""They came back."""\nclass A:\n    """It."""\n    def f(self):\n        """None."""')) == 3
@@ -470,7 +483,7 @@ def test_summaries_with_a_subject_are_allowed():
         "Within a budget, all models' conversations.",
     ):
         assert riddles(f'"""{summary}"""') == [], summary
-    assert riddles('def f():\n    x = 1\n    """It is no docstring here."""\n# It is a comment.') == []
+    assert riddles('def f():\n    print("It is no docstring here.")\n    return "It"\n# It is a comment.') == []
 
 
 @pytest.mark.parametrize("source", ["os.environ['X']", "os.getenv('X')", "from os import environ"])
