@@ -26,7 +26,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models import load as load_module
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes, walk
-from langchain_gemma_jax.models.hub import download
+from langchain_gemma_jax.models.hub import download as hub
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.placement import SingleDevice
@@ -95,7 +95,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def no_hub(monkeypatch):
-    monkeypatch.setattr(download, "download", lambda *_, **__: pytest.fail("asked the Hub"))
+    monkeypatch.setattr(hub, "download", lambda *_, **__: pytest.fail("asked the Hub"))
 
 
 @pytest.mark.usefixtures("no_hub")
@@ -250,7 +250,7 @@ class TestAnId:
             asked.append((model_id, revision, token, progress, stop))
             return folder
 
-        monkeypatch.setattr(download, "download", download)
+        monkeypatch.setattr(hub, "download", download)
         with load("org/name", revision="v1", token="secret", progress=False) as model:
             assert model.name == "org/name"
         assert asked == [("org/name", "v1", "secret", False, None)]
@@ -271,7 +271,7 @@ class TestAnId:
         def download(*_, **__):
             raise kind("no such model")
 
-        monkeypatch.setattr(download, "download", download)
+        monkeypatch.setattr(hub, "download", download)
         monkeypatch.chdir(tmp_path)
         with pytest.raises(kind, match="no such model") as caught:
             load("models/gemma")
