@@ -22,7 +22,7 @@ SHORT = 40  # characters that can as well be written twice
 
 
 def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
-    """The grammar's text.
+    """Return a grammar as text, as llguidance reads it.
 
     Raises:
         KeyError: it has a control token that is none of these.
@@ -79,7 +79,7 @@ class _Writer:
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
 
     def _named(self, written: str) -> str:
-        """What is written more than once. Repetitions in repetitions would double each time."""
+        """Return a name for a part that is long, as it stands in several places: nested, it would double each time."""
         if len(written) <= SHORT:
             return written
         name = f"x{len(self._lines)}"
@@ -105,7 +105,7 @@ def _count(low: int, high: int | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal."""
+    """Return a text as a literal of the grammar's text."""
     return f'"{text.translate(_ESCAPES)}"'
 
 

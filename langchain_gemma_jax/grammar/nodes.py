@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Literal:
-    """Just this text, which is not empty."""
+    """A fixed text, which is not empty."""
 
     text: str
 
@@ -64,7 +64,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Rule:
-    """What the grammar's rule of this name says."""
+    """A reference to the grammar's rule of this name."""
 
     name: str
 
@@ -94,7 +94,7 @@ class Grammar:
             raise ValueError("a grammar with an opener says what comes behind it")
 
     def shortest(self) -> int:
-        """How many characters and control tokens the shortest text has, about."""
+        """Return about how many characters and control tokens the shortest text has."""
         known: dict[str, int] = {}
         for name, node in self.rules.items():  # those that others are made of come first
             known[name] = _least(node, known)
