@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.eviction_log import Evicted
     from langchain_gemma_jax.engine.residency.model_status import ModelStatus
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.config import ModelConfig
+    from langchain_gemma_jax.models.configuration.model_config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
@@ -147,7 +147,7 @@ _LAZY = {
     "GuardWarning": ("engine.base.guards", "GuardWarning"),
     "Ladders": ("engine.base.ladders", "Ladders"),
     "Model": ("models.model", "Model"),
-    "ModelConfig": ("models.config", "ModelConfig"),
+    "ModelConfig": ("models.configuration.model_config", "ModelConfig"),
     "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
     "Piece": ("engine.requests.request", "Piece"),
     "Report": ("engine.api.report", "Report"),

@@ -7,7 +7,7 @@ from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
-from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.configuration.catalog import published
 
 GEMMA3 = ("<bos>", "<start_of_turn>", "<end_of_turn>")
 EMBEDDED = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from langchain_core.language_models import ModelProfile
 
-from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from langchain_gemma_jax.errors import CorruptCheckpointError, TokenizerError
-from langchain_gemma_jax.models.checkpoint.strict_json import parse_object, short
+from langchain_gemma_jax.models.configuration.strict_json import parse_object, short
 
 _KINDS: Mapping[str, frozenset[str]] = {
     "normalizer": frozenset({"Sequence", "Replace", "Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}),
