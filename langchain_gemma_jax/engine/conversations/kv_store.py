@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
@@ -48,6 +47,10 @@ class Budget(Protocol):
         """Evict models that nobody uses, if so many bytes come free by that."""
         ...
 
+    def others(self) -> list[Memory]:
+        """Return the conversations of the other models on the device, which share the budget."""
+        ...
+
     def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
         """Conversations went: for the log."""
         ...
@@ -63,7 +66,6 @@ class Memory:
     ladders: Ladders
     policy: Policy
     metrics: Metrics
-    others: Callable[[], list[Memory]]  # of other models on the device, which share the budget
     shared: Budget
     shelf: Shelf
     index: PrefixIndex = field(init=False)
@@ -213,7 +215,7 @@ class Memory:
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
         """Give up idle conversations, this model's first, then idle models, until so many bytes fit."""
-        for memory in (self, *self.others()):
+        for memory in (self, *self.shared.others()):
             if (missing := self._missing(needed)) > 0:
                 memory.give_up(missing, scope if memory is self else None, needed)
         if (missing := self.nbytes() + needed - self.shared.room()) > 0:
@@ -281,7 +283,7 @@ class Memory:
             self.changed = True
 
     def _used_elsewhere(self) -> int:
-        return sum(memory.nbytes() for memory in self.others())
+        return sum(memory.nbytes() for memory in self.shared.others())
 
     def _padding_bytes(self) -> int:
         return sum(self._bytes(capacity) * len(rows) for capacity, rows in self._padding.items())

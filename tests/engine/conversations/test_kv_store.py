@@ -76,7 +76,7 @@ def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, 
     prefix = text(rng, 70)
     prompts = [[*prefix, 10 + branch, *text(rng, rng.randint(0, 8))] for branch in range(12)]
     all_there = threading.Event()
-    engine._owner._inbox.call(all_there.wait)  # nothing is read before
+    engine._owner._work.inbox.call(all_there.wait)  # nothing is read before
     going = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
     all_there.set()
     for prompt, generation in zip(prompts, going, strict=True):

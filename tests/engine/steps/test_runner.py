@@ -15,7 +15,7 @@ from tests.engine.tiny import CONTEXT, text
 def on_owner(engine_of, tiny_model):
     """``on_owner(function)``: run ``function(runner)`` on the engine's thread."""
     engine = engine_of()
-    runner = engine._models[engine.serve(tiny_model)]
+    runner = engine._owner.models.runners[engine.serve(tiny_model)]
     return lambda function: engine._owner.call(lambda: function(runner))
 
 
