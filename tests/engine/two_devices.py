@@ -137,7 +137,7 @@ def programs(runner: Runner) -> dict[str, object]:
     sequence = library.of(("empty", 64))()
     numbers = put((np.arange(5, 21, dtype=np.int32)[None], np.zeros(1, np.int32), np.full(1, 16, np.int32)))
     hidden, ends, sequence = library.of(("read", 16, 64))(runner.params, *numbers, sequence)
-    first, idle = sequence.layers[0].keys, (runner.idle_row,)
+    first, idle = sequence.layers[0].keys, (runner.knobs.idle_row,)
     began = library.of(("pick", 1))(runner.params, hidden, ends, (sequence.ids,), idle)
     picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, began.tokens, ends, (sequence,), idle)
     keys = [np.asarray(jax.device_get(layer.keys))[..., :17, :].tolist() for layer in sequence.layers]

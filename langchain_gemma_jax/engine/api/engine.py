@@ -14,12 +14,11 @@ from langchain_gemma_jax.engine.api.model_api import ModelApi
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, LoadsModels, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
-from langchain_gemma_jax.engine.base.checks import tokens
 from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
 from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
-from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
+from langchain_gemma_jax.engine.executables.warmup import Warmup
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
@@ -250,17 +249,7 @@ class Engine:
         """
         clock = Clock(timeout)
         served = model if isinstance(model, Served) else self._wait_here(self.arriving(model, clock=clock), clock)
-        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
-            runner = self._owner.models.runners[served]
-            limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
-            keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
-            for key in keys:
-                runner.device.expect(key)
-            opening = first_answer(runner.ladders)
-            with self._owner.waiting.here():
-                return warm(
-                    runner.library, self._owner.background, keys, opening, clock, name=served.name, progress=progress
-                )
+        return self._models.warmup(served, max_context, clock, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.

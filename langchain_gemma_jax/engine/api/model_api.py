@@ -16,7 +16,9 @@ from typing import TypeAlias
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, WAITING, ModelLoader, left, no_room, until_when
+from langchain_gemma_jax.engine.base.checks import tokens
 from langchain_gemma_jax.engine.base.settings import checked_seconds
+from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later, let_go
 from langchain_gemma_jax.engine.requests.clock import ADVICE, Clock, Steps
@@ -100,6 +102,19 @@ class ModelApi:
         finally:
             with suppress(ClosedError):
                 self._owner.call(lambda: _let_go(known, time.monotonic()))
+
+    def warmup(self, served: Served, max_context: int | None, clock: Clock, *, progress: bool | None) -> Warmup:
+        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
+            runner = self._models.runners[served]
+            limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
+            keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
+            for key in keys:
+                runner.device.expect(key)
+            first = first_answer(runner.ladders)
+            with self._owner.waiting.here():
+                return warm(
+                    runner.library, self._owner.background, keys, first, clock, name=served.name, progress=progress
+                )
 
     def status(
         self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None

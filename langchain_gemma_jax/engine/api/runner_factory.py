@@ -11,6 +11,7 @@ from langchain_gemma_jax.engine.conversations.host_index import Parked
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.host_store import Shelf
 from langchain_gemma_jax.engine.conversations.kv_eviction import Policy
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.kv_store import Memory
 from langchain_gemma_jax.engine.conversations.transfer_costs import Costs
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
@@ -71,7 +72,6 @@ class RunnerFactory:
         device = Device(where, self._metrics, guard, ladders.program_keys(window))
         policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         shared = DeviceShare(self._evictor, self._models, known)
-        memory = Memory(shape, library, device, ladders, policy, self._metrics, shared, known.shelf)
-        return Runner(
-            model.params, shape, ladders, device, memory, self._metrics, known.constraints, drafts=known.drafts
-        )
+        held = KvHoldings(shape, library, device, ladders, self._metrics)
+        memory = Memory(held, policy, shared, known.shelf)
+        return Runner(model.params, shape, ladders, device, memory, self._metrics, drafts=known.drafts)

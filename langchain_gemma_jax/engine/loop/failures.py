@@ -64,7 +64,7 @@ class Failures:
             request.device_knobs = request.device_masked = None
             self._endings.start_again(request)
         runner.forget_feed()
-        runner.memory.clear()
+        runner.memory.held.clear()
 
     def _fail_for_weights(self, runner: Runner) -> None:
         """Somebody closed a model that is served. Others are not concerned."""
@@ -109,7 +109,7 @@ class Failures:
             self._endings.finish(request, failure)
         self.forget_feeds()
         for runner in work.models.runners.values():
-            runner.memory.clear()
+            runner.memory.held.clear()
         self._evictor.publish_changes()
 
     def forget_feeds(self) -> None:

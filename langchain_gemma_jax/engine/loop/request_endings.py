@@ -60,7 +60,7 @@ class RequestEndings:
         if (resident := request.resident) is not None:
             memory = self._work.runner_of(request).memory
             memory.release(request)
-            memory.drop(resident)
+            memory.held.drop(resident)
 
     def start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""

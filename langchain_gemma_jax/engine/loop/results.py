@@ -10,8 +10,9 @@ from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
+from langchain_gemma_jax.engine.steps.in_flight import NewTokens, collect
 from langchain_gemma_jax.engine.steps.postprocess import End
-from langchain_gemma_jax.engine.steps.runner import Made, Runner
+from langchain_gemma_jax.engine.steps.runner import Runner
 
 
 class Results:
@@ -27,13 +28,13 @@ class Results:
             flight = flights.popleft()
             runner = self._work.runner_of(flight.requests[0])
             try:
-                found = runner.collect(flight)
+                found = collect(flight, runner.device)
             except Exception as error:  # noqa: BLE001
                 self._failures.fail(error, flight.requests)
                 return
-            for made in found:
-                if made.request in self._work.scheduler.running:
-                    self._deliver(made, runner)
+            for new in found:
+                if new.request in self._work.scheduler.running:
+                    self._deliver(new, runner)
 
     def go_on(self, request: Request, end: End | None = None, *, illegal: bool = False) -> End | None:
         """Append what a request's grammar leaves no alternative to. Gives the request's end, if there is one now.
@@ -50,14 +51,14 @@ class Results:
             request.begin_epoch()
         return end
 
-    def _deliver(self, made: Made, runner: Runner) -> None:
-        request, tokens = made.request, made.tokens
+    def _deliver(self, new: NewTokens, runner: Runner) -> None:
+        request, tokens = new.request, new.tokens
         if not_a_number := NO_TOKEN in tokens:
             tokens = tokens[: tokens.index(NO_TOKEN)]
         before = request.generated
-        end = postprocess.accept(request, tokens, _details(made)) if tokens else None
+        end = postprocess.accept(request, tokens, _details(new)) if tokens else None
         got = request.generated - before
-        self._count(made, got)
+        self._count(new, got)
         if not_a_number:  # no conversation may go on from it: a NaN spreads even from where it counts nothing
             self._endings.drop_kv(request)
         else:
@@ -72,23 +73,23 @@ class Results:
                 runner.draw_again(request)
             postprocess.draft(request, request.context[len(request.prompt) + before :])
 
-    def _count(self, made: Made, got: int) -> None:
+    def _count(self, new: NewTokens, got: int) -> None:
         """Count the tokens that a request took, and what became of its draft."""
-        request, metrics = made.request, self._work.metrics
+        request, metrics = new.request, self._work.metrics
         metrics.generated_tokens += got
-        if made.drafted:
-            accepted = min(made.accepted, got)  # what stands behind the end was not wanted
-            request.drafted += made.drafted
+        if new.drafted:
+            accepted = min(new.accepted, got)  # what stands behind the end was not wanted
+            request.drafted += new.drafted
             request.accepted += accepted
-            metrics.drafted_tokens += made.drafted
+            metrics.drafted_tokens += new.drafted
             metrics.accepted_tokens += accepted
             if request.lookup is not None:
-                request.lookup.record(made.drafted, made.accepted)
+                request.lookup.record(new.drafted, new.accepted)
 
 
-def _details(made: Made) -> list[TokenLogprobs]:
-    most = made.request.sampling.top_logprobs
+def _details(new: NewTokens) -> list[TokenLogprobs]:
+    most = new.request.sampling.top_logprobs
     return [
         TokenLogprobs(token, logprob, tuple(zip(ids, values, strict=True))[:most])
-        for token, (logprob, ids, values) in zip(made.tokens, made.logprobs, strict=False)
+        for token, (logprob, ids, values) in zip(new.tokens, new.logprobs, strict=False)
     ]

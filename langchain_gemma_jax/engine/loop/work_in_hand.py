@@ -10,7 +10,8 @@ from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.requests.inbox import Inbox
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.known_models import KnownModels
-from langchain_gemma_jax.engine.steps.runner import InFlight, Runner
+from langchain_gemma_jax.engine.steps.in_flight import InFlight
+from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 
 

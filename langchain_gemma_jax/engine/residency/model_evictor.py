@@ -21,7 +21,8 @@ from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
 from langchain_gemma_jax.engine.residency.model_status import KvView, ModelStatus, status_of, who_holds_what
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
 from langchain_gemma_jax.engine.residency.status_file import Noticeboard
-from langchain_gemma_jax.engine.steps.runner import InFlight, Runner
+from langchain_gemma_jax.engine.steps.in_flight import InFlight
+from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import DeviceMemoryError
 
@@ -56,7 +57,7 @@ class ModelEvictor:
     def arrived(self, known: KnownModel, runner: Runner, seconds: float) -> None:
         """A model is in memory."""
         self._models.runners[known.served] = runner
-        self.pool.settle(known.entry, runner.memory, time.monotonic(), seconds)
+        self.pool.settle(known.entry, runner.memory.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
         self.queue.arrived(known)
@@ -201,9 +202,9 @@ class ModelEvictor:
         """Have other threads see what conversations take now."""
         runners, sizes = list(self._models.runners.values()), Counter[str]()
         for runner in runners:
-            runner.memory.changed = False
-            sizes.update(runner.memory.nbytes_by_scope())
-        self.kv = KvView(sum(runner.memory.nbytes() for runner in runners), tuple(sorted(sizes.items())))
+            runner.memory.held.changed = False
+            sizes.update(runner.memory.index.nbytes_by_scope())
+        self.kv = KvView(sum(runner.memory.held.nbytes() for runner in runners), tuple(sorted(sizes.items())))
         for known in self._models.known.values():
             known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.shelf.nbytes
             known.entry.seen_read_s = known.shelf.read.seconds(1) or 0.0
@@ -211,7 +212,7 @@ class ModelEvictor:
 
     def publish_changes(self) -> None:
         """Have other threads see what conversations take, if something was made or given up since they last could."""
-        if any(runner.memory.changed for runner in self._models.runners.values()):
+        if any(runner.memory.held.changed for runner in self._models.runners.values()):
             self.publish()
 
     def rest(self) -> None:

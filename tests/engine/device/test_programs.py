@@ -28,7 +28,7 @@ class Bench:
             runner.params,
             runner.device.placement.devices[0],
         )
-        self.idle = runner.idle_row
+        self.idle = runner.knobs.idle_row
 
     def put(self, *numbers):
         return jax.device_put(np.array(numbers, np.int32), self.device)
