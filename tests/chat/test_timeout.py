@@ -33,11 +33,13 @@ def slow(running, folder_of, monkeypatch):
                 stop.check()
         return load_model(source, **options)
 
-    monkeypatch.setattr(running, "_loader", loader)
+    monkeypatch.setattr(running._loader, "_load_model", loader)
     yield folder, gate
     gate.set()
     if (known := running.status(folder)) is not None:
-        running.unload(next(served for served, each in running._known.items() if each.entry.name == known.name))
+        running.unload(
+            next(served for served, each in running._owner.models.known.items() if each.entry.name == known.name)
+        )
 
 
 def ways(model):

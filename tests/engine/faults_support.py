@@ -122,9 +122,9 @@ def idle_memory_dropped(engine: Engine) -> None:
     """Have every conversation forgotten that nobody runs."""
 
     def drop() -> None:
-        for runner in engine._owner.runners.values():
+        for runner in engine._owner.models.runners.values():
             runner.memory.evict_idle()
-        engine._owner.count_kv()
+        engine._owner.evictor.publish()
 
     engine._owner.call(drop)
 

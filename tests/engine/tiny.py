@@ -154,5 +154,5 @@ def settle(engine: Engine) -> None:
 
 def memory_of(engine: Engine) -> Memory:
     """The conversations of an engine's one model: for a look at them while nothing runs."""
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     return runner.memory

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 
@@ -69,6 +69,19 @@ class Made:
     cost: float  # the seconds that compiling it took, then or now
 
 
+class Workers(Protocol):
+    """Where programs are made while nobody waits for them yet: a ``Background``."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the engine was closed, so that nothing is worth waiting for."""
+        ...
+
+    def submit(self, work: Callable[[], object]) -> object:
+        """Have something done some time."""
+        ...
+
+
 class Library:
     """The compiled programs of one model in one place."""
 
@@ -79,13 +92,12 @@ class Library:
         tally: Tally,
         *,
         name: str = "",
-        later: Callable[[Callable[[], object]], object] | None = None,
-        ended: Callable[[], bool] = lambda: False,
+        background: Workers | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
-        self._name, self._later, self._ended = name, later, ended
+        self._name, self._background = name, background
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._opening = None if store is None else Opening(store, self._family)
         self._soon: set[ProgramKey] = set()
@@ -111,7 +123,7 @@ class Library:
     @property
     def makes_later(self) -> bool:
         """Whether there is a background to make programs in."""
-        return self._later is not None
+        return self._background is not None
 
     def there(self, key: ProgramKey) -> bool:
         """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
@@ -120,11 +132,11 @@ class Library:
 
     def soon(self, keys: Iterable[ProgramKey]) -> None:
         """Have programs fetched or made in the background, several at once: they are needed next."""
-        if self._later is not None:
+        if self._background is not None:
             for key in keys:
                 if key not in self._soon and not self.there(key):
                     self._soon.add(key)
-                    self._later(partial(self._make_soon, key))
+                    self._background.submit(partial(self._make_soon, key))
 
     def make(self, key: ProgramKey) -> Made:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
@@ -181,7 +193,10 @@ class Library:
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
         call = self._calls[key] = self.make(key).call
         if self._opening is not None and self._opening.add(key):
-            self._later(self._opening.remember) if self._later is not None else self._opening.remember()
+            if self._background is None:
+                self._opening.remember()
+            else:
+                self._background.submit(self._opening.remember)
         return call(*args)
 
     def _find(self, key: ProgramKey) -> Made:
@@ -206,7 +221,7 @@ class Library:
             ClosedError: the engine was closed, and need not wait any more.
         """
         left = self._patience
-        while not self._ended():
+        while self._background is None or not self._background.closed:
             wait = min(left, _LOOK)
             left -= wait
             with store.claim(name, wait) as alone:

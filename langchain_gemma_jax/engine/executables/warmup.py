@@ -83,7 +83,7 @@ def warm(
     Raises:
         ClosedError: the engine was closed meanwhile. DeadlineError: the time was up.
     """
-    clock.parts.now("compiling")
+    clock.now("compiling")
     began = time.perf_counter()
     waiting: list[Future[Made]] = []
     try:

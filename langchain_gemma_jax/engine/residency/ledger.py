@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State, TakesKv
 
 GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and has not used it yet
 
@@ -80,9 +80,9 @@ class Pool:
         """Take the bytes of a model that will be loaded now."""
         entry.state = State.LOADING
 
-    def settle(self, entry: Entry, now: float, seconds: float) -> None:
-        """Note that a model is there, and how long loading it took."""
-        entry.state, entry.last_used, entry.load_s = State.RESIDENT, now, seconds
+    def settle(self, entry: Entry, conversations: TakesKv, now: float, seconds: float) -> None:
+        """Note that a model is there, where its conversations will be, and how long loading it took."""
+        entry.state, entry.last_used, entry.load_s, entry.conversations = State.RESIDENT, now, seconds, conversations
         entry.guarded_until = now + min(seconds, GUARD_SECONDS)
 
     def note_running(self, running: Iterable[Entry], now: float) -> None:

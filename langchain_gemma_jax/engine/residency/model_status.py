@@ -49,6 +49,14 @@ class ModelStatus:
         )
 
 
+@dataclass(frozen=True)
+class KvView:
+    """What conversations occupy, as the owner thread last saw it."""
+
+    total: int = 0
+    by_scope: tuple[tuple[str, int], ...] = ()
+
+
 def status_of(entry: Entry, now: float) -> ModelStatus:
     """A model's, now."""
     there = entry.state is not State.ABSENT

@@ -39,7 +39,7 @@ class Always(Rate):
 
 def reading_is(seconds, engine):
     """Reading a token takes so long, as far as the engine knows."""
-    for known in engine._known.values():
+    for known in engine._owner.models.known.values():
         known.shelf.read = Always(seconds)
 
 
@@ -94,7 +94,7 @@ def test_what_is_there_is_not_fetched_where_reading_is_faster_by_now(pressed, co
     talk(engine, served, conversations, cold, rng, turns=1)
     assert engine.report().parked > 0
     reading_is(1e-12, engine)
-    engine._known[served].shelf._costs.to_device.add(1.0, 1)
+    engine._owner.models.known[served].shelf._costs.to_device.add(1.0, 1)
     talk(engine, served, conversations, cold, rng, turns=1)
     assert engine.report().restored == 0
 
@@ -203,7 +203,7 @@ def test_other_weights_do_not_go_on_from_what_these_had_read(engine_of, folders,
 def test_the_rate_of_reading_is_measured(engine_of, tiny_model, rng):
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
-    read = engine._known[served].shelf.read
+    read = engine._owner.models.known[served].shelf.read
     engine.submit(served, text(rng, 10), greedy(2), scope="short").result()
     assert read.seconds(1) is None
     engine.submit(served, text(rng, 60), greedy(2), scope="long").result()

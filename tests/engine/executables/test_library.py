@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -170,7 +171,7 @@ def test_nobody_is_waited_for_for_ever(library_of, monkeypatch):
 
 def test_what_is_needed_soon_is_handed_on_once(library_of):
     handed = []
-    library = library_of(later=handed.append)
+    library = library_of(background=SimpleNamespace(submit=handed.append, closed=False))
     library.make(EMPTY)
     library.of(EMPTY)()
     for _ in range(2):
@@ -322,7 +323,7 @@ def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, 
     from tests.engine.faults_support import greedy
 
     def with_store(programs, tally, name, background):
-        return library_of(tally=tally, later=background.submit)
+        return library_of(tally=tally, background=background)
 
     monkeypatch.setattr(libraries, "library_of", with_store)
     ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=0)

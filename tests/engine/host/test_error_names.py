@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.conversations.host_store import Shelf
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.host.error_names import MOST, named
-from langchain_gemma_jax.engine.loop import owner as owner_module
+from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError
 from tests.engine.faults_support import LIMIT, SMALL, assert_works, greedy, in_threads, outcome, slowed
 
@@ -81,7 +81,7 @@ def test_a_mistake_on_the_engines_thread_tells_no_tenant_of_another(engine_of, t
     with monkeypatch.context() as patch, slowed(0.02):
         waiting = [engine.submit(served, [10, number], greedy(60), scope=scope) for number, scope in enumerate(scopes)]
         all_run(engine, len(scopes))
-        patch.setattr(owner_module.postprocess, "accept", tell)
+        patch.setattr(postprocess, "accept", tell)
         errors = in_threads(len(scopes), lambda index: outcome(waiting[index]))
     assert {type(error) for error in errors} == {DeviceFailedError}
     told = ["".join(traceback.format_exception(error)) for error in errors]
@@ -101,7 +101,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
     with slowed(0.02):
         waiting = [engine.submit(served, [10, number], greedy(60), scope=scope) for number, scope in enumerate(SCOPES)]
         all_run(engine, len(SCOPES))
-        monkeypatch.setattr(owner_module.postprocess, "accept", end)
+        monkeypatch.setattr(postprocess, "accept", end)
         errors = in_threads(len(SCOPES), lambda index: outcome(waiting[index]))
     engine._owner.thread.wait(10)
     assert {type(error) for error in errors} == {ClosedError}
@@ -119,7 +119,7 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
     engine.submit(served, [10, 11], greedy(2)).result()
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     monkeypatch.setattr(library_module, "_dump", tell)
     monkeypatch.setattr(library_module, "_load", tell)
     library = runner.library

@@ -7,6 +7,7 @@ import pytest
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.steps.in_flight import collect
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.engine.tiny import CONTEXT, text
 
@@ -15,7 +16,7 @@ from tests.engine.tiny import CONTEXT, text
 def on_owner(engine_of, tiny_model):
     """``on_owner(function)``: run ``function(runner)`` on the engine's thread."""
     engine = engine_of()
-    runner = engine._models[engine.serve(tiny_model)]
+    runner = engine._owner.models.runners[engine.serve(tiny_model)]
     return lambda function: engine._owner.call(lambda: function(runner))
 
 
@@ -36,21 +37,21 @@ def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny
         one, other = (request(tiny_model, text(rng, 10)) for _ in range(2))
         for each in (one, other):
             assert runner.memory.take(each)
-            (made,) = runner.collect(runner.read(each))
+            (made,) = collect(runner.read(each), runner.device)
             each.context.extend(made.tokens)
             runner.learn(each)
         seen = [runner.follows((one,))]
         flight = runner.step((one,))
         seen += [runner.follows((one,)), runner.follows((one, other)), runner.follows((other,))]
-        (made,) = runner.collect(flight)
+        (made,) = collect(flight, runner.device)
         one.context.extend(made.tokens)
         runner.learn(one)
         seen.append(runner.follows((one,)))
         # It loses its memory, and reads again: what stands on the device is not its newest token any more.
-        runner.memory.drop(one.resident)
+        runner.memory.held.drop(one.resident)
         one.resident = None
         assert runner.memory.take(one)
-        runner.collect(runner.read(one))
+        collect(runner.read(one), runner.device)
         seen.append(runner.follows((one,)))
         for each in (one, other):
             runner.memory.release(each)
@@ -66,7 +67,7 @@ def test_prompt_tokens_are_counted_once_however_far_ahead_steps_are(on_owner, ti
         before = runner._metrics.prefilled_tokens
         flights = [runner.step((one,)), runner.step((one,))]
         for flight in flights:
-            runner.collect(flight)
+            collect(flight, runner.device)
         runner.memory.release(one)
         return runner._metrics.prefilled_tokens - before
 

@@ -1,0 +1,73 @@
+"""How a caller's prompt and options become a request: checked, and held to a grammar if one is asked for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.prompt import Prompt
+from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.residency.known_models import KnownModel
+from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from langchain_gemma_jax.reentry import Inside
+
+
+class RequestMaker:
+    """Makes requests, in callers' own threads."""
+
+    def __init__(self) -> None:
+        self._grammars = Inside("it compiled a grammar")
+
+    def make(
+        self,
+        known: KnownModel,
+        prompt: Sequence[int] | Prompt,
+        sampling: Sampling | None,
+        *,
+        scope: str,
+        system: int,
+        app: str,
+        deadline: float | None,
+    ) -> Request:
+        """Make a request of what ``Engine.submit`` was given."""
+        served = known.served
+        if known.files is None and served.model.closed:
+            raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
+        vocabulary = served.model.architecture.vocab_size
+        sampling = checked_sampling(sampling, vocabulary)
+        asked = prompt if isinstance(prompt, Prompt) else None
+        ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)
+        check_place(scope, system, len(ids))
+        stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
+        with self._grammars.here():
+            constraint, banned = known.constraints.begin(sampling, stops)
+        request = Request(
+            model=served,
+            prompt=Prompt.of_tokens(ids) if asked is None else asked,
+            sampling=sampling,
+            seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
+            decoder=StreamDecoder(served.model.tokenizer),
+            stop_ids=stops,
+            constraint=constraint,
+            banned=banned,
+            max_context=served.max_context,
+            scope=scope,
+            system=system,
+            app=app,
+            deadline=deadline,
+            marks={system} if system else set(),
+        )
+        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
+            request.lookup = Lookup(limit=known.ladders.draft)
+            request.lookup.extend(ids)
+        return request
+
+    def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:
+        """Make now what the first request with a grammar needs."""
+        with self._grammars.here():
+            known.constraints.prepare(grammar)
