@@ -17,40 +17,12 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.compile_cache import install as _compile_cache
-from langchain_gemma_jax.errors import (
-    BusyError,
-    CancelledRequestError,
-    CheckpointError,
-    CheckpointNotFoundError,
-    ClosedError,
-    ConfigError,
-    ContextLengthError,
-    CorruptCheckpointError,
-    DeadlineError,
-    DeviceFailedError,
-    DeviceMemoryError,
-    EngineError,
-    ForkedError,
-    GatedModelError,
-    GemmaJaxError,
-    GuardError,
-    HubError,
-    InputError,
-    InstallationError,
-    ModelNotOnHubError,
-    OfflineError,
-    ReentrantCallError,
-    SchemaError,
-    TensorMismatchError,
-    TokenizerError,
-    UnsafeCheckpointError,
-    UnsafeJaxError,
-    UnsupportedModelError,
-)
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.cut_off import CutOffError
+    from langchain_gemma_jax.chat.asking.answer_grammar import UnpromisedWarning
     from langchain_gemma_jax.chat.asking.options import UnknownOptionWarning
+    from langchain_gemma_jax.chat.calling.base_models import BaseModelWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
     from langchain_gemma_jax.engine.api.engine import Engine
@@ -66,6 +38,37 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.eviction_log import Evicted
     from langchain_gemma_jax.engine.residency.model_status import ModelStatus
     from langchain_gemma_jax.engine.residency.served import Served
+    from langchain_gemma_jax.errors import (
+        BusyError,
+        CancelledRequestError,
+        CheckpointError,
+        CheckpointNotFoundError,
+        ClosedError,
+        ConfigError,
+        ContextLengthError,
+        CorruptCheckpointError,
+        DeadlineError,
+        DeviceFailedError,
+        DeviceMemoryError,
+        EngineError,
+        ForkedError,
+        GatedModelError,
+        GemmaJaxError,
+        GuardError,
+        HubError,
+        InputError,
+        InstallationError,
+        ModelNotOnHubError,
+        OfflineError,
+        ReentrantCallError,
+        SchemaError,
+        TensorMismatchError,
+        TokenizerError,
+        UnknownModelError,
+        UnsafeCheckpointError,
+        UnsafeJaxError,
+        UnsupportedModelError,
+    )
     from langchain_gemma_jax.models.configuration.model_config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BaseModelWarning",
     "BusyError",
     "CancelledRequestError",
     "ChatGemmaJax",
@@ -121,7 +125,9 @@ __all__ = [
     "Signals",
     "TensorMismatchError",
     "TokenizerError",
+    "UnknownModelError",
     "UnknownOptionWarning",
+    "UnpromisedWarning",
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
@@ -135,28 +141,59 @@ __all__ = [
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
+    "BaseModelWarning": ("chat.calling.base_models", "BaseModelWarning"),
+    "BusyError": ("errors", "BusyError"),
+    "CancelledRequestError": ("errors", "CancelledRequestError"),
     "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
+    "CheckpointError": ("errors", "CheckpointError"),
+    "CheckpointNotFoundError": ("errors", "CheckpointNotFoundError"),
     "Choice": ("routing", "Choice"),
+    "ClosedError": ("errors", "ClosedError"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
+    "ConfigError": ("errors", "ConfigError"),
+    "ContextLengthError": ("errors", "ContextLengthError"),
+    "CorruptCheckpointError": ("errors", "CorruptCheckpointError"),
     "CutOffError": ("chat.answering.cut_off", "CutOffError"),
+    "DeadlineError": ("errors", "DeadlineError"),
+    "DeviceFailedError": ("errors", "DeviceFailedError"),
+    "DeviceMemoryError": ("errors", "DeviceMemoryError"),
     "Engine": ("engine.api.engine", "Engine"),
+    "EngineError": ("errors", "EngineError"),
     "Evicted": ("engine.residency.eviction_log", "Evicted"),
     "FinishReason": ("engine.requests.request", "FinishReason"),
+    "ForkedError": ("errors", "ForkedError"),
+    "GatedModelError": ("errors", "GatedModelError"),
+    "GemmaJaxError": ("errors", "GemmaJaxError"),
     "Generation": ("engine.api.generation", "Generation"),
+    "GuardError": ("errors", "GuardError"),
     "GuardWarning": ("engine.base.guards", "GuardWarning"),
+    "HubError": ("errors", "HubError"),
+    "InputError": ("errors", "InputError"),
+    "InstallationError": ("errors", "InstallationError"),
     "Ladders": ("engine.base.ladders", "Ladders"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.configuration.model_config", "ModelConfig"),
+    "ModelNotOnHubError": ("errors", "ModelNotOnHubError"),
     "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
+    "OfflineError": ("errors", "OfflineError"),
     "Piece": ("engine.requests.request", "Piece"),
+    "ReentrantCallError": ("errors", "ReentrantCallError"),
     "Report": ("engine.api.report", "Report"),
     "Route": ("routing", "Route"),
     "Sampling": ("engine.base.sampling_options", "Sampling"),
+    "SchemaError": ("errors", "SchemaError"),
     "Served": ("engine.residency.served", "Served"),
     "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
+    "TensorMismatchError": ("errors", "TensorMismatchError"),
+    "TokenizerError": ("errors", "TokenizerError"),
+    "UnknownModelError": ("errors", "UnknownModelError"),
     "UnknownOptionWarning": ("chat.asking.options", "UnknownOptionWarning"),
+    "UnpromisedWarning": ("chat.asking.answer_grammar", "UnpromisedWarning"),
+    "UnsafeCheckpointError": ("errors", "UnsafeCheckpointError"),
+    "UnsafeJaxError": ("errors", "UnsafeJaxError"),
+    "UnsupportedModelError": ("errors", "UnsupportedModelError"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
     "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
@@ -174,6 +211,8 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, original = _LAZY[name]
+    if module == "errors":  # which whoever asks for one wants to be LangChain's too
+        import_module(f"{__name__}.model_errors")
     value: object = getattr(import_module(f"{__name__}.{module}"), original)
     globals()[name] = value  # the next use does not come here again
     return value

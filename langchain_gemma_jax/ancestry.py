@@ -14,6 +14,14 @@ from pathlib import Path
 from langchain_gemma_jax.errors import ForkedError
 
 _BACKENDS = "jax._src.xla_bridge"  # the module that holds JAX's backends, once there are any
+_SERVERS = {  # that fork their workers, by the module that tells them
+    "gunicorn": "gunicorn forked it with the application loaded already. Leave out --preload (preload_app = False), or "
+    "use no model before its workers run: the first call, warm-up and load belong into the post_fork hook or later.",
+    "uwsgi": "uWSGI forked it with the application loaded already. Set lazy-apps = true, or use no model before its "
+    "workers run: uwsgidecorators.postfork is called in each.",
+    "celery": "Celery forked it after the first use. Use no model before its workers run (signal worker_process_init), "
+    "or start it with --pool=threads or --pool=solo.",
+}
 _TASKS = Path("/proc/self/task")  # on Linux: a folder for each thread, XLA's own among them
 
 
@@ -40,7 +48,7 @@ class Ancestry:
         if self._inherited:
             raise ForkedError(
                 "This process was forked from one that had used JAX, or this package's engine, and neither survives "
-                'that. Start processes by spawning: multiprocessing.get_context("spawn"). Or fork before the first use.'
+                f"that. {_advice()}"
             )
 
     def after_fork(self) -> None:
@@ -48,6 +56,14 @@ class Ancestry:
         self._process = os.getpid()
         self._inherited = self._inherited or self._in_use or _has_backends() or _is_making_backends()
         self._in_use = False
+
+
+def _advice() -> str:
+    """Return what whoever forked this process can do instead. A server that forks its workers says how by an option."""
+    for server, advice in _SERVERS.items():
+        if server in sys.modules:
+            return advice
+    return 'Start processes by spawning: multiprocessing.get_context("spawn"). Or fork before the first use.'
 
 
 def _has_backends() -> bool:

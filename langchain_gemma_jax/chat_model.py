@@ -12,17 +12,19 @@ from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
+from pydantic import ConfigDict, SecretStr
 
+import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.answering.answer_metadata import PROVIDER
 from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
-from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_tools
+from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
 from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
 from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
-from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
 from langchain_gemma_jax.chat.calling.call import Call
 from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
@@ -54,6 +56,8 @@ class ChatGemmaJax(BaseChatModel):
     Raises:
         InputError: a setting is not possible. The message says what is.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: str
     """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), or a model's id on the
@@ -93,6 +97,9 @@ class ChatGemmaJax(BaseChatModel):
 
     thinking: bool = False
     """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
+    strict: bool | None = None
+    """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
+    an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
     parallel_tool_calls: bool = True
     """Whether the model may call several tools at once. False ends its answer behind the first call."""
     timeout: float | None = None
@@ -112,6 +119,9 @@ class ChatGemmaJax(BaseChatModel):
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
+    token: SecretStr | None = None
+    """A token of the Hugging Face Hub, for gated models. None: that of the environment variable HF_TOKEN, or of
+    ``hf auth login``. It is told to the Hub alone."""
     streaming: bool = False
     """Stream inside ``invoke`` too, for callbacks that watch tokens."""
 
@@ -132,6 +142,11 @@ class ChatGemmaJax(BaseChatModel):
         return True
 
     @property
+    def lc_secrets(self) -> dict[str, str]:
+        """Where a secret is looked for when a model that was serialised comes back."""
+        return {"token": "HF_TOKEN"}
+
+    @property
     def _llm_type(self) -> str:
         return "gemma-jax"
 
@@ -146,8 +161,10 @@ class ChatGemmaJax(BaseChatModel):
         return profile_of(self.model, self.max_context)
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        given = renamed(kwargs)
+
         def of(name: str) -> Any:
-            return getattr(self, name) if kwargs.get(name) is None else kwargs[name]
+            return getattr(self, name) if given.get(name) is None else given[name]
 
         params = LangSmithParams(ls_provider=PROVIDER, ls_model_type="chat", ls_model_name=of("model"))
         if (temperature := of("temperature")) is not None:
@@ -278,16 +295,17 @@ class ChatGemmaJax(BaseChatModel):
                 form of OpenAI, Anthropic or Bedrock.
             tool_choice: "auto", by default, leaves it to the model; "any" or "required" has it call one, a tool's name
                 that one, and "none" forbids it. Arguments are valid against their schemas in any case.
-            strict: False leaves out what a grammar cannot promise of the arguments, instead of an error.
+            strict: what happens to what a schema asks and a grammar cannot promise. True: it is an error. False: it is
+                left out. None: there is a warning, and a call that is not as it asks is an ``invalid_tool_call``.
             kwargs: settings of this model, and ``response_format``: what an answer that is no call has to be.
 
         Raises:
             InputError: a tool is of no form that is known, or the choice is not possible.
-            SchemaError: a schema is malformed, or asks what a grammar cannot promise. It says where.
+            SchemaError: a schema is malformed, or is strict and asks what a grammar cannot promise. It says where.
         """
-        formed = openai_tools(tools, strict=strict)
+        formed = openai_tools(tools, strict=self.strict if strict is None else strict)
         choice = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
-        check_tools([Tool.of(form) for form in formed], choice, self.dialect, lenient=lenient_tools(formed))
+        check_bound(formed, choice, self.dialect)
         check_answer(checked_format(kwargs.get("response_format")))
         if tool_choice is not None:
             kwargs["tool_choice"] = choice
@@ -325,11 +343,13 @@ class ChatGemmaJax(BaseChatModel):
             InputError: the schema is of no form that is known, or the method is none.
             SchemaError: the schema is malformed, or asks what a grammar cannot promise. It says where.
         """
+        strict = self.strict if strict is None else strict
         asked = Structure(schema, method, strict)
         tool = None
         if method == "function_calling":
             (formed,) = openai_tools([schema], strict=strict)
             tool = formed["function"]["name"]
+            check_tools([Tool.of(formed)], tool, self.dialect, lenient=strict is False)
             kwargs = {"parallel_tool_calls": False} | kwargs
             model = self.bind_tools([formed], tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
         else:
@@ -358,7 +378,7 @@ class ChatGemmaJax(BaseChatModel):
         return [*chunks.of((), outcome.done.logprobs), *chunks.last(outcome)]
 
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
-        return options(self._settings(), stop, given)
+        return options({**self._settings(), "token": self.token}, stop, given)
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTINGS}

@@ -13,6 +13,7 @@ from langchain_gemma_jax.engine.residency.status_file import notices
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
 from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.hub.known_ids import hub_id
 
 Say = Callable[[str], None]
 
@@ -31,7 +32,7 @@ def show_models(say: Say) -> None:
     say("Known sizes, in bfloat16:")
     for name, config in known().items():
         size = show_bytes(total_bytes(abstract(config)))
-        say(f"  {name:20} {size:>10} of weights, up to {config.max_context:>7,} tokens")
+        say(f"  {hub_id(name):32} {size:>10} of weights, up to {config.max_context:>7,} tokens")
     say("Embedded, in this package:")
     for name in EMBEDDED:
         folder = embedded_folder(name)

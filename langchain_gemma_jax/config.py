@@ -22,8 +22,20 @@ from langchain_gemma_jax.errors import InputError
 
 
 def default_model() -> str | None:
-    """The model that is meant where none is named; None if that was not said."""
-    return os.environ.get("GEMMA_JAX_MODEL") or None
+    """The model that is meant where none is named; None if that was not said.
+
+    Raises:
+        InputError: ``GEMMA_JAX_MODEL`` holds nothing but spaces.
+    """
+    named = os.environ.get("GEMMA_JAX_MODEL") or None
+    if named is not None and not named.strip():
+        raise InputError(f"GEMMA_JAX_MODEL: expected the name of a model such as 'sprout-m', found {named!r}.")
+    return named
+
+
+def names_by_default(model: str) -> bool:
+    """Whether the environment names this model, where none is named."""
+    return os.environ.get("GEMMA_JAX_MODEL") == model
 
 
 def cache_dir() -> Path:

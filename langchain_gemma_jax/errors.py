@@ -2,6 +2,7 @@
 
 GemmaJaxError
 ├── InputError (also ValueError)           what the caller passed is not possible
+│   ├── UnknownModelError                  a name that is no folder, no file and no model's id
 │   ├── UnsupportedModelError              an architecture, a size or an option that is not implemented
 │   ├── ConfigError                        a config.json that cannot be understood
 │   ├── ContextLengthError                 a prompt that the model's context cannot hold
@@ -39,6 +40,9 @@ Catch ``GemmaJaxError`` to catch them all:
         print(error)            # says where to accept the licence, and how to pass a token
     except GemmaJaxError as error:
         print("cannot load the model:", error)
+
+``is_retryable`` tells whether the same call may succeed when it is made again. Where LangChain has errors of its own
+for the same things, these are those too: ``model_errors`` says which.
 """
 
 from __future__ import annotations
@@ -49,9 +53,16 @@ from os import PathLike
 class GemmaJaxError(Exception):
     """The root of the tree above."""
 
+    is_retryable = False
+    """Whether the same call may succeed when it is made again. LangChain's middleware goes by it."""
+
 
 class InputError(GemmaJaxError, ValueError):
     """An argument that is not possible. The message gives what is."""
+
+
+class UnknownModelError(InputError):
+    """A name that is neither an embedded model's, nor a folder or a file here, nor a model's id on the Hub."""
 
 
 class UnsupportedModelError(InputError):
@@ -63,17 +74,17 @@ class ConfigError(InputError):
 
 
 class ContextLengthError(InputError):
-    """A prompt that the context cannot hold. ``excess`` is by how many tokens."""
+    """A prompt that the context cannot hold. ``excess`` is by how many tokens, ``advice`` what would change that."""
 
-    def __init__(self, tokens: int, limit: int) -> None:
-        self.tokens, self.limit, self.excess = tokens, limit, tokens - limit
+    def __init__(self, tokens: int, limit: int, advice: str = "") -> None:
+        self.tokens, self.limit, self.excess, self.advice = tokens, limit, tokens - limit, advice
         super().__init__(
             f"The prompt has {tokens} tokens and the context holds {limit} of them beside an answer: {self.excess} too "
-            "many. Shorten it, or allow a longer context if the model has one: configure(max_context=...)."
+            f"many. Shorten it{advice and ', or '}{advice}."
         )
 
-    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int]]:
-        return type(self), (self.tokens, self.limit)
+    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int, str]]:
+        return type(self), (self.tokens, self.limit, self.advice)
 
 
 class SchemaError(InputError):
@@ -141,6 +152,8 @@ class GatedModelError(HubError):
 class OfflineError(HubError):
     """The Hub cannot be reached, and the model is not in the local cache."""
 
+    is_retryable = True
+
 
 class EngineError(GemmaJaxError):
     """A request was accepted or offered, and not carried out."""
@@ -149,9 +162,13 @@ class EngineError(GemmaJaxError):
 class BusyError(EngineError):
     """The queue is full. Try again later, or let it be longer: ``configure(max_waiting=...)``."""
 
+    is_retryable = True
+
 
 class DeadlineError(EngineError, TimeoutError):
     """The request's time was up. What it had generated so far has been delivered."""
+
+    is_retryable = True  # a model may have been loaded meanwhile, a program compiled
 
 
 class CancelledRequestError(EngineError):
@@ -175,9 +192,13 @@ class DeviceFailedError(EngineError):
     ``__cause__`` is what was raised.
     """
 
+    is_retryable = True
+
 
 class ClosedError(EngineError):
     """The engine, or the model, was closed."""
+
+    is_retryable = True  # by a call that asks for the engine anew, as all of a chat model do
 
 
 class ForkedError(EngineError):

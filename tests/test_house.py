@@ -27,6 +27,7 @@ ROOMS = [
     "__init__",
     "middleware",
     "chat_model",
+    "model_errors",
     "chat",
     "chat.calling",
     "chat.model_choice",

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 
 from langchain_gemma_jax.ancestry import ancestry
-from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
+from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError, UnknownModelError
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
@@ -188,10 +188,13 @@ def _find(
             raise InputError(f"revision={revision!r} is for models on the Hub, and {str(path)!r} is a folder.")
         return path, path.resolve().name
     if not is_model_id(source):
-        raise InputError(
+        from langchain_gemma_jax.models.hub.known_ids import meant_by
+
+        hint = "" if (meant := meant_by(source)) is None else f" Did you mean {meant!r}?"
+        raise UnknownModelError(
             f"{source!r} is neither a folder that exists here nor a model's id on the Hugging Face Hub, "
             'which is written "organisation/name", as in "google/gemma-3-1b-it". '
-            f"Embedded models are {' and '.join(EMBEDDED)}."
+            f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
         )
     from langchain_gemma_jax.models.hub.download import download
 

@@ -47,6 +47,7 @@ def tiny_folder(
     files["model.safetensors"] = save({name: 4 * array for name, array in tensors.items()})
     for name, content in files.items():
         (folder / name).write_bytes(content)
+    (folder / "chat_template.jinja").write_text("{{ messages }}")  # never run: it tells that the model converses
     return folder
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from langchain_gemma_jax.chat.asking.tool_choice import own_strictness, strictness
 from langchain_gemma_jax.dialects import (
     Dialect,
     ModelFacts,
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 _EACH_WRITING = ("gemma", "gemma4")  # calls as JSON, and natively: what can be promised differs a little
 _GENERAL = ("auto", "any", "none")
+_SHOWN = 5  # of what cannot be promised
+
+
+class UnpromisedWarning(UserWarning):
+    """A tool's schema asks something that is checked when a call is there, as no grammar can promise it."""
 
 
 def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Grammar | None:
@@ -31,10 +38,10 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
     thoughts: Thoughts = "none"
     if dialect.thought is not None and (options.thinking or prompt.in_thought):
         thoughts = "inside" if prompt.in_thought else "may"
-    lenient = options.lenient or (answer is not None and answer.lenient)
+    lenient = options.strict is not True or (answer is not None and answer.lenient)
     schema = None if answer is None else answer.schema
     if tools and not (options.choice == "none" and schema is not None):
-        return grammar_for(
+        grammar = grammar_for(
             tools,
             options.choice,
             options.parallel_tool_calls,
@@ -43,26 +50,53 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
             thoughts=thoughts,
             lenient=lenient,
         )
+        if any(each.startswith("#") for each in grammar.unpromised):  # of the answer, and of no tool
+            check_answer(answer)
+        return grammar
     if schema is not None:
-        return json_grammar(schema, dialect=dialect, thoughts=thoughts, lenient=lenient)
+        return json_grammar(schema, dialect=dialect, thoughts=thoughts, lenient=answer is not None and answer.lenient)
     # No tools, so no calls: where a control token opens them, it is not to come. Elsewhere they are words like others.
     return grammar_for((), "none", True, dialect) if dialect.opener_is_control else None
 
 
-def check_tools(tools: Sequence[Tool], choice: str, dialect: str | None, *, lenient: bool) -> None:
-    """See, without a model, that calls of these tools can be promised.
+def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | None) -> None:
+    """See, without a model, which calls of tools in OpenAI's form can be promised; warn of what cannot be.
+
+    Raises:
+        SchemaError: a tool is strict, and calls of it cannot be promised. InputError: a name cannot be written.
+    """
+    demanding = [Tool.of(form) for form in forms if own_strictness(form)]
+    check_tools(demanding, "auto", dialect, lenient=False)
+    strict = strictness(forms)
+    unpromised = check_tools([Tool.of(form) for form in forms], choice, dialect, lenient=strict is not True)
+    if unpromised and strict is None:
+        shown = "; ".join(unpromised[:_SHOWN]) + (
+            f"; and {more} more" if (more := len(unpromised) - _SHOWN) > 0 else ""
+        )
+        warnings.warn(
+            f"A grammar cannot promise all that the tools ask: {shown}. A call that is not as they ask is made an "
+            "invalid_tool_call when it is there. strict=True raises instead, strict=False does not look.",
+            UnpromisedWarning,
+            stacklevel=3,
+        )
+
+
+def check_tools(tools: Sequence[Tool], choice: str, dialect: str | None, *, lenient: bool) -> tuple[str, ...]:
+    """See, without a model, that calls of these tools can be promised; return what cannot be, if that is no error.
 
     Raises:
         SchemaError: calls cannot be promised; it says what, and where. InputError: a name cannot be written.
     """
-    alone = len({tool.name for tool in tools}) < len(
-        tools
-    )  # of two with one name neither can be called, which is said then
+    found: dict[str, None] = {}
     asked = [tool for tool in tools if choice in {tool.name, *_GENERAL}]
-    for group in [[tool] for tool in asked] if alone else [tools] if tools else []:
-        for name in _EACH_WRITING if dialect is None else (dialect,):
-            spoken = dialect_for(ModelFacts("", ()), name)
-            grammar_for(group, "auto" if choice == "none" else choice, True, spoken, lenient=lenient)
+    for name in _EACH_WRITING if dialect is None else (dialect,):
+        spoken = dialect_for(ModelFacts("", ()), name)
+        for tool in tools:
+            spoken.calls.check_name(tool.name)
+        if asked:
+            grammar = grammar_for(asked, "auto" if choice == "none" else choice, True, spoken, lenient=lenient)
+            found |= dict.fromkeys(grammar.unpromised)
+    return tuple(found)
 
 
 def check_answer(answer: AnswerFormat | None) -> None:

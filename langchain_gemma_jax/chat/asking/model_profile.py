@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax.models.configuration.catalog import known
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
 
 def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
-    """Return what is known of a model by its name. How much it reads is known of embedded and published sizes only."""
+    """Return what is known of a model by its folder's configuration, or by its name."""
     name = model.rstrip("/").rpartition("/")[2].lower()
     size = max((size for size in known() if name.startswith(size)), key=len, default=None)
     profile = ModelProfile(
@@ -36,15 +40,26 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
         attachment=False,
         temperature=True,
     )
-    context = known()[size].max_context if size is not None else None
+    config = _configuration(model) or (None if size is None else known()[size])
+    context = None if config is None else config.max_context
     if embedded_folder(model) is not None:
         context = CONTEXT
     limits = [each for each in (context, max_context) if each is not None]
     if limits:
         profile["max_input_tokens"] = profile["max_output_tokens"] = min(limits) - 1
     if context is not None:
-        profile["reasoning_output"] = size is not None and size.startswith("gemma-4")
+        profile["reasoning_output"] = config is not None and config.generation == "gemma4"
     return profile
+
+
+def _configuration(model: str) -> ModelConfig | None:
+    """Return the configuration in a model's folder; None if it is in none, or if that cannot be read here and now."""
+    try:
+        # One small file. Where an event loop's guard refuses even that, the profile says less.
+        path = Path(model).expanduser() / "config.json"
+        return config_from_hf(read_object(path, path), str(path)) if path.is_file() else None
+    except Exception:  # noqa: BLE001  a profile promises nothing: what is wrong with a folder is said when it is loaded
+        return None
 
 
 def profile_of_all(models: Iterable[str], max_context: int | None = None) -> ModelProfile:

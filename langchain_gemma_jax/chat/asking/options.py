@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import SecretStr
 
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
-from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, lenient_tools, plain_choice
+from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
+from langchain_gemma_jax.config import names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.errors import ConfigError, InputError
+from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -26,11 +30,17 @@ SAMPLED = (
 )  # fmt: skip
 PLACED = (
     "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
-    "route", "keep_alive",
+    "route", "keep_alive", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
-OTHER_NAMES = {"n_ctx": "max_context"}  # as llama.cpp's users know it
+OTHER_NAMES = {
+    "n_ctx": "max_context",  # as llama.cpp's users know it
+    "model_name": "model",
+    "model_id": "model",
+    "model_path": "model",
+    "repo_id": "model",
+}
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
 _ELSEWHERE = {  # what users of other models may have meant
@@ -43,9 +53,9 @@ _ELSEWHERE = {  # what users of other models may have meant
     "stop_sequences": "stop",
     "request_timeout": "timeout",
     "torch_dtype": "dtype",
-    "model_name": "model",
-    "model_id": "model",
 }
+_NAMES_OF_MODELS = {"model", "repo", "repository", "checkpoint", "ckpt", "pretrained", "weights", "llm"}
+_NOT_OF_MODELS = {"kwargs", "provider", "type", "class", "config"}
 _DEFAULTS_READ = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")  # of a generation_config.json
 
 
@@ -73,7 +83,8 @@ class Options:
     route: Route | None = None
     step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
-    lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
+    strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
+    token: SecretStr | None = field(default=None, repr=False)
 
     @property
     def on_its_model(self) -> Options:
@@ -89,6 +100,12 @@ class Options:
     def shows_logprobs(self) -> bool:
         """Whether the caller wants to see log-probabilities: a route may need them for itself."""
         return bool(self.sampled.get("logprobs"))
+
+    @property
+    def how_to_load(self) -> dict[str, Any]:
+        """Return the arguments of ``engine().load`` beside the model."""
+        found: dict[str, Any] = {"dtype": self.dtype, "revision": self.revision}
+        return found if self.token is None else found | {"token": self.token.get_secret_value()}
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""
@@ -117,7 +134,8 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     found = {name: value for name, value in given.items() if name in SETTINGS and value is not None}
     found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
     if found.get("model") == AUTO and "route" not in found:
-        raise InputError('model="auto": expected a route to choose from, such as route=Route(light=..., heavy=...).')
+        by = ", as GEMMA_JAX_MODEL says" if names_by_default(AUTO) else ""
+        raise InputError(f'model="auto"{by}: expected a route, such as route=Route(light=..., heavy=...).')
     sampling = Sampling(**{name: value for name, value in found.items() if name in SAMPLED})  # type: ignore[arg-type]
     for name in SAMPLED:
         if name in found:
@@ -157,6 +175,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
+    strict = cast("bool | None", found.get("strict"))
     return Options(
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
@@ -173,16 +192,35 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
         answer=checked_format(given.get("response_format")),
-        lenient=lenient_tools(cast("Sequence[object]", listed)),
+        strict=strictness(cast("Sequence[object]", listed), strict),
+        token=cast("SecretStr | None", stored.get("token")),
     )
 
 
 def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> None:
     """Say which arguments have no effect, and what may have been meant."""
     for name in sorted(set(given) - known):
+        refuse_unknown_model(name, given[name], whose)
         meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
         hint = f" Did you mean {meant}?" if meant else ""
         warnings.warn(f"{whose} takes no {name}: it has no effect.{hint}", UnknownOptionWarning, stacklevel=4)
+
+
+def refuse_unknown_model(name: str, value: object, whose: str) -> None:
+    """Refuse an argument that would name a model, if it meant anything: another one would answer.
+
+    Raises:
+        InputError: the argument is such a one.
+    """
+    words = set(name.lower().split("_"))
+    if isinstance(value, str | os.PathLike) and words & _NAMES_OF_MODELS and not words & _NOT_OF_MODELS:
+        raise InputError(f"{whose} takes no {name}, and another model would answer. Say model={os.fspath(value)!r}.")
+
+
+def name_source(error: GemmaJaxError, model: str) -> None:
+    """Have the error of a model that cannot be loaded say that the environment names it, if it does."""
+    if isinstance(error, InputError | CheckpointError | HubError) and names_by_default(model):
+        error.args = (f"{error} The environment variable GEMMA_JAX_MODEL names this model.", *error.args[1:])
 
 
 def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:

@@ -87,4 +87,5 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "parallel_tool_calls": _truth,
     "route": _route,
     "keep_alive": _seconds,
+    "strict": _truth,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -10,9 +11,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_pydantic
 from langchain_gemma_jax.dialects import Json, Tool
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
 
 ToolLike: TypeAlias = Any  # whatever convert_to_openai_tool takes: functions, classes, tools, dicts of several forms
 
+MOST_OF_A_NAME = 256  # characters
+_OF_TOOLS = {"function", "custom"}  # what OpenAI and Anthropic call a tool that the caller runs
+_DECLARING = {"input_schema", "parameters", "properties", "function"}  # which what a server runs does not have
 _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
@@ -20,9 +25,11 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     """Return tools of any form in OpenAI's, which every other form can be turned into.
 
     Raises:
-        InputError: a tool is of no form that is known.
+        InputError: a tool is of no form that is known, its name is not possible, or two have the same.
     """
-    return [_openai_tool(number, tool, strict) for number, tool in enumerate(tools)]
+    found = [_openai_tool(number, tool, strict) for number, tool in enumerate(tools)]
+    _refuse_doubles([form["function"]["name"] for form in found])
+    return found
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:
@@ -33,13 +40,9 @@ def checked_tools(tools: object) -> tuple[Tool, ...]:
     """
     if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise InputError(f"tools: expected a list of tools, found {tools!r}.")
-    found: dict[str, Tool] = {}
-    for number, tool in enumerate(tools):
-        declared = _declared(number, tool)
-        if declared.name in found:
-            raise InputError(f"tools[{number}]: a tool before it is called {declared.name!r} too. Names are unique.")
-        found[declared.name] = declared
-    return tuple(found.values())
+    found = [Tool.of(cast("Mapping[str, Json]", _openai_tool(number, tool))) for number, tool in enumerate(tools)]
+    _refuse_doubles([tool.name for tool in found])
+    return tuple(found)
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
@@ -64,17 +67,52 @@ def plain_choice(choice: object, names: Sequence[str]) -> str:
     raise InputError(f"tool_choice: expected 'auto', 'any', 'required' or 'none'{known}; found {choice!r}.")
 
 
-def lenient_tools(tools: Iterable[ToolLike]) -> bool:
-    """Whether a tool says itself, with ``strict=False``, that its arguments need not be promised to be valid."""
-    functions = (tool.get("function") for tool in tools if isinstance(tool, Mapping))
-    return any(isinstance(function, Mapping) and function.get("strict") is False for function in functions)
+def strictness(tools: Iterable[ToolLike], default: bool | None = None) -> bool | None:  # noqa: FBT001  LangChain's word
+    """Return whether all that the tools' schemas ask has to be promised.
+
+    True: all of it. False: what can be, and the rest is left out. None: what can be, and the rest is checked when a
+    call is there. A tool says so itself with ``strict``; ``default`` is for those that do not.
+    """
+    said = [default if (own := own_strictness(tool)) is None else own for tool in tools]
+    if False in said:
+        return False
+    return True if said and all(said) else None
 
 
-def _declared(number: int, tool: ToolLike) -> Tool:
-    return Tool.of(cast("Mapping[str, Json]", _openai_tool(number, tool)))
+def own_strictness(tool: ToolLike) -> bool | None:
+    """Return what a tool in OpenAI's form says itself."""
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    strict = function.get("strict") if isinstance(function, Mapping) else None
+    return strict if isinstance(strict, bool) else None
+
+
+def _refuse_doubles(names: Sequence[str]) -> None:
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise InputError(f"tools[{number}]: a tool before it is called {name!r} too. Names are unique.")
+
+
+def _refuse_foreign(number: int, tool: ToolLike) -> None:
+    """Refuse what another company's server runs, in the forms of OpenAI and Anthropic."""
+    if not isinstance(tool, Mapping) or not isinstance(kind := tool.get("type"), str) or kind in _OF_TOOLS:
+        return
+    if kind not in KINDS and not _DECLARING & set(tool):
+        raise InputError(
+            f"tools[{number}]: {kind!r} is a tool that another company's server runs. Use one that runs "
+            "here: a function, a LangChain tool, or a schema."
+        )
+
+
+def _refuse_name(number: int, name: str) -> None:
+    if len(name) > MOST_OF_A_NAME or any(unicodedata.category(mark)[0] == "C" for mark in name):
+        raise InputError(
+            f"tools[{number}]: expected a name of at most {MOST_OF_A_NAME} characters, none of them invisible; "
+            f"found {name[:60]!r}."
+        )
 
 
 def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dict[str, Any]:  # noqa: FBT001  LangChain's word
+    _refuse_foreign(number, tool)
     try:
         form = convert_to_openai_tool(tool, strict=strict)
     except (ValueError, TypeError, KeyError) as error:
@@ -89,5 +127,5 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dic
     schema = getattr(tool, "args_schema", tool)
     if (full := recursive_schema(schema)) is not None:
         form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
-    Tool.of(form)  # which says what is wrong with it
+    _refuse_name(number, Tool.of(form).name)  # which says what else is wrong with it
     return form

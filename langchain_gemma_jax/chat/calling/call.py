@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
+from langchain_gemma_jax.chat.answering.argument_check import ArgumentCheck
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.answering.event_reader import EventReader
 from langchain_gemma_jax.chat.answering.outcome import Outcome
-from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, ready_model
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import remember, routed
@@ -27,6 +28,7 @@ from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
+from langchain_gemma_jax.errors import GemmaJaxError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
@@ -69,7 +71,7 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
+        steps = _named(engine().arriving(options.model, **options.how_to_load, clock=self._clock), options.model)
         try:
             return AwaitedModel(next(steps), steps)
         except StopIteration as there:
@@ -89,7 +91,8 @@ class CallStart:
             served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
         )
         generation.on(clock)
-        return Call(generation, model, spoken, prompt, options, limits)
+        check = ArgumentCheck.of(options, sampling.grammar)
+        return Call(generation, model, spoken, prompt, options, limits, check)
 
 
 class Call:
@@ -103,6 +106,7 @@ class Call:
         prompt: RenderedPrompt,
         options: Options,
         limits: AnswerLimits,
+        check: ArgumentCheck,
     ) -> None:
         self.generation = generation
         self.options = options
@@ -110,6 +114,7 @@ class Call:
         self._spoken = spoken
         self._prompt = prompt
         self._limits = limits
+        self._check = check
         self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
         self._answer = AnswerBuilder()
 
@@ -135,7 +140,7 @@ class Call:
         events = [] if streamed else self._reader.take(done.ids, done.decoded, done.text)
         reason = self._limits.reason(done)
         events += [_explained(event, reason) for event in self._reader.finish(None if broken else done.text)]
-        self._told(events)
+        events = self._told(events)
         answer = self._answer.answer()
         remembered, options = self._model.remembered, self.options
         remember(options, [*self._spoken, answer.message], remembered)
@@ -146,8 +151,18 @@ class Call:
         return Outcome(options, self._prompt, self._limits, self._model.tokenizer, done, answer, tuple(events))
 
     def _told(self, events: list[Event]) -> list[Event]:
-        self._answer.add(events)
-        return events
+        checked = self._check.checked(events)
+        self._answer.add(checked)
+        return checked
+
+
+def _named(steps: Steps[Served], model: str) -> Steps[Served]:
+    """Take the steps of a model that arrives; if it does not, the error says who named it."""
+    try:
+        return (yield from steps)
+    except GemmaJaxError as error:
+        name_source(error, model)
+        raise
 
 
 def _explained(event: Event, reason: str | None) -> Event:

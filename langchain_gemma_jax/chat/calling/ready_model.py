@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
-from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.asking.options import Options, name_source
+from langchain_gemma_jax.chat.calling.base_models import BaseModels
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
 from langchain_gemma_jax.chat.model_choice.route_step import may_escalate
 from langchain_gemma_jax.dialects import (
@@ -21,7 +22,7 @@ from langchain_gemma_jax.dialects import (
     dialect_for,
 )
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.errors import ContextLengthError, InputError
+from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
@@ -73,16 +74,30 @@ class ReadyModel:
                 "configure(max_context=...) limits it for the whole process."
             )
         if tokens >= limit:
-            raise ContextLengthError(tokens, limit - 1)
+            raise ContextLengthError(tokens, limit - 1, self._longer(limit))
         return limit - tokens
+
+    def _longer(self, limit: int) -> str:
+        """Return what would allow a longer prompt: it depends on what the limit comes from."""
+        here, own = self.served.max_context, self.served.model.config.max_context
+        if limit < here:
+            return f"allow more: this model was given max_context={limit}, and up to {here} are possible"
+        if here < own:
+            return f"allow more: configure(max_context=...), where the process has {here} and the model {own}"
+        return f"take a model with a longer context: {self.served.name} has no more than {own} tokens"
 
 
 def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    limit = {} if options.timeout is None else {"timeout": options.timeout}
-    return ready_model(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+    limit: dict[str, Any] = {} if options.timeout is None else {"timeout": options.timeout}
+    try:
+        served = engine().load(options.model, **options.how_to_load, **limit)
+    except GemmaJaxError as error:
+        name_source(error, options.model)
+        raise
+    return ready_model(served, options)
 
 
 def ready_model(served: Served, options: Options) -> ReadyModel:
@@ -93,4 +108,6 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return ReadyModel(served, dialect_for(facts, options.dialect), conversation_memory())
+    dialect = dialect_for(facts, options.dialect)
+    engine().companion(BaseModels).warn(served, dialect)
+    return ReadyModel(served, dialect, conversation_memory())

@@ -15,7 +15,7 @@ from langchain_gemma_jax.dialects import Message, ToolCall
 
 def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     """Return how many tokens the whole prompt has, tools and all that the format adds included."""
-    told = conversation(messages)
+    told = conversation(messages, piece=True)
     if not told:
         return 0
     options = routed(options, messages, told)

@@ -29,8 +29,10 @@ _ROLES: Mapping[str, type[BaseMessage]] = {
 }
 
 
-def conversation(messages: Sequence[BaseMessage]) -> list[Message]:
-    """Return LangChain's messages as dialects know them, one for one.
+def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> list[Message]:
+    """Return LangChain's messages as dialects know them, one for one; results in the order of their calls.
+
+    ``piece``: it is a part of a conversation, so that results may have lost their calls.
 
     Names of speakers, artifacts of tools and hints about caching are not for the model, and are left out.
 
@@ -49,7 +51,37 @@ def conversation(messages: Sequence[BaseMessage]) -> list[Message]:
             found.append(Message.user(_words(message, where, between="\n")))
         else:
             found.append(_message(message, where))
-    return found
+    return _in_order_of_calls(found, piece=piece)
+
+
+def _in_order_of_calls(found: list[Message], *, piece: bool) -> list[Message]:
+    """Return the conversation with results in the order of the calls that they answer: models tell them by that.
+
+    Raises:
+        InputError: a result answers a call that was not made.
+    """
+    ordered: list[Message] = []
+    calls: Sequence[str | None] = ()
+    behind = 0  # results behind the last message that is none
+    for number, message in enumerate(found):
+        if message.result is None:
+            calls, behind = [call.id for call in message.calls], 0
+        else:
+            behind += 1
+            if not piece and calls and None not in calls and message.result.id not in {None, *calls}:
+                raise InputError(
+                    f"messages[{number}] answers the call {message.result.id!r}, and the calls before it are "
+                    f"{', '.join(map(repr, calls))}. Give the id of the call that it answers as tool_call_id."
+                )
+        ordered.append(message)
+        if behind > 1:
+            ordered[-behind:] = sorted(ordered[-behind:], key=lambda each: _place(each, calls))
+    return ordered
+
+
+def _place(message: Message, calls: Sequence[str | None]) -> int:
+    number = None if message.result is None else message.result.id
+    return calls.index(number) if number is not None and number in calls else len(calls)
 
 
 def _message(message: BaseMessage, where: str) -> Message:

@@ -77,6 +77,7 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
@@ -94,7 +95,7 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock), clock)
 
     async def aload(
         self,
@@ -102,17 +103,24 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        token: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return await await_for(self.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock), clock)
 
     def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        token: str | None = None,
+        clock: Clock,
     ) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, dtype=dtype, revision=revision, clock=clock)
+        return self._models.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.

@@ -52,10 +52,16 @@ class ModelApi:
         return self._models.of(served)
 
     def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        token: str | None = None,
+        clock: Clock,
     ) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(_key(source, dtype, revision), source, clock)
+        return self._arriving(_key(source, dtype, revision), source, token, clock)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()
@@ -104,9 +110,13 @@ class ModelApi:
                 self._owner.call(lambda: _let_go(known, time.monotonic()))
 
     def warmup(self, served: Served, max_context: int | None, clock: Clock, *, progress: bool | None) -> Warmup:
+        if max_context is not None and tokens(max_context) > served.max_context:
+            raise InputError(
+                f"max_context: {served.name} can have up to {served.max_context} tokens here; found {max_context}."
+            )
         with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models.runners[served]
-            limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
+            limit = served.max_context if max_context is None else tokens(max_context)
             keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
             for key in keys:
                 runner.device.expect(key)
@@ -136,14 +146,14 @@ class ModelApi:
         served = self._loaded.get(key)
         return None if served is None else self._models.known.get(served)
 
-    def _arriving(self, key: LoadKey, source: str | os.PathLike[str], clock: Clock) -> Steps[Served]:
+    def _arriving(self, key: LoadKey, source: str | os.PathLike[str], token: str | None, clock: Clock) -> Steps[Served]:
         patient = not clock.only_room
         while True:
             self._owner.check_alive()
             known = self._known_by(key)
             if known is not None and known.entry.state is State.RESIDENT:
                 return known.served
-            bring = partial(self._load, key, source, None if known is None else known.served)
+            bring = partial(self._load, key, source, token, None if known is None else known.served)
             with self._loader.loads.join(key, bring, patient=patient) as (load, begun_here):
                 advice = partial(self._advice, key[0], load, time.monotonic())
                 clock.now(f"loading {key[0]!r}", load.parts, advice)
@@ -159,13 +169,20 @@ class ModelApi:
             if begun_here:
                 raise error  # of whoever interrupts the loading itself. That concerns nobody else: they try again
 
-    def _load(self, key: LoadKey, source: str | os.PathLike[str], known: Served | None, load: Load[Served]) -> Served:
+    def _load(
+        self,
+        key: LoadKey,
+        source: str | os.PathLike[str],
+        token: str | None,
+        known: Served | None,
+        load: Load[Served],
+    ) -> Served:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
         _, dtype, revision = key
         with collected_later(), self._owner.loading.here():
-            served = self._loaded[key] = self._loader.load_first(source, dtype, revision, load)
+            served = self._loaded[key] = self._loader.load_first(source, dtype, revision, token, load)
         return served
 
     def _advice(self, source: str, load: Load[Served], began: float) -> str:

@@ -52,6 +52,7 @@ class LoadsModels(Protocol):
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        token: str | None = None,
         planned: Callable[[Plan], None] | None = None,
         like: Model | None = None,
         stop: Stop | None = None,
@@ -87,12 +88,19 @@ class ModelLoader:
     # The first time.
 
     def load_first(
-        self, source: str | os.PathLike[str], dtype: str | None, revision: str | None, load: Load[Served]
+        self,
+        source: str | os.PathLike[str],
+        dtype: str | None,
+        revision: str | None,
+        token: str | None,
+        load: Load[Served],
     ) -> Served:
         """Load a model that was not known so far, for those who wait for its load."""
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
         found = partial(self._load_model, source, dtype=dtype, revision=revision, stop=load.stop)
+        if token is not None:
+            found = partial(found, token=token)
 
         def plan(found: Plan) -> None:
             planned.files = found.files

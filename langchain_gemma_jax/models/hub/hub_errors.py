@@ -102,7 +102,8 @@ def _refused(request: HubRequest, what: str) -> GatedModelError:
         f"{what}; and {_about_token(request)}.\n"
         f"1. Accept the licence: {request.site}/{request.model_id}\n"
         f"2. Make a token that may read: {request.site}/settings/tokens\n"
-        "3. Pass it: token='hf_...', or in the environment variable HF_TOKEN, or once and for all: hf auth login"
+        "3. Pass it: ChatGemmaJax(token='hf_...') or load_model(token='hf_...'); or in the environment variable "
+        "HF_TOKEN; or once and for all: hf auth login"
     )
 
 

@@ -139,17 +139,16 @@ def test_a_choice_that_is_none_is_refused_when_it_is_bound(tools, choice, script
         model.bind_tools(tools, tool_choice=choice)
 
 
-@pytest.mark.parametrize("bound", ["tools", "response_format", "structure"])
+@pytest.mark.parametrize("bound", ["response_format", "structure", "function"])
 def test_what_cannot_be_promised_is_named_when_it_is_bound(bound, scripted):
     model, _ = scripted()
-    wanted = {"type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}}
-    form = {"name": "mark", "parameters": wanted}
+    wanted = {"title": "mark", "type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}}
 
     def bind(**given: object) -> object:
-        if bound == "tools":
-            return model.bind_tools([form], **given)
         if bound == "structure":
             return model.with_structured_output(wanted, **given)
+        if bound == "function":
+            return model.with_structured_output(wanted, method="function_calling", **given)
         strict = {"strict": given["strict"]} if given else {}
         return model.bind_tools([], response_format={"type": "json_schema", "json_schema": {"schema": wanted} | strict})
 

@@ -1,0 +1,67 @@
+"""Models that continue texts and were never taught to converse: a chat with one says so once."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.dialects import Dialect
+from langchain_gemma_jax.errors import CheckpointError, InputError
+from langchain_gemma_jax.models.configuration.strict_json import read_object
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.residency.served import Served
+
+_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+_WHERE_TEMPLATES_WERE = "tokenizer_config.json"
+
+
+class BaseModelWarning(UserWarning):
+    """A model seems to be one that continues texts: it has no chat format, and was not taught to end a turn."""
+
+
+class BaseModels:
+    """The models of one engine of which it was seen whether they converse."""
+
+    def __init__(self) -> None:
+        self._seen: weakref.WeakSet[Served] = weakref.WeakSet()
+
+    def warn(self, served: Served, dialect: Dialect) -> None:
+        """Say once that a model that is chatted with seems to be a base model."""
+        if served in self._seen:
+            return
+        self._seen.add(served)
+        if is_base_model(served, dialect):
+            warnings.warn(
+                f"{served.name} seems to be a base model: there is no chat template in its folder, and no turn's end "
+                f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "
+                "chat it says what comes to mind. Take the model that was tuned for chats, whose name often ends in "
+                "-it; or continue texts with GemmaJaxLLM.",
+                BaseModelWarning,
+                stacklevel=2,
+            )
+
+
+def is_base_model(served: Served, dialect: Dialect) -> bool:
+    """Return whether a model's files say nothing of conversations. False where there are none that could."""
+    model, tokenizer = served.model, served.model.tokenizer
+    if (read_from := model.read_from) is None:
+        return False
+    # The end of a text ends an answer too, and every model knows that one.
+    ends = {tokenizer.control_id(name) for name in dialect.stops} - {*tokenizer.eos_ids[:1], None}
+    declared = model.generation_defaults.get("eos_token_id")
+    known = {*model.architecture.eos_ids, *(declared if isinstance(declared, list) else [declared])}
+    folder = read_from.files.folder
+    return ends.isdisjoint(known) and (folder / "config.json").is_file() and not _has_template(folder)
+
+
+def _has_template(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _TEMPLATES):
+        return True
+    path = folder / _WHERE_TEMPLATES_WERE
+    try:
+        return path.is_file() and "chat_template" in read_object(path, path)
+    except (CheckpointError, InputError, OSError):
+        return False
