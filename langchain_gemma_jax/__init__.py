@@ -7,7 +7,8 @@
         print(piece.text, end="")
 
 Importing the package is cheap: it checks that JAX is a sound release, sees to it that what JAX compiles
-is kept, and imports nothing heavy, not even JAX. Names that need more are imported when they are first used.
+is kept and that LangChain finds the package by its name, and imports nothing heavy, not even JAX. Names
+that need more are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.compile_cache import install as _compile_cache
+from langchain_gemma_jax.provider import register
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.cut_off import CutOffError
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.provider import ProviderWarning
     from langchain_gemma_jax.routing import Choice, Route, Signals
 
 __version__ = "0.1.0.dev0"
@@ -115,6 +118,7 @@ __all__ = [
     "ModelStatus",
     "OfflineError",
     "Piece",
+    "ProviderWarning",
     "ReentrantCallError",
     "Report",
     "Route",
@@ -179,6 +183,7 @@ _LAZY = {
     "OfflineError": ("errors", "OfflineError"),
     "Piece": ("engine.requests.request", "Piece"),
     "ReentrantCallError": ("errors", "ReentrantCallError"),
+    "ProviderWarning": ("provider", "ProviderWarning"),
     "Report": ("engine.api.report", "Report"),
     "Route": ("routing", "Route"),
     "Sampling": ("engine.base.sampling_options", "Sampling"),
@@ -203,6 +208,7 @@ _LAZY = {
 refuse_faulty_jax()
 import_module(f"{__name__}.ancestry")  # now, so that it sees every fork from here on
 _compile_cache.install()
+register()
 
 
 def __getattr__(name: str) -> object:

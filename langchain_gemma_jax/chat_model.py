@@ -15,7 +15,6 @@ from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.answering.answer_metadata import PROVIDER
 from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
@@ -35,6 +34,7 @@ from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import EngineError
 from langchain_gemma_jax.models.embedded import DEFAULT
+from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 

@@ -11,22 +11,20 @@ import re
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from langchain_gemma_jax.compile_cache.warning import warn_once
 from langchain_gemma_jax.config import compile_cache_root, jax_cache_is_set
 from langchain_gemma_jax.errors import GemmaJaxError, InputError
+from langchain_gemma_jax.when_imported import when_imported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable
     from types import ModuleType
 
     import jax
 
     from langchain_gemma_jax.compile_cache.store import Store
-
-    _Find: TypeAlias = Callable[[str, Sequence[str] | None, ModuleType | None], ModuleSpec | None]
 
 # What XLA keeps in files of its own in the same folder, where nothing certifies them: by default, and for us.
 _XLA_FILES: Final = "jax_persistent_cache_enable_xla_caches"
@@ -38,10 +36,11 @@ _KIND: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 def install() -> None:
     """Have JAX keep what it compiles. The package calls it when it is imported; a second call changes nothing."""
-    if sys.modules.get("jax") is not None:
-        _cache.point_jax()
-    elif not any(isinstance(finder, _WhenJaxIsImported) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _WhenJaxIsImported())
+    when_imported("jax", _point_jax)
+
+
+def _point_jax() -> None:
+    _cache.point_jax()
 
 
 def move(root: Path | None, cap: int | None = None) -> None:
@@ -165,51 +164,6 @@ class _Cache:
         elif not silent and self._silenced_xla and now == _XLA_NOTHING:
             update(_XLA_FILES, _XLA_DEFAULT)
             self._silenced_xla = False
-
-
-class _WhenJaxIsImported:
-    """Has JAX imported as ever, by whoever finds it, and points it at the cache right after."""
-
-    def __init__(self) -> None:
-        self._looking = threading.local()
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != "jax" or getattr(
-            self._looking, "now", False
-        ):  # another finder may ask all of them, as this one does
-            return None
-        self._looking.now = True
-        try:
-            for finder in sys.meta_path:
-                find: _Find = getattr(finder, "find_spec", _find_nothing)
-                if finder is not self and (spec := find(name, path, target)) is not None:
-                    self._add_to(spec)
-                    return spec
-        finally:
-            self._looking.now = False
-        return None
-
-    def _add_to(self, spec: ModuleSpec) -> None:
-        """Each search makes a loader of its own, so a search without an import leaves nothing behind."""
-        loader = spec.loader
-        if loader is None or isinstance(loader, type) or not hasattr(loader, "__dict__"):
-            return  # nothing that Python's own finders give
-        execute = loader.exec_module
-
-        def execute_and_point(module: ModuleType) -> None:
-            vars(loader).pop("exec_module", None)
-            execute(module)
-            # A new list: another thread may be on its way through the old one.
-            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-            _cache.point_jax()
-
-        vars(loader)["exec_module"] = execute_and_point
-
-
-def _find_nothing(name: str, path: Sequence[str] | None, target: ModuleType | None) -> None:
-    """What a finder of the oldest kind finds."""
 
 
 _cache = _Cache()

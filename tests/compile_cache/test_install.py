@@ -98,7 +98,8 @@ def test_imported_before_jax_and_after_it_has_compiled(fresh):
         import langchain_gemma_jax
         expect(importlib.util.find_spec("jax").name == "jax" and "jax" not in sys.modules)
         listen()
-        expect(sys.meta_path == finders and "exec_module" not in vars(jax.__spec__.loader))
+        ours = [finder for finder in sys.meta_path if getattr(finder, "name", "") != "langchain.chat_models.base"]
+        expect(ours == finders and "exec_module" not in vars(jax.__spec__.loader))
         before = named()
         importlib.reload(jax)
         expect(named() == before and not jax._src.xla_bridge._backends)
@@ -253,7 +254,7 @@ def test_jax_is_met_however_it_is_imported(tmp_path):
         pointed = []
         installing._cache.point_jax = lambda **_: pointed.append(sys.modules["jax"].__spec__._initializing)
         installing.install()
-        assert [type(finder).__name__ for finder in sys.meta_path].count("_WhenJaxIsImported") == 1
+        assert [getattr(finder, "name", "") for finder in sys.meta_path].count("jax") == 1
 
         class AsksAll:  # as a package for hooks does, and as ours does too
             def find_spec(self, name, path=None, target=None):
@@ -279,7 +280,7 @@ def test_jax_is_met_however_it_is_imported(tmp_path):
         importlib.reload(jax)
         assert pointed == [True], pointed  # once, before anybody else could use it
         assert "exec_module" not in vars(jax.__spec__.loader)
-        assert not any(isinstance(finder, installing._WhenJaxIsImported) for finder in sys.meta_path)
+        assert not any(getattr(finder, "name", "") == "jax" for finder in sys.meta_path)
     """
     result = subprocess.run(
         [sys.executable, "-c", dedent(script)],

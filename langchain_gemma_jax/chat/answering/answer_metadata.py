@@ -10,11 +10,10 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 from langchain_gemma_jax.chat.answering.cut_off import KEY
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.engine.requests.request import FinishReason, TokenLogprobs
+from langchain_gemma_jax.provider import PROVIDER
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.tokenizer import Tokenizer
-
-PROVIDER = "gemma_jax"
 
 
 def usage(outcome: Outcome) -> UsageMetadata:

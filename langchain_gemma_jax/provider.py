@@ -1,0 +1,66 @@
+"""Has LangChain find this package by the name ``gemma_jax``.
+
+    init_chat_model("gemma_jax:google/gemma-3-4b-it")
+    create_agent("gemma_jax:sprout-m", tools)
+
+LangChain keeps its providers in a private table, and knows no other way. The door adds a line to it as soon as
+LangChain is imported. Should the table have moved, there is one warning, and everything else works.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, MutableMapping
+from importlib import import_module
+from typing import Any
+
+from langchain_gemma_jax.when_imported import when_imported
+
+PROVIDER = "gemma_jax"
+MADE_BY = ("langchain_gemma_jax", "ChatGemmaJax")  # by name, as LangChain imports it
+WHERE = "langchain.chat_models.base"
+
+
+class ProviderWarning(UserWarning):
+    """LangChain does not find this package by its name: pass it a ``ChatGemmaJax`` instead of a string."""
+
+
+def register() -> None:
+    """Have LangChain know the provider, now or as soon as LangChain is imported."""
+    when_imported(WHERE, _add)
+
+
+def _add() -> None:
+    module = sys.modules[WHERE]
+    table, supported = getattr(module, "_BUILTIN_PROVIDERS", None), getattr(module, "_SUPPORTED_PROVIDERS", None)
+    if isinstance(table, MutableMapping) and all(isinstance(line, tuple) and len(line) == 3 for line in table.values()):
+        table.setdefault(PROVIDER, (*MADE_BY, _made))
+    elif isinstance(supported, set) and callable(helper := getattr(module, "_init_chat_model_helper", None)):
+        supported.add(PROVIDER)  # as it was before LangChain 1.2.10
+        module._init_chat_model_helper = _before(helper)  # type: ignore[attr-defined]  # noqa: SLF001
+    else:
+        warnings.warn(
+            f'This LangChain finds no model as "{PROVIDER}:...": its table of providers is not where it was. Pass a '
+            "ChatGemmaJax(model=...) instead of a string, and look for a newer langchain-gemma-jax.",
+            ProviderWarning,
+            stacklevel=2,
+        )
+
+
+def _made(cls: Callable[..., Any], **settings: Any) -> Any:
+    return cls(**settings)
+
+
+def _before(helper: Callable[..., Any]) -> Callable[..., Any]:
+    """Return LangChain's maker of models, which makes ours itself."""
+
+    def make(model: str, *, model_provider: str | None = None, **settings: Any) -> Any:
+        named, _, rest = model.partition(":")
+        if model_provider is None and named == PROVIDER:
+            model_provider, model = PROVIDER, rest
+        if model_provider is None or model_provider.replace("-", "_").lower() != PROVIDER:
+            return helper(model, model_provider=model_provider, **settings)
+        return _made(getattr(import_module(MADE_BY[0]), MADE_BY[1]), model=model, **settings)
+
+    return make
