@@ -15,6 +15,8 @@ from langchain_gemma_jax.provider import PROVIDER
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
+_NORMALIZED = {"stop": "stop", "length": "length", "tool_calls": "tool_call"}  # LangChain's words, for every provider
+
 
 def usage(outcome: Outcome) -> UsageMetadata:
     """Return how many tokens were read and written, counted as the engine did."""
@@ -39,6 +41,7 @@ def ending(outcome: Outcome) -> dict[str, Any]:
         "model_name": outcome.options.model,
         "model_provider": PROVIDER,
         "finish_reason": str(reason),
+        "normalized_finish_reason": _NORMALIZED.get(str(reason), "other"),
         "timings": {
             "queue_s": times.queued_s,
             "prefill_s": times.prefill_s,

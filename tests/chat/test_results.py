@@ -1,0 +1,90 @@
+"""What an answer says of itself is the same in every way of asking for it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+
+import pytest
+from langchain_core.callbacks import get_usage_metadata_callback
+from langchain_core.messages import HumanMessage, SystemMessage, trim_messages
+from pydantic import BaseModel
+
+from langchain_gemma_jax import Route
+
+CALL = "<|tool_call>call:ring{times:2}<tool_call|><|tool_response>"
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+
+
+def ring(times: int) -> str:
+    """Rings."""
+    return "ding" * times
+
+
+def complete(answer, reason: str, model: str = "scripted") -> None:
+    told = answer.response_metadata
+    assert (told["model_name"], told["model_provider"]) == (model, "gemma_jax")
+    assert told["normalized_finish_reason"] == reason
+    usage = answer.usage_metadata
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+    assert usage["input_token_details"]["cache_read"] > 0
+    assert "reasoning" in usage["output_token_details"]
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+async def test_every_way_tells_the_same(scripted):
+    model, _ = scripted(*["Hello<turn|>"] * 8)
+    told = [
+        model.invoke("Hi"),
+        await model.ainvoke("Hi"),
+        reduce(add, model.stream("Hi")),
+        reduce(add, [chunk async for chunk in model.astream("Hi")]),
+        *model.batch(["Hi"]),
+        *await model.abatch(["Hi"]),
+        model.stream_events("Hi", version="v3").output,
+        await (await model.astream_events("Hi", version="v3")),
+    ]
+    for answer in told:
+        complete(answer, "stop")
+        assert answer.text == "Hello"
+    assert len({str(answer.usage_metadata) for answer in told}) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "settings", "reason"),
+    [("Hello<turn|>", {}, "stop"), (CALL, {}, "tool_call"), ("Hello", {"max_tokens": 3}, "length")],
+)
+def test_how_an_answer_ended_in_words_that_all_providers_share(said, settings, reason, scripted):
+    model, _ = scripted(said, said, **settings)
+    bound = model.bind_tools([ring])
+    complete(bound.invoke("Hi"), reason)
+    complete(reduce(add, bound.stream("Hi")), reason)
+
+
+def test_structured_and_escalated_answers_tell_it_too(scripted):
+    model, _ = scripted('{"name": "Paris"}<turn|>')
+    raw = model.with_structured_output(City, include_raw=True).invoke("Hi")
+    assert raw["parsed"] == City(name="Paris")
+    complete(raw["raw"], "stop")
+    broken = "<|tool_call>call:ring{times:<tool_call|><|tool_response>"
+    model, _ = scripted(broken, CALL, model="auto", route=Route(light="small", heavy="large"))
+    answer = model.bind_tools([ring]).invoke("Hi")
+    complete(answer, "tool_call", model="large")
+    assert answer.response_metadata["route"]["size"] == "heavy"
+
+
+def test_langchains_helpers(scripted):
+    model, _ = scripted("Hello<turn|>", "Hello<turn|>")
+    with get_usage_metadata_callback() as counted:
+        model.invoke("Hi")
+        list(model.stream("Hi"))
+    assert counted.usage_metadata["scripted"]["output_tokens"] == 12
+    told = [SystemMessage("Be brief."), *(HumanMessage("word " * 50) for _ in range(9))]
+    kept = trim_messages(told, max_tokens=600, token_counter=model, include_system=True, strategy="last")
+    assert kept[0] == told[0]
+    assert model.get_num_tokens_from_messages(kept) <= 600 < model.get_num_tokens_from_messages(told)
