@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         UnsafeJaxError,
         UnsupportedModelError,
     )
+    from langchain_gemma_jax.llms import GemmaJaxLLM
     from langchain_gemma_jax.models.configuration.model_config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
@@ -105,6 +106,7 @@ __all__ = [
     "ForkedError",
     "GatedModelError",
     "GemmaJaxError",
+    "GemmaJaxLLM",
     "Generation",
     "GuardError",
     "GuardWarning",
@@ -169,6 +171,7 @@ _LAZY = {
     "ForkedError": ("errors", "ForkedError"),
     "GatedModelError": ("errors", "GatedModelError"),
     "GemmaJaxError": ("errors", "GemmaJaxError"),
+    "GemmaJaxLLM": ("llms", "GemmaJaxLLM"),
     "Generation": ("engine.api.generation", "Generation"),
     "GuardError": ("errors", "GuardError"),
     "GuardWarning": ("engine.base.guards", "GuardWarning"),

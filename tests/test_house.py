@@ -27,6 +27,8 @@ ROOMS = [
     "__init__",
     "deepagents_profiles",
     "middleware",
+    "chat_models",
+    "llms",
     "chat_model",
     "model_errors",
     "chat",
@@ -88,7 +90,8 @@ MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has par
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
-    "__init__", "_jax_check", "ancestry", "reentry", "chat_model", "chat.*", "routing.*", "config", "dialects.*",
+    "__init__", "_jax_check", "ancestry", "reentry", "chat_model", "llms", "chat.*", "routing.*", "config",
+    "dialects.*",
     "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
     *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),

@@ -79,6 +79,16 @@ async def astart(messages: Sequence[BaseMessage], options: Options, clock: Clock
     return await await_for(_steps(CallStart(messages, options, clock), _elsewhere), clock)
 
 
+def begin(function: Callable[[], T], clock: Clock) -> T:
+    """Run a function that takes a while and returns something that can be cancelled, for as long as there is time."""
+    return wait_for((_here if clock.until is None else _elsewhere)(function), clock)
+
+
+async def abegin(function: Callable[[], T], clock: Clock) -> T:
+    """Run a function as ``begin`` does, while the event loop goes on."""
+    return await await_for(_elsewhere(function), clock)
+
+
 async def beside(function: Callable[..., T], *args: Any) -> T:
     """Run a function in one of the threads, beside the event loop."""
     return await asyncio.wrap_future(_submit(partial(function, *args)))
