@@ -1,20 +1,23 @@
-"""Routing for agents whose sizes are chat models of their own: a middleware for ``create_agent``.
+"""Middleware for ``create_agent``: routing over chat models of one's own, and an end to repeated calls.
 
-    from langchain_gemma_jax.middleware import RouteMiddleware
+    from langchain_gemma_jax.middleware import RepeatedCallMiddleware, RouteMiddleware
 
     agent = create_agent(light, tools, middleware=[RouteMiddleware(light=light, heavy=heavy)])
 
-It wants LangChain's agents: pip install "langchain-gemma-jax[agents]". A single ``ChatGemmaJax(route=...)`` needs none.
+LangChain's agents have to be there: pip install "langchain-gemma-jax[agents]". A single ``ChatGemmaJax(route=...)``
+needs no middleware.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.errors import InputError
@@ -79,3 +82,66 @@ def _told(response: ModelResponse[Any], choice: Choice, last: str | None) -> Mod
         if isinstance(message, AIMessage):
             message.response_metadata = {**message.response_metadata, "route": found}
     return response
+
+
+class RepeatedCallMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Ends a loop of identical calls: a model that asks again for what it was given has to answer in words instead.
+
+        create_agent(llm, tools, middleware=[RepeatedCallMiddleware()])
+
+    A call is a repetition if one with the same tool and the same arguments has a result since the user last spoke,
+    and that is no error. An answer that has new calls too keeps those alone. ``allowed``: so many repetitions of a call
+    are executed before that.
+
+    Raises:
+        InputError: ``allowed`` is no whole number from 0.
+    """
+
+    def __init__(self, *, allowed: int = 0) -> None:
+        super().__init__()
+        if type(allowed) is not int or allowed < 0:
+            raise InputError(f"allowed: expected a whole number from 0, found {allowed!r}.")
+        self._allowed = allowed
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """See ``AgentMiddleware``."""
+        response = handler(request)
+        return response if self._leaves_new(request, response) else handler(request.override(tool_choice="none"))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """See ``AgentMiddleware``."""
+        response = await handler(request)
+        return response if self._leaves_new(request, response) else await handler(request.override(tool_choice="none"))
+
+    def _leaves_new(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> bool:
+        """Take repeated calls out of an answer; return whether there is something left of it."""
+        done = _answered_calls(request.messages)
+        for message in response.result:
+            if isinstance(message, AIMessage) and message.tool_calls:
+                new = [call for call in message.tool_calls if done[_spelt(call)] <= self._allowed]
+                if not new:
+                    return False
+                message.tool_calls = new
+        return True
+
+
+def _answered_calls(messages: Sequence[BaseMessage]) -> Counter[str]:
+    """Return how often each call was made and answered since the user last spoke."""
+    found: Counter[str] = Counter()
+    made: dict[str | None, str] = {}
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            found.clear()
+        elif isinstance(message, AIMessage):
+            made |= {call["id"]: _spelt(call) for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.status != "error" and message.tool_call_id in made:
+            found[made[message.tool_call_id]] += 1
+    return found
+
+
+def _spelt(call: ToolCall) -> str:
+    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)

@@ -27,7 +27,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
 
 # Imported only with the extra of that name.
-OPTIONAL = {"gemma", "langchain"}
+OPTIONAL = {"deepagents", "gemma", "langchain"}
 FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
 
 
