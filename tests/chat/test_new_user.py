@@ -298,7 +298,8 @@ def test_what_a_server_elsewhere_runs_is_no_function(tool, scripted):
 def test_names_of_tools_are_checked_when_they_are_bound(scripted):
     model, _ = scripted()
     with pytest.raises(InputError, match=r"tools\[1\].*called 'ring' too"):
-        model.bind_tools([ring, ring])
+        model.bind_tools([ring, {"name": "ring", "parameters": {}}])
+    assert len(model.bind_tools([ring, ring]).kwargs["tools"]) == 1  # the same one twice
     for name in ("a\x00b", "a\nb", "a\u200bb", "x" * 257, "a{b", " a"):
         with pytest.raises(InputError, match="name"):
             model.bind_tools([ring, {"name": name, "parameters": {}}], tool_choice="ring")

@@ -135,7 +135,9 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
     if found.get("model") == AUTO and "route" not in found:
         by = ", as GEMMA_JAX_MODEL says" if names_by_default(AUTO) else ""
-        raise InputError(f'model="auto"{by}: expected a route, such as route=Route(light=..., heavy=...).')
+        raise InputError(
+            f'model="auto"{by}: expected a route to choose from, such as route=Route(light=..., heavy=...).'
+        )
     sampling = Sampling(**{name: value for name, value in found.items() if name in SAMPLED})  # type: ignore[arg-type]
     for name in SAMPLED:
         if name in found:

@@ -25,11 +25,9 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     """Return tools of any form in OpenAI's, which every other form can be turned into.
 
     Raises:
-        InputError: a tool is of no form that is known, its name is not possible, or two have the same.
+        InputError: a tool is of no form that is known, its name is not possible, or two that differ have the same.
     """
-    found = [_openai_tool(number, tool, strict) for number, tool in enumerate(tools)]
-    _refuse_doubles([form["function"]["name"] for form in found])
-    return found
+    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(tools))
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:
@@ -40,9 +38,7 @@ def checked_tools(tools: object) -> tuple[Tool, ...]:
     """
     if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise InputError(f"tools: expected a list of tools, found {tools!r}.")
-    found = [Tool.of(cast("Mapping[str, Json]", _openai_tool(number, tool))) for number, tool in enumerate(tools)]
-    _refuse_doubles([tool.name for tool in found])
-    return tuple(found)
+    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(tools))
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
@@ -86,10 +82,28 @@ def own_strictness(tool: ToolLike) -> bool | None:
     return strict if isinstance(strict, bool) else None
 
 
-def _refuse_doubles(names: Sequence[str]) -> None:
-    for number, name in enumerate(names):
-        if name in names[:number]:
+def _different(forms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tools without those that say the same as one before.
+
+    Raises:
+        InputError: two tools have one name, and are not the same.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for number, form in enumerate(forms):
+        before = found.setdefault(form["function"]["name"], form)
+        if before is not form and _without_titles(before) != _without_titles(form):
+            name = form["function"]["name"]
             raise InputError(f"tools[{number}]: a tool before it is called {name!r} too. Names are unique.")
+    return list(found.values())
+
+
+def _without_titles(value: object) -> object:
+    """Return a schema without the titles that pydantic gives, which say nothing."""
+    if isinstance(value, Mapping):
+        return {
+            name: _without_titles(each) for name, each in value.items() if name != "title" or not isinstance(each, str)
+        }
+    return [_without_titles(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _refuse_foreign(number: int, tool: ToolLike) -> None:

@@ -51,10 +51,10 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
             found.append(Message.user(_words(message, where, between="\n")))
         else:
             found.append(_message(message, where))
-    return _in_order_of_calls(found, piece=piece)
+    return _in_order_of_calls(found, [] if piece else messages)
 
 
-def _in_order_of_calls(found: list[Message], *, piece: bool) -> list[Message]:
+def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) -> list[Message]:
     """Return the conversation with results in the order of the calls that they answer: models tell them by that.
 
     Raises:
@@ -62,13 +62,15 @@ def _in_order_of_calls(found: list[Message], *, piece: bool) -> list[Message]:
     """
     ordered: list[Message] = []
     calls: Sequence[str | None] = ()
+    known: set[str | None] = set()
     behind = 0  # results behind the last message that is none
     for number, message in enumerate(found):
         if message.result is None:
             calls, behind = [call.id for call in message.calls], 0
+            known = {*calls, *_ruins(messages[number])} if messages and calls else set()
         else:
             behind += 1
-            if not piece and calls and None not in calls and message.result.id not in {None, *calls}:
+            if None not in known and known and message.result.id not in {None, *known}:
                 raise InputError(
                     f"messages[{number}] answers the call {message.result.id!r}, and the calls before it are "
                     f"{', '.join(map(repr, calls))}. Give the id of the call that it answers as tool_call_id."
@@ -77,6 +79,11 @@ def _in_order_of_calls(found: list[Message], *, piece: bool) -> list[Message]:
         if behind > 1:
             ordered[-behind:] = sorted(ordered[-behind:], key=lambda each: _place(each, calls))
     return ordered
+
+
+def _ruins(message: BaseMessage) -> set[str | None]:
+    """Return the ids of what was to be a call and is none, which agents answer by an error."""
+    return {call["id"] for call in message.invalid_tool_calls} if isinstance(message, AIMessage) else set()
 
 
 def _place(message: Message, calls: Sequence[str | None]) -> int:
