@@ -134,3 +134,15 @@ async def test_a_task_that_is_cancelled_ends_the_work():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert closed == [True]
+
+
+def test_work_that_ends_when_the_loop_that_waited_is_closed_complains_to_nobody(caplog):
+    future = Future()
+
+    def steps():
+        yield future
+
+    with pytest.raises(DeadlineError):
+        asyncio.run(await_for(steps(), Clock(0.01)))
+    future.set_result(3)
+    assert caplog.records == []
