@@ -10,8 +10,8 @@ from pathlib import Path
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.residency.status_file import notices
-from langchain_gemma_jax.models.abstract import abstract, total_bytes
-from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
+from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
 
 Say = Callable[[str], None]

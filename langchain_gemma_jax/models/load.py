@@ -12,17 +12,17 @@ import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
-from langchain_gemma_jax.models.checkpoint.strict_json import read_object
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
-from langchain_gemma_jax.models.gemma_architecture import Gemma
-from langchain_gemma_jax.models.hub_request import is_model_id
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -193,7 +193,7 @@ def _find(
             'which is written "organisation/name", as in "google/gemma-3-1b-it". '
             f"Embedded models are {' and '.join(EMBEDDED)}."
         )
-    from langchain_gemma_jax.models.hub import download
+    from langchain_gemma_jax.models.hub.download import download
 
     try:
         return download(source, revision=revision, token=token, progress=progress, stop=stop), source

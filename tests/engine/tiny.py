@@ -15,9 +15,9 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.conversations.kv_store import Memory
 from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
-from langchain_gemma_jax.models.forward import forward, logits
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.model import Model
 
 CONTEXT = 128

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from langchain_gemma_jax.models.abstract import Axes
+from langchain_gemma_jax.models.configuration.abstract import Axes
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.weights import map_specs
 

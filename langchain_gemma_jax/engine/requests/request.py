@@ -49,6 +49,7 @@ class Piece:
     ids: tuple[int, ...]
     text: str
     logprobs: tuple[TokenLogprobs, ...] = ()
+    decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Completion:
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
     complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
+    decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
     @property
     def generated_tokens(self) -> int:
@@ -137,7 +139,8 @@ class Request:
     drafted: int = 0
     accepted: int = 0
     forced: int = 0
-    text: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)  # what was shown of it
+    decoded: list[str] = field(default_factory=list)  # for each generated token the text that it completed
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     lookup: Lookup | None = None
     stops: StopStrings = field(init=False)
@@ -220,6 +223,7 @@ class Request:
             timings=self.timings(now),
             logprobs=tuple(self.logprobs),
             complete=reason is FinishReason.STOP and may_end,
+            decoded=tuple(self.decoded),
         )
 
     def timings(self, now: float) -> Timings:

@@ -27,7 +27,7 @@ from langchain_gemma_jax.engine.executables.programs_at_hand import AtHand
 from langchain_gemma_jax.engine.requests.model_grammars import Constraints
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
-from langchain_gemma_jax.models.forward import Params
+from langchain_gemma_jax.models.gemma.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
 

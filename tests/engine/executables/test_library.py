@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.first_needed import LONGEST, Opening
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT

@@ -79,8 +79,11 @@ def test_what_is_taken_and_shown_of_a_dispatch(options, given, taken, text, end)
     one = request(**options)
     assert postprocess.accept(one, tokens(given)) == end
     assert one.context == [1, 2, 3, *tokens(taken)]
-    assert pieces(one) == [Piece(tuple(tokens(taken)), text)]
+    (piece,) = pieces(one)
+    assert piece == Piece(tuple(tokens(taken)), text)
     assert "".join(one.text) == text
+    decoder = Letters()  # what each token completed, whether it is shown or not, so that nobody decodes it again
+    assert piece.decoded == tuple(map(decoder.push, tokens(taken))) == one.completion(LENGTH, None, 0.0).decoded
 
 
 def test_token_by_token_is_the_same_as_all_at_once():
