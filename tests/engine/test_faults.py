@@ -219,8 +219,8 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
         engine.submit(served, [10], greedy(1))
     report = engine.report()
     assert (report.requests, report.failed, report.running, report.waiting, report.kv_bytes) == (12, 12, 0, 0, 0)
-    assert all(generation._request.resident is None for generation in generations)
-    assert all(generation._request.device_knobs is None for generation in generations)
+    assert all(generation._request.on_device.resident is None for generation in generations)
+    assert all(generation._request.on_device.knobs is None for generation in generations)
     again = engine_of(ladders=SMALL)
     assert_works(again, again.serve(tiny_model))
 

@@ -175,7 +175,7 @@ class ModelApi:
     def _forget(self, known: KnownModel) -> None:
         """Forget a model that nobody uses. Runs on the owner thread."""
         served, owner = known.served, self._owner
-        waiting = any(r.model is served for r in [*owner.scheduler.running, *owner.scheduler.waiting])
+        waiting = any(r.asked.model is served for r in [*owner.scheduler.running, *owner.scheduler.waiting])
         if waiting or known.entry.holds or known.entry.state is State.LOADING:
             raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
         for key in [key for key, loaded in list(self._loaded.items()) if loaded is served]:

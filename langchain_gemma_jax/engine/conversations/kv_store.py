@@ -55,20 +55,20 @@ class Memory:
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
         self._bring_back(request)
-        reuse = self.index.plan(request.keys(), request.scope)
-        wanted = self.held.ladders.capacity(
-            min(len(request.context) + min(request.room, HEADROOM), request.max_context)
-        )
-        resident = self._take_over(reuse, wanted, request.scope) or self._start(reuse, wanted, request.scope)
+        asked, progress = request.asked, request.progress
+        reuse = self.index.plan(request.keys(), asked.scope)
+        tokens = min(len(progress.context) + min(request.room, HEADROOM), asked.max_context)
+        wanted = self.held.ladders.capacity(tokens)
+        resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
             return False
         if reuse.lost:
-            _log.info("request %d: %s", request.number, reuse.lost)
+            _log.info("request %d: %s", asked.number, reuse.lost)
         resident.leased = True
-        resident.system = max(resident.system, min(request.system, len(request.context)))
-        request.resident = resident
-        if request.started_at is None:  # later it has tokens of its own here
-            request.reused = len(resident.keys)
+        resident.system = max(resident.system, min(asked.system, len(progress.context)))
+        request.on_device.resident = resident
+        if progress.started_at is None:  # later it has tokens of its own here
+            progress.reused = len(resident.keys)
         if resident.written > (self.index.rings.size or 0):
             self.keep(resident)  # the turn before ended here
         return True
@@ -114,9 +114,9 @@ class Memory:
 
     def release(self, request: Request) -> None:
         """The request is over, or has to start again. What it read stays, until the bytes are needed."""
-        if request.resident is not None:
-            request.resident.leased = False
-            request.resident = None
+        if (resident := request.on_device.resident) is not None:
+            resident.leased = False
+            request.on_device.resident = None
 
     def pad(self, capacity: int, rows: int) -> bool:
         """Have sequences of nobody's, for the rows of a step that nobody needs. False: there is no room for them."""
@@ -204,10 +204,11 @@ class Memory:
         """A conversation that was moved to the host, if that is faster than to read it again."""
         if not self.shelf.nbytes:
             return
-        have = self.index.plan(request.keys(), request.scope).length
-        found = self.shelf.find(request.keys(), request.scope, have, self.index.rings)
+        scope = request.asked.scope
+        have = self.index.plan(request.keys(), scope).length
+        found = self.shelf.find(request.keys(), scope, have, self.index.rings)
         # Making room may move others to the host, and this one out of it.
-        if found is not None and self._make_room(bytes_of(found), request.scope) and self.shelf.holds(found):
+        if found is not None and self._make_room(bytes_of(found), scope) and self.shelf.holds(found):
             self.index.add(self.shelf.fetch(found))
             self.held.changed = True
 

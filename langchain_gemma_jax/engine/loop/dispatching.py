@@ -47,7 +47,7 @@ class Dispatching:
         """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
         scheduler = self._work.scheduler
         together, rows = runner.together(requests, scheduler.alike(requests[0]))
-        if together < len(requests) and any(request.issued for request in requests):
+        if together < len(requests) and any(request.progress.issued for request in requests):
             self._results.bring_home(keep=0)
             return (), rows
         scheduler.split(requests[together:])
@@ -55,7 +55,7 @@ class Dispatching:
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
-        resident, tokens = request.resident, len(request.context)
+        resident, tokens = request.on_device.resident, len(request.progress.context)
         if resident is None or tokens <= resident.capacity:
             return resident is not None
         self._results.bring_home(keep=0)
@@ -67,19 +67,19 @@ class Dispatching:
         """Make sure that a step has room to write and a known start. False: not as scheduled."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         follows = isinstance(work, Step) and runner.follows(requests)
-        if not follows and any(request.issued for request in requests):
+        if not follows and any(request.progress.issued for request in requests):
             self._results.bring_home(keep=0)
             return False
         for request in requests:
-            resident = request.resident
+            resident = request.on_device.resident
             if resident is None:
                 return False
-            tokens = 1 + (len(request.draft) if isinstance(work, Verify) else request.issued)
+            tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
             fits = len(resident.keys) + tokens <= resident.capacity
             forgets = runner.memory.must_keep_before(resident, max(tokens, runner.loop_steps))
             if fits and not forgets:
                 continue
-            if request.issued:
+            if request.progress.issued:
                 self._results.bring_home(keep=0)
                 return False
             if forgets:
@@ -105,5 +105,5 @@ class Dispatching:
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
             # Alone, it is read anew: growing takes the old arrays beside the new ones.
-            self._endings.start_again(max(running, key=lambda r: r.number))
+            self._endings.start_again(max(running, key=lambda r: r.asked.number))
             self._work.metrics.preemptions += 1

@@ -176,7 +176,7 @@ class Owner:
 
     def is_waited_for(self, known: KnownModel) -> bool:
         """Whether requests wait for a model."""
-        return any(request.model is known.served for request in self.scheduler.waiting)
+        return any(request.asked.model is known.served for request in self.scheduler.waiting)
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
         """End the requests that wait for a model: it does not come."""
@@ -240,7 +240,7 @@ class Owner:
         """How long there is nothing to do unless somebody sends something. None: for ever."""
         if self.scheduler.running or self._work.flights:
             return 0.0
-        if any(request.model in self.models.runners for request in self.scheduler.waiting):
+        if any(request.asked.model in self.models.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
         # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
         waits = self.scheduler.waiting or self.evictor.queue.waits

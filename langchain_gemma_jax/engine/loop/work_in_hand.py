@@ -30,4 +30,4 @@ class WorkInHand:
 
     def runner_of(self, request: Request) -> Runner:
         """Return what runs a request whose model is in memory."""
-        return self.models.runners[request.model]
+        return self.models.runners[request.asked.model]

@@ -252,7 +252,7 @@ class ModelEvictor:
     def _note_running(self, now: float) -> None:
         requests = {*self._scheduler.running, *(request for flight in self._flights for request in flight.requests)}
         known = self._models.known
-        found = [known[request.model].entry for request in requests if request.model in known]
+        found = [known[request.asked.model].entry for request in requests if request.asked.model in known]
         self.pool.note_running(found, now)
 
     def _make_room(self, entry: Entry, grant: Grant) -> bool:

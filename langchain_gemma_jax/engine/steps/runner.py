@@ -77,11 +77,11 @@ class Runner:
 
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
-        resident = _resident(request)
-        held, total = len(resident.keys), len(request.context)
+        resident, progress = _resident(request), request.progress
+        held, total = len(resident.keys), len(progress.context)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        until = min((mark for mark in request.marks if held < mark < total), default=total)
+        until = min((mark for mark in progress.marks if held < mark < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
         self._at_hand.needed({chunk.size for chunk in best}, capacity, steps=request.room > 1)
@@ -89,7 +89,8 @@ class Runner:
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
         if self.memory.must_keep_before(resident, chunk.tokens):
             self.memory.keep(resident)
-        ids = request.context[held : held + chunk.tokens]
+        end = held + chunk.tokens
+        ids = progress.context[held:end]
         tokens = np.zeros((1, chunk.size), np.int32)
         tokens[0, : chunk.tokens] = ids
         hidden, ends, resident.handle = self.run(
@@ -98,16 +99,16 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
-        self.memory.index.extend(resident, request.keys(held, held + chunk.tokens))
+        self.memory.index.extend(resident, request.keys(held, end))
         self._count_prompt(request, held, chunk.tokens)
         # What a grammar appended, behind what was read before, is no turn.
-        if held + chunk.tokens in request.marks or (held + chunk.tokens == total and held < len(request.prompt)):
+        if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)
-        if held + chunk.tokens < total:
+        if end < total:
             return None
         picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
-        request.issued = 1
-        return InFlight((request,), picked, (request.epoch,))
+        progress.issued = 1
+        return InFlight((request,), picked, (progress.epoch,))
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
         """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
@@ -128,7 +129,7 @@ class Runner:
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = self.knobs.of_rows(requests, len(sequences))
         for request, resident in zip(requests, residents, strict=True):
-            self._count_prompt(request, len(resident.keys) + request.issued, 1)
+            self._count_prompt(request, len(resident.keys) + request.progress.issued, 1)
         if self.loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
@@ -147,12 +148,12 @@ class Runner:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
         if not self._at_hand.verifies(resident.capacity):
-            request.draft = ()
+            request.progress.draft = ()
             return self.step((request,), 1)
         held = len(resident.keys)
-        draft = request.draft
+        draft = request.progress.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
-        tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
+        tokens[0, : 1 + len(draft)] = (request.progress.context[-1], *draft)
         count = np.array([1 + len(draft)], np.int32)
         arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
         hidden, ends, resident.handle = self.run(
@@ -163,13 +164,13 @@ class Runner:
         self._last = None
         self._metrics.steps += 1
         resident.written = max(resident.written, held + 1 + len(draft))
-        request.issued, request.draft = 1 + len(draft), ()
-        return InFlight((request,), picked, (request.epoch,), draft)
+        request.progress.issued, request.progress.draft = 1 + len(draft), ()
+        return InFlight((request,), picked, (request.progress.epoch,), draft)
 
     def learn(self, request: Request) -> None:
         """Note, after a request's newest tokens were taken, that its KV holds all of the context but the last one."""
         resident = _resident(request)
-        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.context) - 1))
+        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
 
     def draw_again(self, request: Request) -> None:
         """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
@@ -200,8 +201,8 @@ class Runner:
             hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
             picked = self._pick(hidden, ends, sequences, row_knobs)
         for request, resident in zip(requests, residents, strict=True):
-            request.issued += 1
-            resident.written = max(resident.written, len(resident.keys) + request.issued)
+            request.progress.issued += 1
+            resident.written = max(resident.written, len(resident.keys) + request.progress.issued)
         self._metrics.steps += 1
         self._last = InFlight(requests, picked, epochs_of(requests), ends=ends)
         return self._last, sequences
@@ -218,11 +219,13 @@ class Runner:
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
             limits[row] = min(self._at_once(request), request.room, capacity - len(resident.keys))
-            known = sorted(request.stop_ids)[:MAX_STOPS]
+            known = sorted(request.asked.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
-            request.issued = int(limits[row])
+            request.progress.issued = int(limits[row])
             # While others go on, a row that is done reads its newest token too, one place further.
-            resident.written = max(resident.written, len(resident.keys) + request.issued + (len(sequences) > 1))
+            resident.written = max(
+                resident.written, len(resident.keys) + request.progress.issued + (len(sequences) > 1)
+            )
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
@@ -254,7 +257,7 @@ class Runner:
     ) -> tuple[jax.Array, jax.Array]:
         tokens, ends = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            tokens[row], ends[row] = request.context[-1], len(resident.keys)
+            tokens[row], ends[row] = request.progress.context[-1], len(resident.keys)
         found = self.device.put((tokens, ends), for_step=True)
         return cast("tuple[jax.Array, jax.Array]", found)
 
@@ -264,7 +267,7 @@ class Runner:
             self.memory.keep(resident)
 
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
-        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.prompt) - held))
+        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))
 
     def run(self, key: ProgramKey, *args: object) -> Any:
         return self.device.run(key, self.library.of(key), *args)
@@ -276,6 +279,6 @@ def dispatch_tokens(platform: str) -> int:
 
 
 def _resident(request: Request) -> Resident:
-    if request.resident is None:
-        raise TypeError(f"request {request.number} runs without memory")
-    return request.resident
+    if request.on_device.resident is None:
+        raise TypeError(f"request {request.asked.number} runs without memory")
+    return request.on_device.resident
