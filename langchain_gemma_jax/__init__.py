@@ -49,8 +49,8 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.cut_off import CutOffError
-    from langchain_gemma_jax.chat.options import UnknownOptionWarning
+    from langchain_gemma_jax.chat.answering.cut_off import CutOffError
+    from langchain_gemma_jax.chat.asking.options import UnknownOptionWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
     from langchain_gemma_jax.engine.api.engine import Engine
@@ -139,7 +139,7 @@ _LAZY = {
     "Choice": ("routing", "Choice"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
-    "CutOffError": ("chat.cut_off", "CutOffError"),
+    "CutOffError": ("chat.answering.cut_off", "CutOffError"),
     "Engine": ("engine.api.engine", "Engine"),
     "Evicted": ("engine.residency.eviction_log", "Evicted"),
     "FinishReason": ("engine.requests.request", "FinishReason"),
@@ -156,7 +156,7 @@ _LAZY = {
     "Served": ("engine.residency.served", "Served"),
     "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
-    "UnknownOptionWarning": ("chat.options", "UnknownOptionWarning"),
+    "UnknownOptionWarning": ("chat.asking.options", "UnknownOptionWarning"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
     "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),

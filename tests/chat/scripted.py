@@ -12,7 +12,7 @@ from langchain_gemma_jax.engine.base.events import Events, StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, FinishReason, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import FinishReason, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.postprocess import accept
 from langchain_gemma_jax.models.configuration.catalog import published
@@ -66,7 +66,7 @@ class ScriptedEngine:
         self.before()
         self.submitted.append({"prompt": tuple(prompt), "sampling": sampling, **how})
         timeout = how.get("timeout")
-        asked = Asked(
+        asked = RequestSpec(
             model=served,
             prompt=Prompt.of_tokens(prompt),
             sampling=sampling,

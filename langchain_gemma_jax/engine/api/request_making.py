@@ -9,7 +9,7 @@ from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -49,7 +49,7 @@ class RequestMaker:
         if known.drafts and known.ladders.draft > 0 and sampling.drafts:
             lookup = Lookup(limit=known.ladders.draft)
             lookup.extend(ids)
-        asked = Asked(
+        asked = RequestSpec(
             model=served,
             prompt=prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(ids),
             sampling=sampling,

@@ -30,7 +30,7 @@ class Settings:
     """
 
     CHANGEABLE: ClassVar = ("max_waiting", "memory_budget", "keep_alive")
-    """Those that can be changed while the engine is running."""
+    """The settings that can be changed while the engine is running."""
 
     ladders: Ladders | None = None
     """The shapes that programs are compiled for. None: what suits the platform."""

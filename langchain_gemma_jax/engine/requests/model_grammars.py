@@ -11,7 +11,7 @@ from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.grammar.lark import lark
 from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.grammar.reading import limits
-from langchain_gemma_jax.grammar.vocabulary import Lexicon, Tokenizer
+from langchain_gemma_jax.grammar.vocabulary import GrammarTokenizer, Lexicon
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
@@ -28,7 +28,7 @@ class Constraints:
     what another one was held to.
     """
 
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+    def __init__(self, tokenizer: GrammarTokenizer, vocab_size: int) -> None:
         self.lexicon = Lexicon(tokenizer, vocab_size)
         self.trust = Trust()
 

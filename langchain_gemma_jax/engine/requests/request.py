@@ -49,6 +49,7 @@ class Piece:
     ids: tuple[int, ...]
     text: str
     logprobs: tuple[TokenLogprobs, ...] = ()
+    decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Completion:
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
     complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
+    decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
     @property
     def generated_tokens(self) -> int:
@@ -102,7 +104,7 @@ _WORTH_TELLING = 0.05  # seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RequestSpec:
     """What a caller has asked for, checked. It never changes."""
 
     model: Hashable  # whichever it is for: requests for different models never share a step
@@ -129,7 +131,8 @@ class Progress:
     issued: int = 0  # tokens that dispatches in flight will bring
     epoch: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
     draft: tuple[int, ...] = ()  # what probably comes next
-    text: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)  # what was shown of it
+    decoded: list[str] = field(default_factory=list)  # for each generated token the text that it completed
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     reused: int = 0
     drafted: int = 0
@@ -159,7 +162,7 @@ class OnDevice:
 class Request:
     """What the owner thread knows of one request. Callers hold a ``Generation``."""
 
-    asked: Asked
+    asked: RequestSpec
     decoder: Decoder
     constraint: Constraint | None = None  # its place in its grammar
     lookup: Lookup | None = None
@@ -254,6 +257,7 @@ class Request:
             timings=self.timings(now),
             logprobs=tuple(progress.logprobs),
             complete=reason is FinishReason.STOP and may_end,
+            decoded=tuple(progress.decoded),
         )
 
     def timings(self, now: float) -> Timings:

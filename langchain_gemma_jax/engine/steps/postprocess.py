@@ -31,6 +31,7 @@ def accept(
     if request.progress.chosen_at is None and not forced:
         request.progress.chosen_at = now
     taken: list[int] = []
+    decoded: list[str] = []
     parts: list[str] = []
     end: End | None = None
     for token in tokens:
@@ -38,7 +39,8 @@ def accept(
             break
         request.progress.context.append(token)
         taken.append(token)
-        shown, stop = _shown(request, request.decoder.push(token))
+        decoded.append(request.decoder.push(token))
+        shown, stop = _shown(request, decoded[-1])
         parts.append(shown)
         end = _end(request, token, stop)
         if end is not None:
@@ -46,7 +48,7 @@ def accept(
     if end is not None and not isinstance(end.stop, str) and not _may_close(request, end):
         shown, end = _rest(request, end)
         parts.append(shown)
-    _deliver(request, taken, "".join(parts), tuple(logprobs[: len(taken)]))
+    _deliver(request, taken, decoded, "".join(parts), tuple(logprobs[: len(taken)]))
     return end
 
 
@@ -78,15 +80,17 @@ def _may_close(request: Request, end: End) -> bool:
 def _closed(request: Request, rule: Constraint, end: End) -> End:
     """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
     tokens = rule.closing()
-    parts = []
+    decoded: list[str] = []
+    parts: list[str] = []
     for token in tokens:
         rule.take(token)
         request.progress.context.append(token)
-        parts.append(_shown(request, request.decoder.push(token))[0])
+        decoded.append(request.decoder.push(token))
+        parts.append(_shown(request, decoded[-1])[0])
     request.progress.forced += len(tokens)
     shown, end = _rest(request, End(FinishReason.STOP) if rule.finished else end)
     certain = tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.asked.sampling.logprobs else ()
-    _deliver(request, tokens, "".join([*parts, shown]), certain)
+    _deliver(request, tokens, decoded, "".join([*parts, shown]), certain)
     return end
 
 
@@ -119,11 +123,14 @@ def _end(request: Request, token: int, stop: str | None) -> End | None:
     return End(FinishReason.LENGTH) if request.room <= 0 else None
 
 
-def _deliver(request: Request, tokens: Sequence[int], text: str, details: tuple[TokenLogprobs, ...]) -> None:
+def _deliver(
+    request: Request, tokens: Sequence[int], decoded: Sequence[str], text: str, details: tuple[TokenLogprobs, ...]
+) -> None:
     request.progress.text.append(text)
+    request.progress.decoded.extend(decoded)
     request.progress.logprobs.extend(details)
     if request.streamed and (tokens or text):
-        request.mailbox.put(Piece(tuple(tokens), text, details))
+        request.mailbox.put(Piece(tuple(tokens), text, details, tuple(decoded)))
 
 
 def draft(request: Request, tokens: Sequence[int]) -> None:

@@ -32,7 +32,7 @@ _LISTS = ("normalizers", "pretokenizers", "decoders", "processors")  # the steps
 _TEXTS = ("content", "prepend", "replacement")
 _MOST_STEPS = 32
 MOST_CHARACTERS = 32
-"""Of a string that is looked for, or put in the place of another one or behind each word."""
+"""The most characters of a string that is looked for, or put in the place of another one or behind each word."""
 
 _MODEL = re.compile(rb'"model"\s*:\s*\{')
 _KEY = re.compile(rb'"(?:normalizer|pre_tokenizer|decoder|post_processor)"\s*:\s*(?![0-9])')

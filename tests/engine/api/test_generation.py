@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, FinishReason, Piece, Request
+from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, DeviceFailedError
 
 pytestmark = pytest.mark.timeout(20)
@@ -28,7 +28,7 @@ class Letters:
 
 
 def request(**changes: object) -> Request:
-    asked = Asked("m", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10, **changes)  # type: ignore[arg-type]
+    asked = RequestSpec("m", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10, **changes)  # type: ignore[arg-type]
     return Request(asked, Letters())
 
 

@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.loop import owner as owner_module
 from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.errors import ClosedError
 from tests.engine.faults_support import LIMIT
 
@@ -49,7 +49,7 @@ def lone_owner() -> Owner:
 
 
 def request() -> Request:
-    return Request(Asked("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10), Letters())
+    return Request(RequestSpec("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10), Letters())
 
 
 @pytest.fixture

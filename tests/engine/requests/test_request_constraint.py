@@ -9,12 +9,12 @@ import re
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.dialects import CallBegin, CallEnd, Invalid, TokenParser, Tool, grammar_for, json_grammar
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.dialects import CallBegin, CallEnd, Invalid, Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.request import FinishReason
 from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
-from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.schemas import Schemas
 from tests.dialects.walks import check
 from tests.engine.speaking import speaking
@@ -302,8 +302,8 @@ def test_a_stop_id_that_is_text_does_not_either(ask):
 
 def events(model, done):
     """Begins and ends of calls. A call that broke off is the last, and there is none if the text is complete."""
-    parser = TokenParser(Gemma4().parser(), StreamDecoder(model.tokenizer), model.tokenizer.control_name)
-    found = [*parser.push(done.ids), *parser.finish()]
+    reader = EventReader(Gemma4Dialect().parser(), model.tokenizer.control_name)
+    found = [*reader.take(done.ids, done.decoded, done.text), *reader.finish(done.text)]
     broken = [event for event in found if isinstance(event, Invalid)]
     assert broken == [] if done.complete else broken in ([], found[-1:])
     return [event for event in found if isinstance(event, CallBegin | CallEnd | Invalid)]
@@ -315,7 +315,7 @@ def towards(model, *names):
 
 
 def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     called = 0
     bias = towards(model, "<|tool_call>", '<|"|>')
     for seed in range(12):
@@ -332,7 +332,7 @@ def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, m
 
 
 def test_a_call_may_open_and_break_off(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     bias = {model.tokenizer.control_id("<|tool_call>"): 100.0}
     done = ask(grammar, max_tokens=5, logit_bias=bias)
     assert (done.text, done.complete, done.finish_reason) == ("call", False, FinishReason.LENGTH)
@@ -342,18 +342,18 @@ def test_a_call_may_open_and_break_off(ask, model):
 
 
 def test_a_turn_that_could_have_more_calls_is_not_complete_and_its_calls_are(ask, model):
-    grammar = grammar_for([Tool("R")], "any", True, Gemma4())
+    grammar = grammar_for([Tool("R")], "any", True, Gemma4Dialect())
     length = len("<call:R{}>")  # in tokens
     done = ask(grammar, max_tokens=1)
     assert len(events(model, done)) == 2  # of one call there was no alternative to anything
     assert (done.complete, done.finish_reason, len(done.ids)) == (False, FinishReason.LENGTH, length)
-    done = ask(grammar_for([Tool("R")], "any", False, Gemma4()), max_tokens=1)
+    done = ask(grammar_for([Tool("R")], "any", False, Gemma4Dialect()), max_tokens=1)
     assert (done.complete, done.finish_reason, len(done.ids)) == (True, FinishReason.STOP, length)
 
 
 @pytest.mark.parametrize("choice", ["any", "required", "RING"])
 def test_calls_that_have_to_come_do(ask, model, choice):
-    grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4())
+    grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4Dialect())
     for seed in range(5):
         done = ask(grammar, temperature=2.0, seed=seed, max_tokens=80, logit_bias=towards(model, '<|"|>'))
         begin, end = events(model, done)
@@ -366,7 +366,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
     several = 0
     for seed in range(6):
         for parallel in (False, True):
-            grammar = grammar_for([Tool("R")], "any", parallel, Gemma4())
+            grammar = grammar_for([Tool("R")], "any", parallel, Gemma4Dialect())
             done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=towards(model, "<|tool_call>"))
             count = len(events(model, done)) // 2
             assert count == 1 or parallel
@@ -375,7 +375,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
 
 
 def test_without_calls_the_opener_never_comes(ask, model):
-    grammar = grammar_for([RING], "none", True, Gemma4())
+    grammar = grammar_for([RING], "none", True, Gemma4Dialect())
     opener = model.tokenizer.control_id("<|tool_call>")
     for seed in range(3):
         done = ask(grammar, temperature=3.0, seed=seed, max_tokens=40, logit_bias={opener: 50.0}, ignore_eos=True)
@@ -384,7 +384,7 @@ def test_without_calls_the_opener_never_comes(ask, model):
 
 
 def test_stop_strings_hold_before_a_call(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     free = ask(grammar, prompt=[5] * 20, temperature=1.0, seed=3, max_tokens=30, ignore_eos=True)
     stop = free.text[4:6]
     done = ask(grammar, prompt=[5] * 20, temperature=1.0, seed=3, max_tokens=30, ignore_eos=True, stop=[stop])
@@ -395,9 +395,9 @@ def test_stop_strings_hold_before_a_call(ask, model):
 
 
 def test_a_grammar_of_another_format_is_refused(ask):
-    from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+    from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 
-    assert ask(grammar_for([RING], "any", True, FunctionGemma()), max_tokens=20).text
+    assert ask(grammar_for([RING], "any", True, FunctionGemmaDialect()), max_tokens=20).text
     with pytest.raises(UnsupportedModelError, match="<missing>"):
         ask.engine._owner.models.known[ask.served].constraints.lexicon.control_ids(["<missing>"])
 

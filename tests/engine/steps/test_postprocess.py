@@ -9,7 +9,7 @@ import pytest
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, FinishReason, Piece, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.postprocess import End
 
@@ -31,7 +31,7 @@ class Letters:
 
 
 def request(*, max_context=100, stop_ids=(), **sampling):
-    asked = Asked("m", Prompt.of_tokens([1, 2, 3]), Sampling(**sampling), 0, frozenset(stop_ids), max_context)
+    asked = RequestSpec("m", Prompt.of_tokens([1, 2, 3]), Sampling(**sampling), 0, frozenset(stop_ids), max_context)
     return Request(asked, Letters())
 
 
@@ -72,8 +72,11 @@ def test_what_is_taken_and_shown_of_a_dispatch(options, given, taken, text, end)
     one = request(**options)
     assert postprocess.accept(one, tokens(given)) == end
     assert one.progress.context == [1, 2, 3, *tokens(taken)]
-    assert pieces(one) == [Piece(tuple(tokens(taken)), text)]
+    (piece,) = pieces(one)
+    assert piece == Piece(tuple(tokens(taken)), text)
     assert "".join(one.progress.text) == text
+    decoder = Letters()  # what each token completed, whether it is shown or not, so that nobody decodes it again
+    assert piece.decoded == tuple(map(decoder.push, tokens(taken))) == one.completion(LENGTH, None, 0.0).decoded
 
 
 def test_token_by_token_is_the_same_as_all_at_once():

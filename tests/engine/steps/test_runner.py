@@ -6,7 +6,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Asked, Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.steps.in_flight import collect
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.engine.tiny import CONTEXT, text
@@ -21,7 +21,7 @@ def on_owner(engine_of, tiny_model):
 
 
 def request(model, prompt):
-    asked = Asked("m", Prompt.of_tokens(prompt), Sampling(), 0, frozenset(), CONTEXT)
+    asked = RequestSpec("m", Prompt.of_tokens(prompt), Sampling(), 0, frozenset(), CONTEXT)
     return Request(asked, StreamDecoder(model.tokenizer))
 
 

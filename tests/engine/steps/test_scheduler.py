@@ -8,7 +8,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
-from langchain_gemma_jax.engine.requests.request import Asked, Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.scheduler import Read, Scheduler, Step, Verify
 
@@ -22,7 +22,7 @@ class NoText:
 
 
 def request(tokens=10, held=0, *, model="m", capacity=64, max_tokens=None, draft=()):
-    asked = Asked(model, Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens), 0, frozenset(), 100)
+    asked = RequestSpec(model, Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens), 0, frozenset(), 100)
     made = Request(asked, NoText())
     made.on_device.resident = Resident("", capacity, 0, None, token_keys(range(held)))
     made.progress.draft = draft
