@@ -26,7 +26,7 @@ from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, folders_in, on_device, status
-from tests.engine.tiny import CONTEXT, memory_of, text
+from tests.engine.tiny import CONTEXT, kv_store_of, text
 from tests.models.int8 import Int8, Int8Storage, unpacked
 
 RECIPE = Recipe("float32", storage=Int8Storage())
@@ -159,7 +159,7 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     for model in (twins[0], half):
         engine = engine_of(ladders=SMALL)
         ids = engine.submit(engine.serve(model), prompt, greedy(4)).result().ids
-        (resident,) = memory_of(engine).index.residents
+        (resident,) = kv_store_of(engine).index.residents
         layer = resident.handle.layers[0]
         arrays = sum(leaf.nbytes for leaf in jax.tree.leaves(resident.handle))
         found.append((str(layer.keys.dtype), str(layer.values.dtype), resident.nbytes == arrays, len(ids)))

@@ -296,7 +296,7 @@ class Engine:
             cache_misses=tally.misses,
             cache_saved_s=tally.seconds_saved,
             kv_bytes=view.total,
-            kv_budget=max((runner.memory.policy.budget for runner in runners), default=0),
+            kv_budget=max((runner.kv_store.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
             models=models,
             host_kv_bytes=sum(model.host_kv for model in models),

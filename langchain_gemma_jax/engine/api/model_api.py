@@ -23,7 +23,7 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later, let_go
 from langchain_gemma_jax.engine.requests.clock import ADVICE, Clock, Steps
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, status_of
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import ClosedError, InputError
@@ -206,7 +206,7 @@ def _look_at_the_time() -> None:
 class _Hold:
     """A lease of a model, as the owner thread gives it."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: LedgerEntry) -> None:
         self._entry = entry
         self.is_taken = False
 

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
-from langchain_gemma_jax.engine.device.transfers import out_of_memory
+from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
@@ -25,10 +25,10 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.residency.device_memory import DeviceBudgets
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
@@ -102,7 +102,7 @@ class ModelLoader:
                 self.loads.go_on(load)
                 load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
-                library.soon(library.opening())
+                library.soon(library.first_needed())
 
         try:
             model = self._read(partial(found, planned=plan), planned)
@@ -152,10 +152,10 @@ class ModelLoader:
             served,
             shape,
             ladders_for(settings, shape.max_context, where.platform),
-            Constraints(model.tokenizer, model.architecture.vocab_size),
+            ModelGrammars(model.tokenizer, model.architecture.vocab_size),
             drafts_pay(settings, model.recipe),
             entry,
-            self._runner_factory.shelf(served, where),
+            self._runner_factory.host_store(served, where),
             files=None if planned is None else planned.files,
         )
         self._models.known[served] = known
@@ -190,11 +190,11 @@ class ModelLoader:
 
         def plan(found: Plan) -> None:
             planned.library = library = self._library(found)
-            known.programs = known.programs or tuple(library.opening())
+            known.programs = known.programs or tuple(library.first_needed())
             if _cores_to_spare():
                 library.soon(known.programs)
             if found.files != known.files:
-                self.owner.call(known.shelf.clear)  # its conversations were read by other weights than these
+                self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
                 known.files = found.files
 
         folder = model.name if known.files is None else known.files.folder
@@ -268,7 +268,7 @@ class ModelLoader:
 class _Planned:
     """What is known of a model while it is loaded."""
 
-    def __init__(self, entry: Entry | None = None) -> None:
+    def __init__(self, entry: LedgerEntry | None = None) -> None:
         self.entry = entry
         self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served

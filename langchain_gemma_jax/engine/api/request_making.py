@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
@@ -44,10 +44,10 @@ class RequestMaker:
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         with self._grammars.here():
-            constraint, banned = known.constraints.begin(sampling, stops)
+            constraint, banned = known.grammars.begin(sampling, stops)
         lookup = None
         if known.drafts and known.ladders.draft > 0 and sampling.drafts:
-            lookup = Lookup(limit=known.ladders.draft)
+            lookup = DraftLookup(limit=known.ladders.draft)
             lookup.extend(ids)
         asked = RequestSpec(
             model=served,
@@ -67,4 +67,4 @@ class RequestMaker:
     def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:
         """Make now what the first request with a grammar needs."""
         with self._grammars.here():
-            known.constraints.prepare(grammar)
+            known.grammars.prepare(grammar)

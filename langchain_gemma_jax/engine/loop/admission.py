@@ -44,11 +44,11 @@ class Admission:
             if not scheduler.has_room:
                 return
             if (runner := self._runner_for(request)) is None or will_be_shared(
-                request, scheduler.running, runner.memory.index
+                request, scheduler.running, runner.kv_store.index
             ):
                 continue
             try:
-                taken = runner.memory.take(request)
+                taken = runner.kv_store.take(request)
             except Exception as error:  # noqa: BLE001
                 self._failures.drop_half_done(runner)
                 self._failures.fail(error, (request,))

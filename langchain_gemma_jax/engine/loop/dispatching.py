@@ -59,7 +59,7 @@ class Dispatching:
         if resident is None or tokens <= resident.capacity:
             return resident is not None
         self._results.bring_home(keep=0)
-        if not runner.memory.grow(resident, tokens):
+        if not runner.kv_store.grow(resident, tokens):
             self._make_way(request, resident, tokens)
         return False
 
@@ -76,15 +76,15 @@ class Dispatching:
                 return False
             tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
             fits = len(resident.keys) + tokens <= resident.capacity
-            forgets = runner.memory.must_keep_before(resident, max(tokens, runner.loop_steps))
+            forgets = runner.kv_store.must_keep_before(resident, max(tokens, runner.loop_steps))
             if fits and not forgets:
                 continue
             if request.progress.issued:
                 self._results.bring_home(keep=0)
                 return False
             if forgets:
-                runner.memory.keep(resident)
-            if not runner.memory.grow(resident, len(resident.keys) + tokens):
+                runner.kv_store.keep(resident)
+            if not runner.kv_store.grow(resident, len(resident.keys) + tokens):
                 self._make_way(request, resident, len(resident.keys) + tokens)
                 return False
             if not fits:
@@ -100,8 +100,8 @@ class Dispatching:
         """
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
-        while request in running and not runner.memory.grow(resident, tokens):
-            if len(running) == 1 and not runner.memory.fits_alone(tokens):
+        while request in running and not runner.kv_store.grow(resident, tokens):
+            if len(running) == 1 and not runner.kv_store.fits_alone(tokens):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
             # Alone, it is read anew: growing takes the old arrays beside the new ones.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import jax
 
-from langchain_gemma_jax.engine.device.transfers import out_of_memory
+from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
@@ -30,9 +30,9 @@ class Failures:
     def drop_half_done(self, runner: Runner) -> None:
         """Something raised while memory was given out: an idle conversation may be in pieces, so none stays."""
         owned = {request.on_device.resident for request in self._work.scheduler.running}
-        for resident in runner.memory.index.residents:
+        for resident in runner.kv_store.index.residents:
             resident.leased = resident in owned
-        runner.memory.evict_idle()
+        runner.kv_store.evict_idle()
 
     def fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
         """A dispatch for these requests went wrong."""
@@ -64,7 +64,7 @@ class Failures:
             request.on_device.drop_knobs()
             self._endings.start_again(request)
         runner.forget_feed()
-        runner.memory.held.clear()
+        runner.kv_store.held.clear()
 
     def _fail_for_weights(self, runner: Runner) -> None:
         """Somebody closed a model that is served. Others are not concerned."""
@@ -109,7 +109,7 @@ class Failures:
             self._endings.finish(request, failure)
         self.forget_feeds()
         for runner in work.models.runners.values():
-            runner.memory.held.clear()
+            runner.kv_store.held.clear()
         self._evictor.publish_changes()
 
     def forget_feeds(self) -> None:
@@ -164,8 +164,8 @@ def no_number(request: Request) -> DeviceFailedError:
 
 def too_large(runner: Runner, request: Request, models: tuple[ModelStatus, ...]) -> DeviceMemoryError:
     """The error of a request that can never have the memory that it needs."""
-    budget, context = runner.memory.policy.budget, len(request.progress.context)
-    room = min(budget, runner.memory.shared.room())
+    budget, context = runner.kv_store.policy.budget, len(request.progress.context)
+    room = min(budget, runner.kv_store.shared.room())
     return DeviceMemoryError(
         f"A conversation of {context} tokens does not fit the {room} bytes that conversations may take, even alone. "
         "Shorten it, or allow more: configure(kv_bytes=...) or configure(memory_budget=...). "

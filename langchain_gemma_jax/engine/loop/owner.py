@@ -30,7 +30,7 @@ from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger import Pool
+from langchain_gemma_jax.engine.residency.ledger import Ledger
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
@@ -66,7 +66,7 @@ class Owner:
         self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles)
         self.models, self.scheduler = work.models, work.scheduler
         self.evictor = ModelEvictor(
-            work.models, Pool(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics
+            work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics
         )
         self._endings = RequestEndings(work)
         self._failures = Failures(work, self._endings, self.evictor)

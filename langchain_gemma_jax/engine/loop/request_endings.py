@@ -26,7 +26,7 @@ class RequestEndings:
         if request not in work.scheduler:
             return
         if (runner := work.models.runners.get(request.asked.model)) is not None:
-            runner.memory.release(request)
+            runner.kv_store.release(request)
         work.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)
@@ -58,13 +58,13 @@ class RequestEndings:
     def drop_kv(self, request: Request) -> None:
         """Forget what it has read."""
         if (resident := request.on_device.resident) is not None:
-            memory = self._work.runner_of(request).memory
-            memory.release(request)
-            memory.held.drop(resident)
+            kv_store = self._work.runner_of(request).kv_store
+            kv_store.release(request)
+            kv_store.held.drop(resident)
 
     def start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""
-        self._work.runner_of(request).memory.release(request)
+        self._work.runner_of(request).kv_store.release(request)
         request.begin_epoch()
         request.progress.draft = ()
         self._work.scheduler.put_back(request)
@@ -73,4 +73,4 @@ class RequestEndings:
         """How long reading a prompt takes here."""
         known, read = self._work.models.known.get(request.asked.model), done.prompt_tokens - done.reused_tokens
         if known is not None and read >= WORTH_MEASURING and done.ids:
-            known.shelf.read.add(done.timings.prefill_s, read)
+            known.host_store.read.add(done.timings.prefill_s, read)

@@ -17,10 +17,10 @@ from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
 from langchain_gemma_jax.errors import DeadlineError
@@ -164,8 +164,8 @@ class Request:
 
     asked: RequestSpec
     decoder: Decoder
-    constraint: Constraint | None = None  # its place in its grammar
-    lookup: Lookup | None = None
+    constraint: RequestConstraint | None = None  # its place in its grammar
+    lookup: DraftLookup | None = None
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
     cancelled: Flag = field(default_factory=Flag)
     streamed: bool = True  # its caller wants the pieces, and not the whole alone

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sampling import Picked
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.requests.request import Request
 
 
@@ -40,7 +40,7 @@ def epochs_of(requests: tuple[Request, ...]) -> tuple[int, ...]:
     return tuple(request.progress.epoch for request in requests)
 
 
-def collect(flight: InFlight, device: Device) -> list[NewTokens]:
+def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
     """Wait for a dispatch, and say what each request got of it."""
     wanted = any(request.asked.sampling.logprobs for request in flight.requests)
     picked: Picked = device.fetch(flight.picked if wanted else flight.picked.tokens)

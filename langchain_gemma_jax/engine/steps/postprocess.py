@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _may_close(request: Request, end: End) -> bool:
     return end.reason is FinishReason.LENGTH and request.constraint is not None
 
 
-def _closed(request: Request, rule: Constraint, end: End) -> End:
+def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
     """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
     tokens = rule.closing()
     decoded: list[str] = []

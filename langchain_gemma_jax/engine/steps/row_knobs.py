@@ -7,16 +7,16 @@ from typing import cast
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
 from langchain_gemma_jax.engine.device.programs import RowKnobs
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.requests.request import Request
 
 
 class KnobsOnDevice:
     """The sampling options of one model's requests, as its programs take them."""
 
-    def __init__(self, device: Device, vocab_size: int) -> None:
+    def __init__(self, device: DeviceAccess, vocab_size: int) -> None:
         self._device = device
         self.all_allowed: jax.Array = device.put(np.full(-(-vocab_size // 32), 0xFFFFFFFF, np.uint32))
         self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self.all_allowed)

@@ -16,12 +16,12 @@ import numpy as np
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
-from langchain_gemma_jax.engine.device.transfers import Device
-from langchain_gemma_jax.engine.executables.programs_at_hand import AtHand
+from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
@@ -41,18 +41,18 @@ class Runner:
         params: Params,
         shape: Shape,
         ladders: Ladders,
-        device: Device,
-        memory: Memory,
+        device: DeviceAccess,
+        kv_store: KvStore,
         metrics: Metrics,
         *,
         drafts: bool,
     ) -> None:
-        self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
+        self.ladders, self.kv_store, self.drafts = ladders, kv_store, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
-        self.library = memory.held.library
+        self.library = kv_store.held.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
-        self._at_hand = AtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
+        self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
@@ -68,7 +68,7 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
-        self.memory.held.clear()
+        self.kv_store.held.clear()
 
     def _chunk_cost(self, size: int) -> float:
         return size + self._dispatch_tokens
@@ -87,8 +87,8 @@ class Runner:
         self._at_hand.needed({chunk.size for chunk in best}, capacity, steps=request.room > 1)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
-        if self.memory.must_keep_before(resident, chunk.tokens):
-            self.memory.keep(resident)
+        if self.kv_store.must_keep_before(resident, chunk.tokens):
+            self.kv_store.keep(resident)
         end = held + chunk.tokens
         ids = progress.context[held:end]
         tokens = np.zeros((1, chunk.size), np.int32)
@@ -99,7 +99,7 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
-        self.memory.index.extend(resident, request.keys(held, end))
+        self.kv_store.index.extend(resident, request.keys(held, end))
         self._count_prompt(request, held, chunk.tokens)
         # What a grammar appended, behind what was read before, is no turn.
         if end in progress.marks or (end == total and held < len(request.asked.prompt)):
@@ -117,7 +117,7 @@ class Runner:
         """
         capacity, count = _resident(requests[0]).capacity, len(requests)
         choices = self._at_hand.rows(count, capacity, max(alike, count))
-        fitting = (rows for rows in choices if rows <= count or self.memory.pad(capacity, rows - count))
+        fitting = (rows for rows in choices if rows <= count or self.kv_store.pad(capacity, rows - count))
         rows = next(fitting, 1)
         return min(rows, count), rows
 
@@ -125,7 +125,7 @@ class Runner:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
         residents = [_resident(request) for request in requests]
         capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
-        padding = self.memory.held.padding(capacity, rows - len(requests))
+        padding = self.kv_store.held.padding(capacity, rows - len(requests))
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = self.knobs.of_rows(requests, len(sequences))
         for request, resident in zip(requests, residents, strict=True):
@@ -136,7 +136,7 @@ class Runner:
             flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
         for resident, sequence in zip(residents, sequences, strict=False):
             resident.handle = sequence
-        self.memory.held.put_padding(capacity, sequences[len(requests) :])
+        self.kv_store.held.put_padding(capacity, sequences[len(requests) :])
         return flight
 
     def follows(self, requests: tuple[Request, ...]) -> bool:
@@ -170,13 +170,13 @@ class Runner:
     def learn(self, request: Request) -> None:
         """Note, after a request's newest tokens were taken, that its KV holds all of the context but the last one."""
         resident = _resident(request)
-        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
+        self.kv_store.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
 
     def draw_again(self, request: Request) -> None:
         """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
         resident = _resident(request)
         if request.to_read == 0:
-            self.memory.index.truncate(resident, len(resident.keys) - 1)
+            self.kv_store.index.truncate(resident, len(resident.keys) - 1)
 
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
@@ -263,8 +263,8 @@ class Runner:
 
     def _keep_turn(self, resident: Resident) -> None:
         """Where a turn ends, keep rings that forget; as long as they do not, what they hold is enough."""
-        if resident.written > (self.memory.index.rings.size or 0):
-            self.memory.keep(resident)
+        if resident.written > (self.kv_store.index.rings.size or 0):
+            self.kv_store.keep(resident)
 
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
         self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
@@ -114,7 +114,7 @@ def test_the_moment_of_the_first_token_is_kept():
 
 def drafting(repeated, room):
     one = request(max_tokens=room + len(repeated))
-    one.lookup = Lookup(limit=7)
+    one.lookup = DraftLookup(limit=7)
     postprocess.accept(one, tokens(repeated))
     postprocess.draft(one, tokens(repeated))
     return one
@@ -149,7 +149,7 @@ def test_what_nobody_streams_is_not_delivered_piece_by_piece():
 
 def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
     one = request()
-    one.lookup = Lookup(limit=4)
+    one.lookup = DraftLookup(limit=4)
     one.lookup.extend(tokens("ABCDEFGABC"))
     one.constraint = SimpleNamespace(allowed=None, legal=lambda draft: draft[:2])
     postprocess.draft(one, ())
