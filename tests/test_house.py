@@ -105,7 +105,7 @@ RIDDLES = [
 RIDDLE = re.compile(rf"\W*(?:{'|'.join(RIDDLES)})(?![\w-])", re.IGNORECASE)  # "Items" and "In-flight" are subjects
 
 # Classes and types that two modules call the same, still. No new ones.
-TWICE_NAMED = {"Params", "Plan", "Tree"}
+TWICE_NAMED = {"Params", "Tree"}
 
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}

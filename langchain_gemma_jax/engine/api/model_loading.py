@@ -34,7 +34,7 @@ from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladd
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.load import Plan
+from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
@@ -52,7 +52,7 @@ class LoadsModels(Protocol):
         *,
         dtype: str | None = None,
         revision: str | None = None,
-        planned: Callable[[Plan], None] | None = None,
+        planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,
         stop: Stop | None = None,
     ) -> Model: ...
@@ -94,7 +94,7 @@ class ModelLoader:
         load.parts.now("fetching and checking its files")
         found = partial(self._load_model, source, dtype=dtype, revision=revision, stop=load.stop)
 
-        def plan(found: Plan) -> None:
+        def plan(found: LoadPlan) -> None:
             planned.files = found.files
             if planned.entry is None:
                 load.parts.now(WAITING)
@@ -118,7 +118,7 @@ class ModelLoader:
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
 
-    def _reserve(self, planned: _Planned, load: Load[Served], plan: Plan, until: float) -> None:
+    def _reserve(self, planned: _Planned, load: Load[Served], plan: LoadPlan, until: float) -> None:
         """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
         settings = self._settings.now
         entry = planned.entry = entry_of(settings, plan, shape_of(settings, plan))
@@ -188,7 +188,7 @@ class ModelLoader:
         model, began = known.served.model, time.monotonic()
         planned = _Planned(entry=known.entry)
 
-        def plan(found: Plan) -> None:
+        def plan(found: LoadPlan) -> None:
             planned.library = library = self._library(found)
             known.programs = known.programs or tuple(library.first_needed())
             if _cores_to_spare():
@@ -260,7 +260,7 @@ class ModelLoader:
         library.soon(known.programs)
         self._evictor.arrived(known, self._runner_factory.runner(known, library), seconds)
 
-    def _library(self, plan: Plan) -> Library:
+    def _library(self, plan: LoadPlan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
 
