@@ -79,6 +79,8 @@ TOGETHER = [
 
 MOST_FILES = 10  # in a room, beside its __init__
 MOST_LEVELS = 12  # of imports between the engine's rooms
+MOST_METHODS = 25  # of a class in the engine ...
+MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has parts
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
@@ -103,7 +105,7 @@ RIDDLES = [
 RIDDLE = re.compile(rf"\W*(?:{'|'.join(RIDDLES)})(?![\w-])", re.IGNORECASE)  # "Items" and "In-flight" are subjects
 
 # Classes and types that two modules call the same, still. No new ones.
-TWICE_NAMED = {"Entry", "Made", "Params", "Plan", "Policy", "Request", "Tree"}
+TWICE_NAMED = {"Params", "Tree"}
 
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}
@@ -316,6 +318,40 @@ def twice_named(sources: dict[str, str]) -> dict[str, list[str]]:
     return {name: where for name, where in found.items() if len(where) > 1}
 
 
+def classes(source: str) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(parsed(source)) if isinstance(node, ast.ClassDef)]
+
+
+def methods(node: ast.ClassDef) -> int:
+    return sum(isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) for inner in node.body)
+
+
+def large_classes(source: str) -> list[str]:
+    """The classes of a module that have more methods, or more lines, than one idea needs."""
+    lines = {node: (node.end_lineno or 0) - node.lineno + 1 for node in classes(source)}
+    return [
+        f"{node.name}: {methods(node)} methods in {count} lines"
+        for node, count in lines.items()
+        if methods(node) > MOST_METHODS or count > MOST_CLASS_LINES
+    ]
+
+
+def divided_classes(sources: dict[str, str]) -> list[str]:
+    """The classes that inherit methods from another of these modules: one class in several files, which has no parts.
+
+    A class of values alone, such as a record that others add fields to, has no methods.
+    """
+    homes = {node.name: (module, node) for module, source in sources.items() for node in classes(source)}
+    found = []
+    for module, source in sources.items():
+        for node in classes(source):
+            for base in node.bases:
+                home, parent = homes.get(ast.unparse(base).partition("[")[0].rpartition(".")[2], (module, node))
+                if home != module and methods(parent):
+                    found.append(f"{module}.{node.name} inherits from {home}.{parent.name}")
+    return found
+
+
 def test_a_room_knows_nothing_of_the_rooms_above_it():
     assert {name: found for name, source in modules().items() if (found := climbs(name, source))} == {}
 
@@ -368,6 +404,13 @@ def test_files_are_small():
     lengths = {name: source.count("\n") for name, source in modules().items()}
     assert statistics.median(lengths.values()) <= 150
     assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def test_classes_are_small_and_have_parts():
+    engine = {name: source for name, source in modules().items() if name.startswith("engine.")}
+    assert len(engine) > 60
+    assert {name: found for name, source in engine.items() if (found := large_classes(source))} == {}
+    assert divided_classes(engine) == []
 
 
 def test_a_docstring_can_be_read_alone():
@@ -461,6 +504,22 @@ def test_a_name_that_means_two_things_is_seen():
     )
     assert twice_named({"a": one, "b": other, "c": one}) == {"A": ["a", "b", "c"]}
     assert twice_named({"a": one, "b": "B: int = 1\nA = 2"}) == {}
+
+
+def test_large_and_divided_classes_are_seen():
+    def class_of(methods: int, lines: int) -> str:
+        return "class A:\n" + "    def f(self): ...\n" * methods + "    x = 1\n" * (lines - methods - 1)
+
+    assert large_classes(class_of(MOST_METHODS, MOST_CLASS_LINES)) == []
+    assert large_classes(class_of(MOST_METHODS + 1, 40)) == [f"A: {MOST_METHODS + 1} methods in 40 lines"]
+    assert large_classes(class_of(1, MOST_CLASS_LINES + 1)) != []
+    assert large_classes("class B:\n    x = 1\n    class A:\n" + "        async def f(self): ...\n" * 26) != []
+    method = "class Part:\n    def f(self): ..."
+    heir = "from engine.a import Part\nclass Whole(Part):\n    def g(self): ..."
+    assert divided_classes({"engine.a": method, "engine.b": heir}) == ["engine.b.Whole inherits from engine.a.Part"]
+    assert divided_classes({"engine.a": method, "engine.b": heir.replace("(Part)", "(a.Part[int])")}) != []
+    assert divided_classes({"engine.a": f"{method}\n{heir}"}) == [], "both can be read in one file"
+    assert divided_classes({"engine.a": "class Part:\n    x: int = 0", "engine.b": heir}) == []
 
 
 def test_riddles_are_seen():

@@ -38,7 +38,7 @@ _loading = Inside("it loaded a model")  # which takes locks, on files too, that 
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     """A model before its weights are read."""
 
     name: str
@@ -59,7 +59,7 @@ def load(
     recipe: Recipe | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
-    planned: Callable[[Plan], None] | None = None,
+    planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
     stop: Stop | None = None,
 ) -> Model:
@@ -108,7 +108,7 @@ def load(
         recipe = recipe or choose_recipe(dtype)
         where = placement_of(device)
         if planned is not None:
-            planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
+            planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
@@ -128,7 +128,9 @@ def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
     return params
 
 
-def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
+def _load_again(
+    like: Model, folder: Path, *, progress: bool | None, planned: Callable[[LoadPlan], None] | None
+) -> Model:
     files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
@@ -137,7 +139,7 @@ def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Ca
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", other, advice)
         recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, files))
+            planned(LoadPlan(like.name, like.architecture, recipe, like.tokenizer, where, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
             read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)

@@ -15,6 +15,13 @@ from langchain_gemma_jax.errors import InputError
 GUARD_MODES = ("off", "warn", "raise")
 
 
+@dataclass(eq=False)
+class CurrentSettings:
+    """The settings in force: a running engine can take on new ones, and all its parts find them here."""
+
+    now: Settings
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The engine's settings. Each can be given to ``configure``.

@@ -10,7 +10,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 LONGEST = 8  # programs; a first answer takes four or five
 
 
-class Opening:
+class FirstNeeded:
     """The first programs that conversations of one model asked for, in their order."""
 
     def __init__(self, store: Store, family: str) -> None:

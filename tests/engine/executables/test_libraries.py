@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,9 +20,8 @@ def shape(tiny_model):
 
 @pytest.fixture
 def libraries(monkeypatch):
-    background = SimpleNamespace(submit=lambda work: work(), closed=False)
     monkeypatch.setattr("langchain_gemma_jax.compile_cache.install.store_for", lambda _device: None)
-    return Libraries(background)
+    return Libraries()
 
 
 def test_models_of_one_shape_share_one_and_others_do_not(libraries, shape, tiny_model):
@@ -47,5 +45,5 @@ def test_with_the_last_that_has_it_it_goes(libraries, shape, tiny_model):
 def test_it_is_kept_where_programs_of_its_device_are(libraries, shape, tiny_model, monkeypatch):
     asked = []
     monkeypatch.setattr("langchain_gemma_jax.compile_cache.install.store_for", asked.append)
-    module.library_of(module.Programs(shape, tiny_model.placement), libraries.tally, "m", libraries._background)
+    module.library_of(module.Programs(shape, tiny_model.placement), libraries.tally, "m", libraries.background)
     assert asked == [tiny_model.placement.devices[0]]

@@ -53,13 +53,13 @@ def test_the_error_says_what_the_time_went_into_and_what_to_do(now):
     now[0] += 6
     inside.now("reading")
     now[0] += 0.01  # too little to tell, but the last
-    clock.parts.now("waiting for its turn")
+    clock.now("waiting for its turn")
     now[0] += 2.5
     assert str(clock.error()) == (
         "The time was up after 10.0 s: 4.0 s waiting for its turn, 6.0 s loading the model (6.0 s downloading, "
         f"2.5 s reading). {module.ADVICE}"
     )
-    clock.advice = lambda: "Ask later."
+    clock.now("waiting for room", advice=lambda: "Ask later.")
     assert str(clock.error()).endswith(". Ask later.")
     assert str(clock.error("No more.")).endswith(". No more.")
 

@@ -10,13 +10,13 @@ import pytest
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.inbox import Inbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.errors import ClosedError
 
 
 def request() -> Request:
     decoder = SimpleNamespace(push=chr, finish=str)
-    return Request("m", Prompt.of_tokens([1, 2]), Sampling(), 0, decoder, frozenset(), 10)
+    return Request(RequestSpec("m", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10), decoder)
 
 
 def test_what_is_sent_comes_in_its_order():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.prompt_sharing import WORTH_WAITING, will_be_shared
 
@@ -16,8 +16,9 @@ STEM = list(range(1000, 1000 + WORTH_WAITING))  # the least that is worth waitin
 
 
 def request(*tokens, held=0, model="m", scope=""):
-    made = Request(model, Prompt.of_tokens(tokens), Sampling(), 0, DECODER, frozenset(), 4096, scope=scope)
-    made.resident = Resident(scope, 4096, 0, None, token_keys(tokens[:held]))
+    asked = RequestSpec(model, Prompt.of_tokens(tokens), Sampling(), 0, frozenset(), 4096, scope=scope)
+    made = Request(asked, DECODER)
+    made.on_device.resident = Resident(scope, 4096, 0, None, token_keys(tokens[:held]))
     return made
 
 
@@ -36,15 +37,15 @@ def test_a_prompt_waits_for_a_long_beginning_that_is_just_being_read_and_the_rea
     reader = request(*STEM, 1, 2, 3, held=16)
     late = request(*STEM, 4, 5)
     assert waits(late, reader)
-    assert reader.marks == {len(STEM)}
-    reader.resident = Resident("", 4096, 0, None, token_keys(STEM))
+    assert reader.progress.marks == {len(STEM)}
+    reader.on_device.resident = Resident("", 4096, 0, None, token_keys(STEM))
     assert not waits(late, reader), "it has been read: now it can be copied"
 
 
 def test_what_is_too_short_to_wait_for_is_read_twice():
     reader = request(*STEM[1:], 1, 2, 3)
     assert not waits(request(*STEM[1:], 4, 5), reader)
-    assert reader.marks == set()
+    assert reader.progress.marks == set()
 
 
 def test_what_is_there_already_does_not_count():
@@ -57,7 +58,7 @@ def test_whoever_waits_goes_on_waiting_while_what_he_waits_for_is_read():
     reader, late = request(*STEM, 1, 2, held=0), request(*STEM, 4)
     assert waits(late, reader)
     partly = Resident("", 4096, 0, None, token_keys(STEM[:60]))
-    reader.resident = partly
+    reader.on_device.resident = partly
     assert waits(late, reader, there=(partly,)), "only four tokens are missing, and it has waited for the others"
 
 
@@ -69,7 +70,7 @@ def test_other_tenants_other_models_and_those_that_only_step_are_not_waited_for(
     assert not waits(late)
     another_tenants = request(*STEM, 1, 2, scope="another")
     assert waits(late, another_tenants, request(*STEM, 1, 2))
-    assert another_tenants.marks == set(), "nobody pauses for another tenant"
+    assert another_tenants.progress.marks == set(), "nobody pauses for another tenant"
 
 
 def test_the_last_token_of_a_prompt_is_its_own():
@@ -77,4 +78,4 @@ def test_the_last_token_of_a_prompt_is_its_own():
     assert not waits(request(*STEM), reader), "63 of 64 can be shared, which is too little"
     longer = request(*STEM, 9, held=0)
     assert waits(request(*STEM, 9), longer)
-    assert longer.marks == {len(STEM)}
+    assert longer.progress.marks == {len(STEM)}

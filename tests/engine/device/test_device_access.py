@@ -8,7 +8,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.guards import Guard
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.device.transfers import Device, out_of_memory
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess, out_of_memory
 from langchain_gemma_jax.errors import GuardError
 from langchain_gemma_jax.models.placement import SingleDevice
 
@@ -20,7 +20,7 @@ def metrics():
 
 @pytest.fixture
 def device(metrics):
-    return Device(
+    return DeviceAccess(
         SingleDevice(jax.devices()[0]), metrics, Guard("recompile", "raise", metrics.guard_trips), [("step", 1)]
     )
 

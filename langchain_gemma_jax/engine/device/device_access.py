@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 P = ParamSpec("P")
 
 
-class Device:
+class DeviceAccess:
     """The device, or the devices, of one model as its conversations use them."""
 
     def __init__(
