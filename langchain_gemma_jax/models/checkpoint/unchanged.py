@@ -7,7 +7,9 @@ are compared together, since one of them alone may well be whole.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,8 @@ Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
 _VOCABULARY = ".model"
-_SUFFIXES = (".safetensors", ".safetensors.index.json", _VOCABULARY)
+_SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
+_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})\.gguf", re.DOTALL)
 _AGAIN = "Load the model again when nobody writes to its files."
 
 
@@ -54,7 +57,12 @@ class Unchanged:
 
 
 def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """The files that a model in this folder is read from; none if there is no such folder."""
+    """The files that a model in this folder is read from; none if there is no such folder. Of a file: its shards."""
+    if folder.is_file():
+        shard = _SHARD.fullmatch(folder.name)
+        others = folder.parent.glob(f"{glob.escape(shard[1])}-*-of-{shard[2]}.gguf") if shard else [folder]
+        yield from _each(folder, folder.parent, sorted(each.name for each in others))
+        return
     names = _names(folder)
     yield from _each(folder, folder, filter(_is_read, names))
     if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
