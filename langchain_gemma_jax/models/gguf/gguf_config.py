@@ -247,7 +247,7 @@ def _gemma4(f: _Reading) -> ModelConfig:
 
 
 def _rotated_share(f: _Reading, head_dim: int) -> float:
-    """Return the share of a global layer's heads that turns: those pairs whose frequencies are divided by 1, not 1e30."""
+    """Return the share of a global layer's heads that turns: pairs whose frequencies are divided by 1, not by 1e30."""
     (size,) = f.shape(ROPE_FREQS, 1)
     if size != head_dim // 2:
         expected = f"{ROPE_FREQS!r} of {head_dim // 2} numbers, half a head"

@@ -6,11 +6,14 @@ tables cannot hide behind the same mistake in its tests.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import gguf
 import numpy as np
+import sentencepiece
+import tokenizers
 
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import (
@@ -20,6 +23,7 @@ from langchain_gemma_jax.models.configuration.model_config import (
     PerLayerInputConfig,
     Rope,
 )
+from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import piece_types
 
 WIDTH, HEADS, FFW, VOCABULARY = 256, 4, 256, 320
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
@@ -239,3 +243,68 @@ def mixed(seed: int) -> Callable[[str], str]:
     """Another block format for each tensor, as in files of mixed precision."""
     rng = np.random.default_rng(seed)
     return lambda _: str(rng.choice(KINDS))
+
+
+def sentencepiece_tokenizer(model: bytes) -> Callable[[gguf.GGUFWriter], None]:
+    """What the converter writes of a ``tokenizer.model``. It spells the spaces of what is one token as spaces."""
+    library = sentencepiece.SentencePieceProcessor(model_proto=model)
+    names, scores, types = [], [], []
+    for token_id, kind in enumerate(piece_types(model)):
+        name = library.id_to_piece(token_id)
+        names.append(name.replace("\u2581", " ") if kind == gguf.TokenType.USER_DEFINED else name)
+        scores.append(library.get_score(token_id))
+        types.append(int(kind))
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(names)
+        writer.add_token_scores(scores)
+        writer.add_token_types(types)
+        writer.add_add_space_prefix(value=False)
+        _add_ends(writer)
+
+    return add
+
+
+def merges_tokenizer(content: dict, kind: str = "gemma4") -> Callable[[gguf.GGUFWriter], None]:
+    """What the converter writes of a ``tokenizer.json``."""
+    library = tokenizers.Tokenizer.from_str(json.dumps(content))
+    added = {token["id"]: token["special"] for token in content["added_tokens"]}
+    names = [library.id_to_token(token_id) for token_id in range(library.get_vocab_size())]
+    types = [
+        gguf.TokenType.NORMAL
+        if token_id not in added
+        else gguf.TokenType.CONTROL
+        if added[token_id]
+        else gguf.TokenType.USER_DEFINED
+        for token_id in range(len(names))
+    ]
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_tokenizer_model(kind)
+        writer.add_token_list(names)
+        writer.add_token_types(types)
+        writer.add_token_merges([" ".join(pair) for pair in content["model"]["merges"]])
+        writer.add_add_space_prefix(value=False)
+        writer.add_add_bos_token(value=True)  # though the published one adds none
+        _add_ends(writer)
+
+    return add
+
+
+def _add_ends(writer: gguf.GGUFWriter) -> None:
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(1)
+    writer.add_unk_token_id(3)
+    writer.add_pad_token_id(0)
+
+
+def small_tokenizer() -> Callable[[gguf.GGUFWriter], None]:
+    """A vocabulary of 270 tokens that can spell every text, with the markers of a conversation."""
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
+    names = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *"ab\u2581", "ab"]
+    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    vocabulary = {name: token_id for token_id, name in enumerate(names)}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": [["a", "b"]], "byte_fallback": True, "unk_token": "<unk>"}
+    added = [{"id": vocabulary[name], "content": name, "special": True, **matching} for name in special]
+    return merges_tokenizer({"added_tokens": added, "model": model})

@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.gemma.kv_cache import allocate
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from langchain_gemma_jax.models.model import assemble
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
+from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.from_file import as_in_file
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.weights import total_bytes
@@ -39,7 +39,7 @@ def scores_of(recipe, config):
     return scores
 
 
-def read(path, forms=BlockForms()):
+def read(path, forms=DEFAULT):
     """The configuration, the recipe and the packed parameters of a file."""
     opened = open_gguf(path)
     with opened.tensors as tensors:
@@ -51,7 +51,7 @@ def read(path, forms=BlockForms()):
     return opened.config, recipe, params, stored
 
 
-def compare(tmp_path, config, kind_of, seeds, forms=BlockForms(), **options):
+def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
     """Hold some files to their dense twins. Gives the share of tokens of which the best one differs."""
     other, programs = 0, {}
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Each block format means the numbers that its authors' package says, to the last bit; and products with it are exact."""
+"""Each block format means the numbers that its authors' package says, to the last bit; so do products with it."""
 
 from __future__ import annotations
 
