@@ -111,8 +111,8 @@ def test_what_is_wrong_is_said(tmp_path, case):
 
 
 def test_all_kinds_of_values_are_read(tmp_path):
-    codes = {0: ("B", 200), 1: ("b", -3), 2: ("H", 60_000), 3: ("h", -9), 4: ("I", 1 << 31), 5: ("i", -7), 6: ("f", 1e-6),
-             7: ("?", True), 10: ("Q", 1 << 63), 11: ("q", -(1 << 62)), 12: ("d", 0.1)}  # fmt: skip
+    codes = {0: ("B", 200), 1: ("b", -3), 2: ("H", 60_000), 3: ("h", -9), 4: ("I", 1 << 31), 5: ("i", -7),
+             6: ("f", 1e-6), 7: ("?", True), 10: ("Q", 1 << 63), 11: ("q", -(1 << 62)), 12: ("d", 0.1)}  # fmt: skip
     entries = [entry(f"one {code}", number, struct.pack(f"<{code}", value)) for number, (code, value) in codes.items()]
     entries += [
         entry(f"list {code}", 9, struct.pack(f"<IQ2{code}", number, 2, value, value))

@@ -20,6 +20,7 @@ from langchain_gemma_jax.models.weights import total_bytes
 from tests.models.gguf.make import CONFIGS, KINDS, mixed, of_one_kind, write
 
 TOKENS = 12
+FAST = ("gemma, untied", "gemma3")
 FORMS = [BlockForms(form, form, form) for form in BlockForm]
 
 
@@ -76,15 +77,19 @@ def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
     return other / (len(seeds) * TOKENS)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGS]
+)
 def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
     assert compare(tmp_path, CONFIGS[name], mixed, [0]) == 0
 
 
+@pytest.mark.slow
 def test_older_files_have_the_experts_gates_apart(tmp_path):
     assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [1], experts_apart=True) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", FORMS, ids=lambda forms: forms.one_row)
 def test_every_form_of_the_product_gives_the_same_scores(tmp_path, forms):
     assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [2], forms) == 0
