@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
+from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
@@ -80,7 +81,9 @@ def load(
 
     Args:
         source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a model's id
-            on the Hugging Face Hub. A string that names a folder or a file means that one.
+            on the Hugging Face Hub, with ":" and a quantisation or a file's name behind it for a GGUF file there;
+            or "ollama:" and the name of a model that Ollama has fetched. A string that names a folder or a file
+            means that one.
         dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default,
             but float32 for a float16 one: Gemma's activations can pass float16's range. Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
@@ -106,7 +109,8 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
-    path, name = _find(source, revision=revision, token=token, progress=progress, stop=stop)
+    found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
+    path, name = found.path, found.name
     where = placement_of(device)
     files = Unchanged.now(path)
     with _open(path) as opened:
@@ -114,7 +118,7 @@ def load(
         dtype = asked or opened.default_dtype(where)
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
-        generation_defaults = opened.generation_defaults()
+        generation_defaults = {**opened.generation_defaults(), **found.defaults}
         recipe = opened.recipe(recipe or choose_recipe(dtype))
         if planned is not None:
             planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
@@ -265,6 +269,15 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
     return dtype if recipe is None else recipe.dtype
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Where a model's files are."""
+
+    path: Path
+    name: str
+    defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
+
+
 def _find(
     source: str | os.PathLike[str],
     *,
@@ -272,25 +285,34 @@ def _find(
     token: str | None,
     progress: bool | None,
     stop: Stop | None,
-) -> tuple[Path, str]:
-    """The folder, fetched if need be, and the model's name."""
+) -> _Found:
+    """The files, fetched if need be, and the model's name."""
     if (own := embedded_folder(source)) is not None:
         source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
-    if not isinstance(source, str) or (source and os.path.exists(path)):  # noqa: PTH110
-        if revision is not None:
-            raise InputError(f"revision={revision!r} is for models on the Hub, and {str(path)!r} is a folder.")
-        return path, path.stem if path.is_file() else path.resolve().name
-    if not is_model_id(source):
+    here = not isinstance(source, str) or (source and os.path.exists(path))  # noqa: PTH110
+    in_ollama = not here and isinstance(source, str) and source.startswith(PREFIX)
+    if (here or in_ollama) and revision is not None:
+        where = str(path) if here else source
+        raise InputError(f"revision={revision!r} is for models on the Hub, and {str(where)!r} is here already.")
+    if here:
+        return _Found(path, path.stem if path.is_file() else path.resolve().name)
+    if in_ollama:
+        found = find_ollama(str(source))
+        return _Found(found.path, found.name, found.defaults)
+    model_id, _, file = str(source).partition(":")
+    if not is_model_id(model_id):
         raise InputError(
             f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it". '
+            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
+            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
             f"Embedded models are {' and '.join(EMBEDDED)}."
         )
     from langchain_gemma_jax.models.hub.download import download
 
     try:
-        return download(source, revision=revision, token=token, progress=progress, stop=stop), source
+        fetched = download(model_id, revision=revision, token=token, progress=progress, stop=stop, file=file or None)
+        return _Found(fetched, str(source))
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
         raise

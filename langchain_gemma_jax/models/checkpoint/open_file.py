@@ -47,6 +47,12 @@ class OpenFile:
                 )
             done += got
 
+    def head(self, begin: int, count: int) -> bytes:
+        """Return some bytes of a header; fewer, if the file ends before."""
+        with self._lock:
+            self._file.seek(begin)
+            return self._file.read(count)
+
     def close(self) -> None:
         """Close it. May be called twice."""
         self._file.close()

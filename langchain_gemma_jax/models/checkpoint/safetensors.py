@@ -115,13 +115,13 @@ def _read_entries(file: OpenFile) -> dict[str, _Entry]:
     path, size = file.path, file.size
     if size < 8:
         raise CorruptCheckpointError(path, "8 bytes with the length of the header", f"a file of {size} bytes")
-    length = int.from_bytes(_bytes(file, 0, 8), "little")
+    length = int.from_bytes(file.head(0, 8), "little")
     if length > MAX_BYTES:
         raise CorruptCheckpointError(path, f"a header of at most {MAX_BYTES:,} bytes", f"a length of {length:,}")
     start = 8 + length
     if start > size:
         raise CorruptCheckpointError(path, f"a header of {length:,} bytes", f"a file of {size:,} bytes", _INCOMPLETE)
-    header = parse_object(_bytes(file, 8, length), path, "header")
+    header = parse_object(file.head(8, length), path, "header")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CorruptCheckpointError(path, "__metadata__ that maps names to strings", short(metadata))
@@ -131,12 +131,6 @@ def _read_entries(file: OpenFile) -> dict[str, _Entry]:
         advice = _INCOMPLETE if end > size else ""
         raise CorruptCheckpointError(path, f"{end:,} bytes, as its header says", f"{size:,} bytes", advice)
     return entries
-
-
-def _bytes(file: OpenFile, begin: int, count: int) -> bytes:
-    found = np.empty(count, np.uint8)
-    file.fill(found, begin)
-    return found.tobytes()
 
 
 def _check_cover(path: Path, entries: Mapping[str, _Entry], position: int) -> int:

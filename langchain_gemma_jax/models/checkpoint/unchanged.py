@@ -7,15 +7,14 @@ are compared together, since one of them alone may well be whole.
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from langchain_gemma_jax.errors import CorruptCheckpointError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 """Device, number on it, size, and the two times that change when a file is written to or replaced."""
@@ -23,7 +22,6 @@ Stamp: TypeAlias = tuple[int, int, int, int, int]
 _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
 _VOCABULARY = ".model"
 _SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
-_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})\.gguf", re.DOTALL)
 _AGAIN = "Load the model again when nobody writes to its files."
 
 
@@ -59,9 +57,7 @@ class Unchanged:
 def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
     """The files that a model in this folder is read from; none if there is no such folder. Of a file: its shards."""
     if folder.is_file():
-        shard = _SHARD.fullmatch(folder.name)
-        others = folder.parent.glob(f"{glob.escape(shard[1])}-*-of-{shard[2]}.gguf") if shard else [folder]
-        yield from _each(folder, folder.parent, sorted(each.name for each in others))
+        yield from _each(folder, folder.parent, (each.name for each in shards_of(folder)))
         return
     names = _names(folder)
     yield from _each(folder, folder, filter(_is_read, names))

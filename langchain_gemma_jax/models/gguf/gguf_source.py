@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, TensorMismatchError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.checkpoint.parts import Array
@@ -20,8 +20,6 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
 from langchain_gemma_jax.models.packed.from_file import BlockSource
 
-MOST_SHARDS = 1_000
-_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 _PLAIN: Mapping[str, np.dtype[np.generic]] = {
     "F32": np.dtype(np.float32),
     "F16": np.dtype(np.float16),
@@ -131,15 +129,6 @@ def open_source(path: Path) -> GgufSource:
         _check_shards(shards)
         opened.pop_all()
     return GgufSource(paths[0], shards)
-
-
-def shards_of(path: Path) -> list[Path]:
-    """Return the files of a model, by the name of one: itself, if it is not one of several."""
-    match = _SHARD.fullmatch(path.name)
-    count = int(match["count"]) if match else 1
-    if match is None or not 1 < count <= MOST_SHARDS or not 0 < int(match["number"]) <= count:
-        return [path]
-    return [path.with_name(f"{match['stem']}-{number:05}-of-{count:05}.gguf") for number in range(1, count + 1)]
 
 
 def _check_shards(shards: list[_Shard]) -> None:

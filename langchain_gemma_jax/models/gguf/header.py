@@ -42,17 +42,17 @@ _STRING, _ARRAY, _BOOL, _FLOAT32 = 8, 9, 7, 6
 class Strings:
     """A long list of strings, each of which is made when it is asked for."""
 
-    def __init__(self, path: Path, data: bytes, count: int) -> None:
-        self._path, self._data, self._count = path, data, count
+    def __init__(self, path: Path, header: bytearray, begin: int, count: int) -> None:
+        self._path, self._header, self._begin, self._count = path, header, begin, count
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[str]:
-        at = 0
+        at = self._begin
         for _ in range(self._count):
-            end = at + 8 + int.from_bytes(self._data[at : at + 8], "little")
-            yield _text(self._path, self._data[at + 8 : end])
+            end = at + 8 + int.from_bytes(self._header[at : at + 8], "little")
+            yield _text(self._path, self._header[at + 8 : end])
             at = end
 
 
@@ -216,7 +216,7 @@ class _Reader:
                 length = int.from_bytes(self._known[self.at : self.at + 8], "little")
                 self._fetch(self.at + 8 + length)
                 self.at += 8 + length
-            return Strings(self.path, bytes(self._known[begin : self.at]), count)
+            return Strings(self.path, self._known, begin, count)
         if kind not in _SCALARS:
             raise self._unknown(name, kind)
         dtype = np.dtype(_SCALARS[kind]).newbyteorder("<")
@@ -253,15 +253,15 @@ class _Reader:
         if end > MOST_BYTES:
             raise self._too_long(end)
         while len(self._known) < end:
-            begin = len(self._known)
-            piece = np.empty(min(_PIECE, self._file.size - begin), np.uint8)
-            self._file.fill(piece, begin)
-            self._known += piece.data
+            piece = self._file.head(len(self._known), _PIECE)
+            if not piece:
+                raise CorruptCheckpointError(self.path, f"{self._file.size:,} bytes", "fewer: it was cut off meanwhile")
+            self._known += piece
 
 
-def _text(path: Path, data: bytes) -> str:
+def _text(path: Path, data: bytes | bytearray) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        found = f"a byte that is not UTF-8 at position {error.start} of {short(data)}"
+        found = f"a byte that is not UTF-8 at position {error.start} of {short(bytes(data))}"
         raise CorruptCheckpointError(path, "texts in UTF-8", found) from None

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from langchain_gemma_jax.errors import CheckpointError, CheckpointNotFoundError
-from langchain_gemma_jax.models.checkpoint.hf_names import names_of
+from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
 from langchain_gemma_jax.models.checkpoint.parts import Naming
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_config import EMBED, config_from_gguf
 from langchain_gemma_jax.models.gguf.gguf_names import gguf_naming
-from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source, shards_of
+from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
 
 _SAMPLING = {
     "temperature": "temp",
@@ -84,17 +84,12 @@ def only_gguf(folder: Path) -> Path | None:
     """The GGUF file of a folder that has no other kind of model. None: it has none.
 
     Raises:
-        CheckpointNotFoundError: it has several models.
+        CheckpointNotFoundError: it has several models, none of them the usual one.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return None
-    found = [name for name in names if name.lower().endswith(".gguf") and "mmproj" not in name.lower()]
-    if not found or any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
+    if not text_models(names) or any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
         return None
-    first = shards_of(folder / found[0])
-    if {path.name for path in first} < set(found) or (len(found) > 1 and len(first) == 1):
-        expected = "one model, or the name of its file"
-        raise CheckpointNotFoundError(folder, expected, names_of(found), f'Give the file: "{folder / found[0]}".')
-    return first[0]
+    return folder / choose(names, None, str(folder))[0]
