@@ -33,6 +33,7 @@ from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.blocks import block_forms
 from langchain_gemma_jax.models.packed.from_file import AsInFile, as_in_file
+from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -66,6 +67,7 @@ def load(
     revision: str | None = None,
     token: str | None = None,
     recipe: Recipe | None = None,
+    weights: str | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
     planned: Callable[[Plan], None] | None = None,
@@ -90,6 +92,8 @@ def load(
         token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
         recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
             on this machine.
+        weights: how matrices are stored, where the files have them dense: "int8" or "int4", packed while they are read
+            (8.5 or 4.5 bits a number). By default as they are in the files.
         device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -119,7 +123,7 @@ def load(
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
-        recipe = opened.recipe(recipe or choose_recipe(dtype))
+        recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
         if planned is not None:
             planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -159,7 +163,7 @@ def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Ca
 
 def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None:
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
-    if opened.config != like.config or opened.recipe(like.recipe) != like.recipe:
+    if opened.config != like.config or opened.recipe(like.recipe, None) != like.recipe:
         return "another one"
     before = like.read_from
     if before is None or before.files == files:
@@ -189,8 +193,8 @@ class _Opened(ABC):
         """What its authors recommend for generating."""
 
     @abstractmethod
-    def recipe(self, recipe: Recipe) -> Recipe:
-        """The recipe, with the storage that the files ask for."""
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        """The recipe, with the storage that the files or the caller ask for."""
 
     def __enter__(self) -> Self:
         return self
@@ -217,8 +221,14 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return _generation_defaults(self.folder)
 
-    def recipe(self, recipe: Recipe) -> Recipe:
-        return recipe
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if weights is None:
+            return recipe
+        if not isinstance(recipe.storage, Dense):
+            raise InputError(
+                f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
+            )
+        return replace(recipe, storage=quantised(weights, block_forms(jax.default_backend())))
 
 
 class _OpenedGguf(_Opened):
@@ -240,7 +250,9 @@ class _OpenedGguf(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
-    def recipe(self, recipe: Recipe) -> Recipe:
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if weights is not None:
+            raise InputError(f"{self.path}: weights={weights!r} is for dense checkpoints; these are packed already.")
         if isinstance(recipe.storage, Dense | AsInFile):
             forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
             storage = as_in_file(self._made.tensors, self.naming, self.config, recipe.dtype, forms)

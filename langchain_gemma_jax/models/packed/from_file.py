@@ -57,7 +57,7 @@ class AsInFile(FileStorage):
         runs = self._known.get(path)
         if runs is None:
             return dense
-        found = tuple(self._blocks(kind, outputs, dense) for kind, outputs in runs)
+        found = tuple(specs_of(kind, outputs, dense, self.forms) for kind, outputs in runs)
         return found[0] if len(found) == 1 else Stacked(found, tuple(outputs for _, outputs in runs))
 
     def read(
@@ -84,17 +84,6 @@ class AsInFile(FileStorage):
             found.append(Blocks(arrays, run.kind, run.dtype, run.forms))
         return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
 
-    def _blocks(self, kind: str, outputs: int, dense: ArraySpec) -> Blocks:
-        """Return the specs of some outputs of a matrix."""
-        known = KINDS[kind]
-        *stack, _, inputs = dense.shape
-        shape = (*stack, outputs, inputs // known.elements)
-        parts = tuple(
-            ArraySpec((*shape, *part.shape), part.dtype, axes=(*dense.axes, *("block",) * len(part.shape)))
-            for part in known.parts
-        )
-        return Blocks(parts, kind, dense.dtype, self.forms)
-
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
         """Read one tensor to its place in the arrays: to some outputs of each matrix."""
         known, each = KINDS[kind], part.shape[-2]
@@ -111,6 +100,18 @@ class AsInFile(FileStorage):
                     target[one, at : at + some] = array[done : done + some]
                     done += some
             row += done
+
+
+def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> Blocks:
+    """Some outputs of a matrix in a block format, as the specs of its arrays."""
+    known = KINDS[kind]
+    *stack, _, inputs = dense.shape
+    shape = (*stack, outputs, inputs // known.elements)
+    parts = tuple(
+        ArraySpec((*shape, *part.shape), part.dtype, axes=(*dense.axes, *("block",) * len(part.shape)))
+        for part in known.parts
+    )
+    return Blocks(parts, kind, dense.dtype, forms)
 
 
 def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> AsInFile:
