@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
@@ -66,8 +67,8 @@ def ready(options: Options) -> Ready:
     """The model of these options, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    limit = {} if options.timeout is None else {"timeout": options.timeout}
-    return _ready(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+    load = partial(engine().load, options.model, **options.loaded_as)
+    return _ready(load() if options.timeout is None else load(timeout=options.timeout), options)
 
 
 def _ready(served: Served, options: Options) -> Ready:
@@ -114,7 +115,7 @@ class Start:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
+        steps = engine().arriving(options.model, **options.loaded_as, clock=self._clock)
         try:
             return Coming(next(steps), steps)
         except StopIteration as there:

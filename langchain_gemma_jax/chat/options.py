@@ -6,7 +6,7 @@ import difflib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from langchain_gemma_jax.chat.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.checks import checked_setting
@@ -25,8 +25,8 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
-    "route", "keep_alive",
+    "model", "dtype", "revision", "weights", "dialect", "scope", "timeout", "max_context", "thinking",
+    "parallel_tool_calls", "route", "keep_alive",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -53,6 +53,14 @@ class UnknownOptionWarning(UserWarning):
     """An argument that means nothing here. It has no effect."""
 
 
+class LoadedAs(TypedDict):
+    """How a model is loaded: arguments of the engine's."""
+
+    dtype: str | None
+    revision: str | None
+    weights: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """One call's settings. What is None is left to the checkpoint, or to the engine."""
@@ -60,6 +68,7 @@ class Options:
     model: str
     dtype: str | None
     revision: str | None
+    weights: str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -79,6 +88,11 @@ class Options:
     def on_its_model(self) -> Options:
         """Return these options with the model that the step was given to."""
         return self if self.step is None else replace(self, model=self.step.model)
+
+    @property
+    def loaded_as(self) -> LoadedAs:
+        """What tells apart models that were loaded from the same place, as arguments of the engine."""
+        return {"dtype": self.dtype, "revision": self.revision, "weights": self.weights}
 
     @property
     def model_was_named(self) -> bool:
@@ -161,6 +175,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
         revision=cast("str | None", found.get("revision")),
+        weights=cast("str | None", found.get("weights")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),

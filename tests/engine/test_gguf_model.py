@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+import jax
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
@@ -51,7 +51,7 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     assert status(engine, served).weights == on_device() - before - constants(engine)
     stored = first.stat().st_size
     assert 0.95 * stored < entry.weights < 1.05 * stored
-    whole = assemble((at, jnp.asarray(dense[at])) for at, _ in walk(abstract(CONFIG, "float32")))
+    whole = assemble((at, jax.device_put(dense[at], model.device)) for at, _ in walk(abstract(CONFIG, "float32")))
     twin = Model(model.architecture, whole, model.tokenizer, Recipe("float32"), "dense")
     answer = said(engine, served)
     assert answer == said(engine, engine.serve(twin))

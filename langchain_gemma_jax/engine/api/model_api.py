@@ -38,6 +38,7 @@ class Residents(Arrivals):
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
@@ -55,7 +56,9 @@ class Residents(Arrivals):
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return self._wait_here(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
     def _wait_here(self, steps: Steps[Served], clock: Clock) -> Served:
         """Wait in this thread, which then cannot be asked to wait for itself: by a signal handler, say."""
@@ -68,18 +71,27 @@ class Residents(Arrivals):
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return await await_for(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
     def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        weights: str | None = None,
+        clock: Clock,
     ) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
         self._check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(_key(source, dtype, revision), source, clock)
+        return self._arriving(_key(source, dtype, revision, weights), source, clock)
 
     def _arriving(self, key: LoadKey, source: str | os.PathLike[str], clock: Clock) -> Steps[Served]:
         patient = not clock.only_room
@@ -194,11 +206,16 @@ class Residents(Arrivals):
                 self._owner.call(lambda: _let_go(known, time.monotonic()))
 
     def status(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        weights: str | None = None,
     ) -> ModelStatus | None:
         """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
         ancestry.refuse_forked()
-        known = self._known.get(self._loaded.get(_key(source, dtype, revision)))  # type: ignore[arg-type]
+        known = self._known.get(self._loaded.get(_key(source, dtype, revision, weights)))  # type: ignore[arg-type]
         return None if known is None else status_of(known.entry, time.monotonic())
 
     def models(self) -> tuple[ModelStatus, ...]:
@@ -224,14 +241,14 @@ class Residents(Arrivals):
         return served
 
 
-def _key(source: object, dtype: str | None, revision: str | None) -> LoadKey:
+def _key(source: object, dtype: str | None, revision: str | None, weights: str | None) -> LoadKey:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
     if (own := embedded_folder(source)) is not None:
         source = own
     folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
     place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
-    return place, dtype, revision
+    return place, dtype, revision, weights
 
 
 class _Hold:

@@ -44,8 +44,8 @@ from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None]
-"""Where a model is, its dtype, its revision."""
+LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None]
+"""Where a model is, its dtype, its revision, how its matrices are stored."""
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
 WAITING = "waiting for room"
@@ -61,6 +61,7 @@ class Loader(Protocol):
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         planned: Callable[[Plan], None] | None = None,
         like: Model | None = None,
         stop: Stop | None = None,
@@ -97,10 +98,12 @@ class Arrivals:
 
     def _load_first(self, source: str | os.PathLike[str], key: LoadKey, load: Load[Served]) -> Served:
         """Load a model that was not known so far."""
-        _, dtype, revision = key
+        _, dtype, revision, weights = key
         began, planned = time.monotonic(), _Planned(load=load)
         load.parts.now("fetching and checking its files")
         found = partial(self._loader, source, dtype=dtype, revision=revision, stop=load.stop)
+        if weights is not None:
+            found = partial(found, weights=weights)
 
         def plan(found: Plan) -> None:
             planned.files = found.files

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from langchain_gemma_jax import config
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of, text_models
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, ollama_models
 
@@ -36,10 +37,9 @@ def local_files() -> Iterator[LocalFile]:
 def _folders() -> dict[str, Path]:
     from huggingface_hub import constants
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return {
         "Hugging Face": Path(constants.HF_HUB_CACHE),
-        "llama.cpp": Path(os.environ.get("LLAMA_CACHE") or cache / "llama.cpp"),
+        "llama.cpp": config.llama_cache(),
         "LM Studio": Path.home() / ".lmstudio" / "models",
     }
 

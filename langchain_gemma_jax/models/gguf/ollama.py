@@ -6,12 +6,12 @@ name is the digest of its content, and it has its name only once it is whole: un
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from langchain_gemma_jax import config
 from langchain_gemma_jax.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -23,7 +23,6 @@ from langchain_gemma_jax.models.configuration.strict_json import parse_object, s
 
 PREFIX = "ollama:"
 REGISTRY, LIBRARY, LATEST = "registry.ollama.ai", "library", "latest"
-_SERVICE = Path("/usr/share/ollama/.ollama/models")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MOST_BYTES = 1 << 20  # of a manifest, or of parameters: they have some hundred
@@ -44,14 +43,6 @@ class OllamaModel:
     name: str  # as Ollama shows it: "gemma3:4b"
     path: Path  # of the blob, which is a GGUF file
     defaults: Mapping[str, object] = field(default_factory=dict)  # in the words of a generation_config.json
-
-
-def store() -> Path:
-    """Return the folder that Ollama keeps its models in."""
-    if named := os.environ.get("OLLAMA_MODELS"):
-        return Path(named).expanduser()
-    own = Path.home() / ".ollama" / "models"
-    return _SERVICE if not own.is_dir() and _SERVICE.is_dir() else own
 
 
 def find_ollama(source: str) -> OllamaModel:
@@ -81,7 +72,7 @@ def _manifest(source: str) -> tuple[Path, str]:
     if not 2 <= len(parts) <= 4 or not all(_PART.fullmatch(part) and ".." not in part for part in parts):
         raise InputError(f'expected a model of Ollama\'s as in "{PREFIX}gemma3:4b", found {short(source)}.')
     whole = [REGISTRY, LIBRARY, *parts] if len(parts) == 2 else [REGISTRY, *parts] if len(parts) == 3 else parts
-    return store().joinpath("manifests", *whole), f"{head}:{tag or LATEST}"
+    return config.ollama_models().joinpath("manifests", *whole), f"{head}:{tag or LATEST}"
 
 
 def _model(manifest: Path, name: str) -> OllamaModel:
@@ -127,7 +118,7 @@ def _small(path: Path) -> bytes:
 
 
 def _blob(manifest: Path, name: str, digest: str, size: int) -> Path:
-    path = store() / "blobs" / digest.replace(":", "-")
+    path = config.ollama_models() / "blobs" / digest.replace(":", "-")
     again = f"Fetch it again: ollama pull {name}"
     if not path.is_file():
         if any(path.parent.glob(f"{path.name}-partial*")):
@@ -143,7 +134,7 @@ def _blob(manifest: Path, name: str, digest: str, size: int) -> Path:
 
 
 def _not_there(manifest: Path, name: str) -> CheckpointNotFoundError:
-    root = store()
+    root = config.ollama_models()
     if not root.is_dir():
         advice = "Is Ollama installed here? OLLAMA_MODELS names its folder if it is another one."
         return CheckpointNotFoundError(root, "Ollama's folder of models", "no such folder", advice)
@@ -156,7 +147,7 @@ def _not_there(manifest: Path, name: str) -> CheckpointNotFoundError:
 
 def ollama_models() -> Iterator[OllamaModel]:
     """Every model of the store that is whole. What cannot be read is passed over."""
-    for name, _ in _names(store()):
+    for name, _ in _names(config.ollama_models()):
         try:
             yield find_ollama(PREFIX + name)
         except (CheckpointError, InputError):

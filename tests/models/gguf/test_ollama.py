@@ -15,7 +15,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.gguf.local_files import local_files
-from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models, store
+from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models
 from langchain_gemma_jax.models.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
@@ -95,7 +95,7 @@ def test_each_way_not_to_be_there_has_its_message(ollama, monkeypatch, tmp_path)
 
     where = "registry.ollama.ai/library/gemma3/4b"
     says(CheckpointNotFoundError, r"found no model\. Fetch it: ollama pull gemma3:4b")
-    partial = store() / "blobs" / f"sha256-{'0' * 64}-partial"
+    partial = ollama.root / "blobs" / f"sha256-{'0' * 64}-partial"
     partial.write_bytes(b"x")
     says(CheckpointNotFoundError, "a download that is under way or was broken off")
     manifest, blob = ollama.add(where, b"model")
