@@ -31,7 +31,7 @@ class FirstNeeded:
         return [tuple(key) for key in found] if isinstance(found, list) and all(map(_is_key, found)) else []
 
     def add(self, key: ProgramKey) -> bool:
-        """A program was asked for. Gives whether the opening is over now: with the first step."""
+        """A program was asked for. Gives whether all that is needed first is known now: with the first step."""
         if self._told or key in self._keys:
             return False
         self._keys.append(key)
