@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 class WorkInHand:
     """The state of the owner thread's loop. Nobody but the owner thread changes it.
 
-    Frozen: the parts hold the same scheduler and the same queue of dispatches. They are emptied and filled, not replaced.
+    Frozen, as the parts hold the same scheduler and the same queue of dispatches: these are emptied, never replaced.
     """
 
     scheduler: Scheduler
