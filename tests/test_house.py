@@ -26,6 +26,10 @@ ROOMS = [
     "middleware",
     "chat_model",
     "chat",
+    "observe",
+    "observe.jax_code",
+    "observe.metrics",
+    "observe.alerts",
     "routing",
     "dialects",
     "engine",  # the door to its rooms, which is a function
@@ -51,6 +55,7 @@ ROOMS = [
     "ancestry",
     "reentry",
     "_jax_check",
+    "charts",
     "errors",
 ]
 # Rooms that are parts of each other's work: no order among them.
@@ -62,7 +67,7 @@ MOST_LEVELS = 12  # of imports between the engine's rooms
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "ancestry", "reentry", "chat_model", "chat.*", "routing.*", "config", "dialects.*",
-    "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
+    "charts", "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
     *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
     *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),

@@ -14,7 +14,8 @@ from langchain_gemma_jax.engine.api.model_api import Residents
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, Loader, left, until_when
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, tokens
-from langchain_gemma_jax.engine.base.events import Finished
+from langchain_gemma_jax.engine.base.events import Finished, Refused, Submitted, Tripped
+from langchain_gemma_jax.engine.base.guards import Policies, asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
@@ -57,6 +58,7 @@ class Engine(Residents):
         scope: str = "",
         system: int = 0,
         app: str = "",
+        guards: object = None,
         timeout: float | None = None,
     ) -> Generation:
         """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
@@ -67,7 +69,10 @@ class Engine(Residents):
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the name of the application that asks, for the records of what happened.
+            app: the name of the application that asks, for the records of what happened. Empty: that of the ``guard``
+                which this is called in, if any.
+            guards: what guards do when this request trips them, as ``configure(guards=...)`` has it. None: as that of
+                the ``guard`` which this is called in says, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
@@ -75,6 +80,10 @@ class Engine(Residents):
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         deadline = until_when(timeout)
+        asks = asking.get()
+        app, guards = app or asks.app, asks.guards if guards is None else guards
+        if guards is not None:
+            self._check_guards(guards)
         known = self._known_of(served)
         if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
@@ -99,6 +108,7 @@ class Engine(Residents):
             scope=scope,
             system=system,
             app=app,
+            guards=guards,
             deadline=deadline,
             marks={system} if system else set(),
         )
@@ -106,12 +116,18 @@ class Engine(Residents):
             request.lookup = Lookup(limit=known.ladders.draft)
             request.lookup.extend(ids)
         generation = Generation(request, self._owner.refuse_waiting)
+        self.events.tell(Submitted(request.number, served.name, scope, app, request.submitted_at))
         if not self._owner.offer(request, self.settings.max_waiting):
+            self.events.tell(Refused(served.name, scope, app))
             raise BusyError(
                 f"{self.settings.max_waiting} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
             )
         return generation
+
+    def _check_guards(self, guards: object) -> None:
+        if "callback" in vars(Policies.of(guards)).values() and self.settings.on_trip is None:
+            raise InputError('guards: "callback" needs the function to call: configure(on_trip=...).')
 
     # The whole.
 
@@ -163,9 +179,11 @@ class Engine(Residents):
                 runner.device.expect(key)
             opening = first_answer(runner.ladders)
             with self._owner.waiting.here():
-                return warm(
+                found = warm(
                     runner.library, self._owner.background, keys, opening, clock, name=served.name, progress=progress
                 )
+            runner.device.warmed = True
+            return found
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -180,6 +198,10 @@ class Engine(Residents):
     def on_finished(self, reader: Callable[[Finished], None]) -> Callable[[], None]:
         """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
         return self.events.subscribe(Finished, reader)
+
+    def on_trip(self, reader: Callable[[Tripped], None]) -> Callable[[], None]:
+        """Call a reader with each trip of a guard that is not off. Returns what ends that; see ``base/events.py``."""
+        return self.events.subscribe(Tripped, reader)
 
     def companion(self, make: Callable[[], T]) -> T:
         """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
@@ -198,7 +220,13 @@ class Engine(Residents):
         middle, longest = self._metrics.first_token_seconds()
         return Report(
             **vars(self._metrics.copied()),
-            guard_trips=dict(self._metrics.guard_trips),
+            guard_trips=dict(self.guards.trips.by_kind),
+            trips_by_app=self.guards.trips.copied(),
+            series=self._metrics.by_series(),
+            rows=self._metrics.rows.copied(),
+            by_model=dict(self.tally.by_model),
+            latest_compiles=tuple(self.tally.compiles.copy()),
+            refused=self.tally.refused,
             routed=dict(self.routes.steps),
             switches=self.routes.switches,
             escalations=self.routes.escalations,

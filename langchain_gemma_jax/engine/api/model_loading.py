@@ -15,7 +15,8 @@ from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.runner_factory import Surroundings
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
-from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
+from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.transfers import out_of_memory
@@ -77,6 +78,8 @@ class Arrivals:
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
+        self.tally = ModelTally(self.events)
+        self.guards = Guards(lambda: self.settings, self.events)
         # The owner thread and callers share these without a lock: see mailbox.py. Each change is one atomic step.
         self._models: dict[Served, Runner] = {}  # in memory
         self._known: dict[Served, Known] = {}
@@ -86,9 +89,9 @@ class Arrivals:
         self._numbers = 0
         rows = settings.ladders.rows if settings.ladders is not None else ladders_for(settings, 2**20, "cpu").rows
         self._owner = Owner(rows[-1], self._metrics, self.events)
-        self._libraries = Libraries(self._owner.background)
+        self._libraries = Libraries(self._owner.background, self.events)
         self._owner.programs = self._libraries.all
-        self._surroundings = Surroundings(self._owner, self._metrics, lambda: self.settings)
+        self._surroundings = Surroundings(self._owner, self._metrics, self.guards, lambda: self.settings)
         keeper = self._owner.keeper
         keeper.forgotten = self._forget_runner
         keeper.fetch = self._load_again_soon

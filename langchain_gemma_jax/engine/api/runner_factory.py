@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from langchain_gemma_jax.engine.base.guards import Guard
+from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.conversations.host_index import Parked
@@ -47,8 +47,8 @@ class Share:
 class Surroundings:
     """Makes them, for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
-    def __init__(self, owner: Owner, metrics: Metrics, settings: Callable[[], Settings]) -> None:
-        self._owner, self._metrics, self._settings = owner, metrics, settings
+    def __init__(self, owner: Owner, metrics: Metrics, guards: Guards, settings: Callable[[], Settings]) -> None:
+        self._owner, self._metrics, self._guards, self._settings = owner, metrics, guards, settings
         self._parked = Parked(host_kv_budget(settings()))
         self._hosts: dict[Placement, tuple[HostMemory, Costs]] = {}
         self._budgets: dict[tuple[Hashable, object], int] = {}
@@ -65,9 +65,15 @@ class Surroundings:
         """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
         settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
         model, where = served.model, served.model.placement
-        guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
+        pool, home = self._owner.keeper.pool, known.entry.home
         window = smallest_window(shape.layout)
-        device = Device(where, self._metrics, guard, ladders.program_keys(window))
+        device = Device(
+            where,
+            self._metrics,
+            self._guards,
+            ladders.program_keys(window),
+            lambda: pool.used(home) - pool.budget(home),
+        )
         policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         runners = self._owner.runners
         memory = Memory(

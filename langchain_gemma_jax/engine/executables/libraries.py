@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, Tally
@@ -14,8 +15,8 @@ from langchain_gemma_jax.models.placement import Placement
 class Libraries:
     """The program libraries of one engine."""
 
-    def __init__(self, background: Background) -> None:
-        self.tally = Tally()
+    def __init__(self, background: Background, events: Events) -> None:
+        self.tally = Tally(events=events)
         self._background = background
         self._lock = threading.Lock()
         # With the last model of a shape its programs go.

@@ -49,7 +49,7 @@ class Endings:
         self.flights: deque[InFlight] = deque()
         self.raised: list[BaseException] = []  # in this round of the loop
         self._inbox = Inbox()
-        self.keeper = Keeper(self.runners, self.scheduler, self.flights, metrics)
+        self.keeper = Keeper(self.runners, self.scheduler, self.flights, metrics, events)
         self.keeper.refused = self._refuse
 
     def finish(self, request: Request, outcome: Completion | Exception) -> None:

@@ -210,6 +210,7 @@ class Owner(Endings):
                 request, self.scheduler.running, runner.memory.index
             ):
                 continue
+            runner.device.asked_by = (request,)
             try:
                 taken = runner.memory.take(request)
             except Exception as error:  # noqa: BLE001
@@ -240,6 +241,7 @@ class Owner(Endings):
         """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         runner = self.runners[requests[0].model]
+        runner.device.asked_by = requests
         try:
             if isinstance(work, Read):
                 flight = runner.read(work.request) if self._fits(work.request, runner) else None

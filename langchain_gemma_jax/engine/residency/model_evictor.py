@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import let_go
@@ -44,8 +45,14 @@ class Keeper:
     """The models of an engine, and the memory that they share."""
 
     def __init__(
-        self, runners: dict[Hashable, Runner], scheduler: Scheduler, flights: deque[InFlight], metrics: Metrics
+        self,
+        runners: dict[Hashable, Runner],
+        scheduler: Scheduler,
+        flights: deque[InFlight],
+        metrics: Metrics,
+        events: Events,
     ) -> None:
+        self._events = events
         self.pool = Pool(lambda _: 0)
         self.log = EvictionLog()
         self._board = Noticeboard()
@@ -93,6 +100,7 @@ class Keeper:
         self.pool.settle(known.entry, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
+        self._events.tell(ModelLoaded(known.entry.name, seconds))
         if (coming := self._coming.pop(known, None)) is not None:
             coming.set_result(None)
 
@@ -181,7 +189,9 @@ class Keeper:
         known.served.model.close()
         let_go()
         self._metrics.models_evicted += 1
-        self.log.add(entry.name, "weights", reason, freed, time.perf_counter() - began)
+        took = time.perf_counter() - began
+        self._events.tell(ModelEvicted(entry.name, freed, took))
+        self.log.add(entry.name, "weights", reason, freed, took)
 
     def evict_idle(self, reason: str, but: Entry | None = None) -> None:
         """Evict everything that nobody uses."""

@@ -37,6 +37,7 @@ def accept(
         if not _allowed(request, token):
             break
         request.context.append(token)
+        request.token_times.append(now)
         taken.append(token)
         shown, stop = _shown(request, request.decoder.push(token))
         parts.append(shown)
@@ -79,9 +80,11 @@ def _closed(request: Request, rule: Constraint, end: End) -> End:
     """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
     tokens = rule.closing()
     parts = []
+    now = time.monotonic()
     for token in tokens:
         rule.take(token)
         request.context.append(token)
+        request.token_times.append(now)
         parts.append(_shown(request, request.decoder.push(token))[0])
     request.forced += len(tokens)
     shown, end = _rest(request, End(FinishReason.STOP) if rule.finished else end)

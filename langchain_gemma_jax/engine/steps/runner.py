@@ -155,7 +155,9 @@ class Runner:
         keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(sizes)), ("pick", 1)]
         if request.room > 1:
             keys.append(("step", 1, capacity))
-        if missing := [key for key in keys if key not in self.device.seen]:
+        missing = [key for key in keys if key not in self.device.seen]
+        self.device.begins(request, missing, lambda: self.library.cold_seconds(keys))
+        if missing:
             for key in missing:
                 self.device.expect(key)
             self.library.soon(missing)
@@ -180,6 +182,7 @@ class Runner:
 
     def step(self, requests: tuple[Request, ...], rows: int | None = None) -> InFlight:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
+        self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
         capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
         padding = self.memory.padding(capacity, rows - len(requests))
@@ -207,8 +210,7 @@ class Runner:
         if not self._at_hand.verifies(resident.capacity):
             request.draft = ()
             return self.step((request,), 1)
-        held = len(resident.keys)
-        draft = request.draft
+        held, draft = len(resident.keys), request.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
         tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
         count = np.array([1 + len(draft)], np.int32)

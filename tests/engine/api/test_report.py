@@ -7,11 +7,13 @@ import dataclasses
 import pytest
 
 from langchain_gemma_jax.engine.api.report import Report
+from langchain_gemma_jax.engine.base.metrics import ROWS, together
 
 
 def report(**changes: object) -> Report:
     values: dict[str, object] = {field.name: 0 for field in dataclasses.fields(Report)}
     values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": (), "routed": {}}
+    values |= {"trips_by_app": {}, "series": {}, "by_model": {}, "latest_compiles": (), "rows": together((), ROWS)}
     return Report(**(values | changes))  # type: ignore[arg-type]
 
 
