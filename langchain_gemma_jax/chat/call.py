@@ -133,7 +133,14 @@ class Start:
         limits = Limits(sampling.max_tokens, _room(model, options, len(encoded.ids)))
         sampling = replace(sampling, max_tokens=limits.most)
         generation = engine().submit(
-            model.served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+            model.served,
+            encoded.ids,
+            sampling,
+            scope=options.scope,
+            system=encoded.system,
+            app=options.app,
+            guards=options.guards,
+            timeout=clock.left,
         )
         generation.on(clock)
         return Call(generation, model, spoken, prompt, options, limits)

@@ -118,7 +118,7 @@ class Engine(Residents):
         generation = Generation(request, self._owner.refuse_waiting)
         self.events.tell(Submitted(request.number, served.name, scope, app, request.submitted_at))
         if not self._owner.offer(request, self.settings.max_waiting):
-            self.events.tell(Refused(served.name, scope, app))
+            self.events.tell(Refused(request.number, served.name, scope, app))
             raise BusyError(
                 f"{self.settings.max_waiting} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
@@ -127,7 +127,7 @@ class Engine(Residents):
 
     def _check_guards(self, guards: object) -> None:
         if "callback" in vars(Policies.of(guards)).values() and self.settings.on_trip is None:
-            raise InputError('guards: "callback" needs the function to call: configure(on_trip=...).')
+            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
 
     # The whole.
 

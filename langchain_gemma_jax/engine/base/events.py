@@ -64,6 +64,7 @@ class Submitted:
 class Refused:
     """A request was not taken: too many wait. Told in its caller's thread."""
 
+    number: int
     model: str
     scope: str
     app: str

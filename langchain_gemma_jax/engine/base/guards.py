@@ -58,7 +58,7 @@ class Policies:
                 f'{{"recompile": "raise"}}, found {given!r}.'
             )
         if unknown := sorted(str(name) for name in given if name not in KINDS):
-            raise InputError(f"guards: no guard is called {', '.join(unknown)}. There are: {', '.join(KINDS)}.")
+            raise InputError(f"guards: expected names such as {', '.join(KINDS)}, found {', '.join(unknown)}.")
         return dataclasses.replace(rest or cls(), **{name: _checked(policy) for name, policy in given.items()})
 
 

@@ -112,9 +112,7 @@ class Settings:
         if function is not None and not callable(function):
             raise InputError(f"on_trip: expected a function of one trip, or None, found {function!r}.")
         if function is None and "callback" in vars(policies).values():
-            raise InputError(
-                'guards: "callback" needs the function to call: configure(guards="callback", on_trip=...).'
-            )
+            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
 
     def replace(self, **changes: object) -> Settings:
         """Return a copy of the settings with some changed.

@@ -80,7 +80,7 @@ class guard:  # noqa: N801  it is used like a function
         for name, value in (("app", app), ("compiles", compiles), ("deadline", deadline), ("placements", placements)):
             _check(name, value)
         if "callback" in vars(self._policies).values() and self._on_trip is None:
-            raise InputError('guard: "callback" needs the function to call: guard(..., on_trip=...).')
+            raise InputError('guard: expected a function for "callback" in guard(..., on_trip=...), found None.')
         self.app, self._most_compiles, self._deadline, self._most_placements = app, compiles, deadline, placements
         self._budget = None if budget is None else parse_bytes("budget", budget)
         self.around: guard | None = None  # the one that this one is in
