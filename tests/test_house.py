@@ -30,6 +30,7 @@ ROOMS = [
     "observe.jax_code",
     "observe.metrics",
     "observe.alerts",
+    "observe.files",
     "routing",
     "dialects",
     "engine",  # the door to its rooms, which is a function

@@ -227,6 +227,7 @@ class Engine(Residents):
             by_model=dict(self.tally.by_model),
             latest_compiles=tuple(self.tally.compiles.copy()),
             refused=self.tally.refused,
+            started_at=self._metrics.started_at,
             routed=dict(self.routes.steps),
             switches=self.routes.switches,
             escalations=self.routes.escalations,

@@ -53,6 +53,7 @@ class Report(Counters):
     rows: Distribution = field(default_factory=lambda: together((), ROWS))  # requests of a decode step
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     latest_compiles: tuple[tuple[float, float], ...] = ()  # when each was ready, by time.monotonic(), and its seconds
+    started_at: float = 0.0  # when the engine was made, by the clock on the wall
     refused: int = 0  # requests that were not taken, as too many waited
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
@@ -196,6 +197,7 @@ class Metrics(Counters):
     # The latest requests' seconds from submission to the first token.
     first_tokens: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
     series: dict[Who, Series] = field(default_factory=dict)
+    started_at: float = field(default_factory=time.time)  # by the clock on the wall
     rows: Histogram = field(default_factory=lambda: Histogram(ROWS))  # requests of each decode step
 
     def finished(self, record: Finished) -> None:

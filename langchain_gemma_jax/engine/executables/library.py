@@ -148,7 +148,7 @@ class Library:
         self.workspace = max(self.workspace, _workspace(made.call))
         self._tally.events.tell(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
         if not made.loaded:
-            self._tally.costs.add(self._family, str(key[0]), made.seconds, self._store)
+            self._tally.costs.add(self._family, str(key[0]), made.seconds)
         self._failed.discard(key)
         mine.set_result(made)
         return made

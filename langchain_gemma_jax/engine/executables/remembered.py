@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 
-MOST_FAMILIES = 32  # of programs, whose times are remembered
+MOST_READ = 512  # entries of the disk, the latest ones
 LONGEST = 8  # programs; a first answer takes four or five
 
 
@@ -44,25 +44,17 @@ class Opening:
 class Costs:
     """The seconds that compiling took here, by family and kind of program. Any thread may come here."""
 
-    _NAME = "compile times"
-
     def __init__(self) -> None:
         self._known: dict[str, dict[str, tuple[int, float]]] = {}  # family -> kind -> how many, and their seconds
         self._recalled = False
         self._lock = threading.Lock()
 
-    def add(self, family: str, kind: str, seconds: float, store: Store | None) -> None:
-        """A program was compiled. Stores what is known now, less and less often."""
-        self._recall(store)
+    def add(self, family: str, kind: str, seconds: float) -> None:
+        """Note that a program was compiled."""
         with self._lock:
-            kinds = self._known.pop(family, {})
+            kinds = self._known.setdefault(family, {})
             count, total = kinds.get(kind, (0, 0.0))
             kinds[kind] = count + 1, total + seconds
-            self._known[family] = kinds  # the latest is the last
-            worth_storing = (count + 1).bit_count() == 1
-            kept = dict(list(self._known.items())[-MOST_FAMILIES:])
-        if worth_storing and store is not None:
-            store.put(self._NAME, json.dumps(kept).encode(), label="what compiling takes", seconds=0.0)
 
     def estimate(self, family: str, kind: str, store: Store | None) -> float | None:
         """Return what compiling a program of this kind will take. None: nothing like it was compiled here before."""
@@ -77,16 +69,14 @@ class Costs:
         )
 
     def _recall(self, store: Store | None) -> None:
+        """Learn from the programs that are kept, once: each says what its compile took."""
         if self._recalled or store is None:
             return
         self._recalled = True
-        if (entry := store.get(self._NAME)) is not None:
-            found = {
-                family: {kind: (int(count), float(total)) for kind, (count, total) in kinds.items()}
-                for family, kinds in json.loads(entry.payload).items()
-            }
-            with self._lock:
-                self._known = found | self._known
+        for entry in store.entries()[:MOST_READ]:
+            match entry.name.split("/"):
+                case ["program", family, kind, *_]:
+                    self.add(family, kind, entry.seconds)
 
 
 def _mean(measured: Iterable[tuple[int, float]]) -> float | None:

@@ -102,6 +102,7 @@ def _requests(report: Report | None) -> Iterator[Family]:
         yield rows.spread(report.rows)
     yield from _of_engine(
         report,
+        ("gemma_jax_engine_start_time_seconds", "gauge", "When the engine was made.", lambda r: r.started_at),
         ("gemma_jax_requests_running", "gauge", "Requests that run.", lambda r: r.running),
         ("gemma_jax_requests_waiting", "gauge", "Requests that wait for their turn.", lambda r: r.waiting),
         ("gemma_jax_requests_refused", "counter", "Requests that were not taken: too many wait.", lambda r: r.refused),
