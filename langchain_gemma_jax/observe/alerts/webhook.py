@@ -185,7 +185,7 @@ class Webhook:
                     problem = f"status {answer.status}"
             except HTTPError as error:
                 problem = f"status {error.code}"
-                if 400 <= error.code < 500 and error.code not in {408, 425, 429}:
+                if 300 <= error.code < 500 and error.code not in {408, 425, 429}:
                     break  # it will be refused again
             except (OSError, HTTPException, ValueError) as error:
                 problem = type(error).__name__

@@ -98,8 +98,9 @@ def _requests(report: Report | None) -> Iterator[Family]:
     ratio = Family("gemma_jax_cold_start_ratio", "gauge", "The share of requests that were cold.")
     rows = Family("gemma_jax_step_rows", "histogram", "Requests that shared a decode step.")
     if report is not None:
-        yield ratio.add(report.cold_starts / report.requests if report.requests else 0.0)
-        yield rows.spread(report.rows)
+        ratio.add(report.cold_starts / report.requests if report.requests else 0.0)
+        rows.spread(report.rows)
+    yield from (ratio, rows)
     yield from _of_engine(
         report,
         ("gemma_jax_engine_start_time_seconds", "gauge", "When the engine was made.", lambda r: r.started_at),
