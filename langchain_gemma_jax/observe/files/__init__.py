@@ -37,9 +37,7 @@ def copy_to(folder: str | os.PathLike[str]) -> list[Path]:
             target = place / name
             text = text_of(name)
             if target.exists() and target.read_text(encoding="utf-8") != text:
-                raise InputError(
-                    f"{target} is there already, and is another file. Move it away, or name another folder."
-                )
+                raise InputError(f"{target} is there already, and differs. Move it away, or name another folder.")
             target.write_text(text, encoding="utf-8")
             found.append(target)
     except OSError as error:
