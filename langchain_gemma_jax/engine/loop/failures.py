@@ -18,6 +18,7 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
 from langchain_gemma_jax.engine.requests.inbox import Inbox, closed
 from langchain_gemma_jax.engine.requests.request import Completion, Request
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.residency.model_evictor import Keeper
 from langchain_gemma_jax.engine.residency.model_record import Known
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
@@ -79,6 +80,19 @@ class Endings:
             failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self.answer(request, failure)
+
+    def may_begin(self, request: Request, runner: Runner, resident: Resident) -> bool:
+        """Whether the guards let a request go on that has nothing to read: what reads is looked at where it does."""
+        if request.watched:
+            return True
+        key = ("step", 1, resident.capacity)
+        try:
+            missing = [] if key in runner.device.seen else [key]
+            runner.device.begins(request, missing, lambda: runner.library.cold_seconds([key]))
+        except GuardError as error:
+            self.fail(error, (request,))
+            return False
+        return True
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
         """How long reading a prompt takes here."""

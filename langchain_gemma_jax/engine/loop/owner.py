@@ -287,7 +287,7 @@ class Owner(Endings):
             return False
         for request in requests:
             resident = request.resident
-            if resident is None:
+            if resident is None or not self.may_begin(request, runner, resident):
                 return False
             tokens = 1 + (len(request.draft) if isinstance(work, Verify) else request.issued)
             fits = len(resident.keys) + tokens <= resident.capacity
