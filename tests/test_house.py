@@ -33,6 +33,11 @@ ROOMS = [
     "chat.answering",
     "chat.asking",
     "chat.history",
+    "observe",
+    "observe.jax_code",
+    "observe.metrics",
+    "observe.alerts",
+    "observe.files",
     "routing",
     "dialects",
     "dialects.native",
@@ -66,6 +71,7 @@ ROOMS = [
     "ancestry",
     "reentry",
     "_jax_check",
+    "charts",
     "errors",
 ]
 # Rooms that are parts of each other's work: no order among them. In ``models`` itself are what uses the rooms in it
@@ -85,7 +91,7 @@ MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has par
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "_jax_check", "ancestry", "reentry", "chat_model", "chat.*", "routing.*", "config", "dialects.*",
-    "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
+    "charts", "grammar.*", "errors", "cli", "private.*", "engine.__init__", "engine.base.*", "engine.requests.*",
     *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
     *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),

@@ -47,6 +47,7 @@ class Admission:
                 request, scheduler.running, runner.memory.index
             ):
                 continue
+            runner.device.asked_by = (request,)
             try:
                 taken = runner.memory.take(request)
             except Exception as error:  # noqa: BLE001

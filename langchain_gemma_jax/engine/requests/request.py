@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -116,6 +116,7 @@ class Request:
     max_context: int
     scope: str = ""
     app: str = ""  # whose request it is, for the records of what happened
+    guards: object = None  # some guards' policies, for this request; None: as configured
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     constraint: Constraint | None = None  # its place in its grammar
@@ -150,6 +151,9 @@ class Request:
     compiles_before: int = 0
     first_token_at: float | None = None
     chosen_at: float | None = None  # the first token that was not forced
+    token_times: array[float] = field(default_factory=lambda: array("d"))  # when each token came
+    cold: bool = False  # a program was asked for that had never run
+    watched: bool = False  # guards have looked at it
 
     def __post_init__(self) -> None:
         self.context = list(self.prompt.ids)
@@ -254,7 +258,25 @@ class Request:
             forced_tokens=self.forced,
             compiled=outcome.compiled if isinstance(outcome, Completion) else 0,
             timings=outcome.timings if isinstance(outcome, Completion) else self.timings(now),
+            number=self.number,
+            cold=self.cold,
+            token_s=tuple(gaps(self.token_times)),
+            at=now,
         )
+
+
+def gaps(times: Sequence[float]) -> Iterator[float]:
+    """Yield how long each of a request's tokens but the first took. Those that came together share the time."""
+    at = 0
+    while at < len(times):
+        same = at
+        while same < len(times) and times[same] == times[at]:
+            same += 1
+        if at:
+            yield from [(times[at] - times[at - 1]) / (same - at)] * (same - at)
+        else:
+            yield from [0.0] * (same - 1)  # with the first one
+        at = same
 
 
 def deadline_error(request: Request) -> DeadlineError:

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.host.gc_pause import let_go
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
@@ -40,7 +41,9 @@ class ModelEvictor:
         scheduler: Scheduler,
         flights: deque[InFlight],
         metrics: Metrics,
+        events: Events,
     ) -> None:
+        self._events = events
         self.pool, self.queue = pool, queue
         self.log = EvictionLog()
         self.kv = KvView()  # when it was looked at the last time
@@ -60,6 +63,7 @@ class ModelEvictor:
         self.pool.settle(known.entry, runner.memory.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
+        self._events.tell(ModelLoaded(known.entry.name, seconds))
         self.queue.arrived(known)
 
     def may_change(self, model: Hashable) -> bool:
@@ -124,7 +128,9 @@ class ModelEvictor:
         known.served.model.close()
         let_go()
         self._metrics.models_evicted += 1
-        self.log.add(entry.name, "weights", reason, freed, time.perf_counter() - began)
+        took = time.perf_counter() - began
+        self._events.tell(ModelEvicted(entry.name, freed, took))
+        self.log.add(entry.name, "weights", reason, freed, took)
 
     def evict_idle(self, reason: str, but: Entry | None = None) -> None:
         """Evict everything that nobody uses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.request import FinishReason
+from langchain_gemma_jax.engine.requests.request import FinishReason, gaps
 from langchain_gemma_jax.errors import ContextLengthError
 from tests.engine.tiny import CONTEXT, text
 
@@ -219,3 +219,9 @@ def test_logprobs_are_the_model_s_own_with_drafts_and_without(engine_of, tiny_mo
         assert [detail.id for detail in done.logprobs] == list(done.ids)
         assert all(len(detail.top) == 3 and detail.top[0][0] == detail.id for detail in done.logprobs)
         cold.expect(circle, done)
+
+
+def test_what_each_token_took_adds_up_to_the_time_behind_the_first():
+    assert list(gaps([])) == list(gaps([5.0])) == []
+    assert list(gaps([5.0, 5.5, 7.0])) == [0.5, 1.5]
+    assert list(gaps([5.0, 5.0, 6.0, 6.0, 6.25])) == [0.0, 0.5, 0.5, 0.25], "what came together shares the time"
