@@ -1,4 +1,4 @@
-"""The same numbers under vLLM's names, for dashboards, routers and autoscalers that know those."""
+"""Names of vLLM's for the same numbers, for dashboards, routers and autoscalers that know those."""
 
 from __future__ import annotations
 
