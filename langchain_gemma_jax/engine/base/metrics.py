@@ -142,7 +142,7 @@ class SeriesView(NamedTuple):
 
 
 class Who(NamedTuple):
-    """A model, a scope and an application: their requests are counted together."""
+    """The requests that are counted together: those of one model, scope and application."""
 
     model: str
     scope: str

@@ -53,7 +53,7 @@ def scope_label(scope: str) -> str:
 
 
 def who_labels(who: Who) -> Labels:
-    """Return the labels of a model, a scope and an application."""
+    """Return model, scope and application as labels."""
     return who.model, scope_label(who.scope), who.app
 
 
