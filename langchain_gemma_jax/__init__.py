@@ -16,8 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.compile_cache import install as _compile_cache
+from langchain_gemma_jax.jax_check import refuse_faulty_jax
 from langchain_gemma_jax.provider import register
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.engine.api.process import configure, engine
     from langchain_gemma_jax.engine.api.report import Report
+    from langchain_gemma_jax.engine.base.events import Tripped
     from langchain_gemma_jax.engine.base.guards import GuardWarning
     from langchain_gemma_jax.engine.base.ladders import Ladders
     from langchain_gemma_jax.engine.base.sampling_options import Sampling
@@ -76,6 +77,11 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.observe.alerts.webhook import Webhook
+    from langchain_gemma_jax.observe.jax_code.code_report import CodeReport
+    from langchain_gemma_jax.observe.jax_code.guard import guard
+    from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server
+    from langchain_gemma_jax.observe.spans import trace_engine
     from langchain_gemma_jax.provider import ProviderWarning
     from langchain_gemma_jax.routing import Choice, Route, Signals
 
@@ -90,6 +96,7 @@ __all__ = [
     "CheckpointNotFoundError",
     "Choice",
     "ClosedError",
+    "CodeReport",
     "CompileCacheWarning",
     "Completion",
     "ConfigError",
@@ -114,6 +121,7 @@ __all__ = [
     "InputError",
     "InstallationError",
     "Ladders",
+    "MetricsCollector",
     "Model",
     "ModelConfig",
     "ModelNotOnHubError",
@@ -131,6 +139,7 @@ __all__ = [
     "Signals",
     "TensorMismatchError",
     "TokenizerError",
+    "Tripped",
     "UnknownModelError",
     "UnknownOptionWarning",
     "UnpromisedWarning",
@@ -138,11 +147,15 @@ __all__ = [
     "UnsafeJaxError",
     "UnsupportedModelError",
     "Warmup",
+    "Webhook",
     "__version__",
     "configure",
     "engine",
     "from_gemma",
+    "guard",
     "load_model",
+    "start_metrics_server",
+    "trace_engine",
 ]
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
@@ -155,6 +168,7 @@ _LAZY = {
     "CheckpointNotFoundError": ("errors", "CheckpointNotFoundError"),
     "Choice": ("routing", "Choice"),
     "ClosedError": ("errors", "ClosedError"),
+    "CodeReport": ("observe.jax_code.code_report", "CodeReport"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
     "ConfigError": ("errors", "ConfigError"),
@@ -179,6 +193,7 @@ _LAZY = {
     "InputError": ("errors", "InputError"),
     "InstallationError": ("errors", "InstallationError"),
     "Ladders": ("engine.base.ladders", "Ladders"),
+    "MetricsCollector": ("observe.metrics.collector", "MetricsCollector"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.configuration.model_config", "ModelConfig"),
     "ModelNotOnHubError": ("errors", "ModelNotOnHubError"),
@@ -197,15 +212,20 @@ _LAZY = {
     "TensorMismatchError": ("errors", "TensorMismatchError"),
     "TokenizerError": ("errors", "TokenizerError"),
     "UnknownModelError": ("errors", "UnknownModelError"),
+    "Tripped": ("engine.base.events", "Tripped"),
     "UnknownOptionWarning": ("chat.asking.options", "UnknownOptionWarning"),
     "UnpromisedWarning": ("chat.asking.answer_grammar", "UnpromisedWarning"),
     "UnsafeCheckpointError": ("errors", "UnsafeCheckpointError"),
     "UnsafeJaxError": ("errors", "UnsafeJaxError"),
     "UnsupportedModelError": ("errors", "UnsupportedModelError"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
+    "Webhook": ("observe.alerts.webhook", "Webhook"),
     "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
+    "guard": ("observe.jax_code.guard", "guard"),
     "load_model": ("models.load", "load"),
+    "start_metrics_server": ("observe.metrics.collector", "start_metrics_server"),
+    "trace_engine": ("observe.spans", "trace_engine"),
 }
 
 refuse_faulty_jax()

@@ -60,9 +60,10 @@ class ChatGemmaJax(BaseChatModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: str
-    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), or a model's id on the
-    Hugging Face Hub. Where none is named, the environment variable GEMMA_JAX_MODEL says which, or else it is
-    "sprout-m". "auto", or the name of a size: see ``route``."""
+    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a
+    model's id on the Hugging Face Hub, with ":Q8_0" behind it for a GGUF file of that quantisation; or what Ollama
+    has fetched, as "ollama:gemma3:4b". Where none is named, the environment variable GEMMA_JAX_MODEL
+    says which, or else it is "sprout-m". "auto", or the name of a size: see ``route``."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -113,10 +114,18 @@ class ChatGemmaJax(BaseChatModel):
     """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
     scope: str = ""
     """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
+    app: str = ""
+    """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
+    guards: str | dict[str, str] | None = None
+    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name. None: as
+    ``configure(guards=...)`` says."""
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    weights: str | None = None
+    """How a dense checkpoint's matrices are stored: "int8" or "int4", packed while they are read, in a half or a
+    quarter of the memory. None: as they are in its files."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
@@ -138,12 +147,10 @@ class ChatGemmaJax(BaseChatModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Return True: the model holds plain values only."""
-        return True
+        return True  # plain values only
 
     @property
     def lc_secrets(self) -> dict[str, str]:
-        """Where a secret is looked for when a model that was serialised comes back."""
         return {"token": "HF_TOKEN"}
 
     @property
@@ -328,8 +335,6 @@ class ChatGemmaJax(BaseChatModel):
 
             city = llm.with_structured_output(City).invoke("Paris has 2,100,000 inhabitants.")
 
-        Streams give the object as far as it is known.
-
         Args:
             schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, or a JSON schema. Classes of pydantic and
                 dataclasses give their objects, the others dictionaries.
@@ -361,7 +366,6 @@ class ChatGemmaJax(BaseChatModel):
     # Counting.
 
     def get_token_ids(self, text: str) -> list[int]:
-        """A text's tokens."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return token_ids(text, self._options(None, {}))

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import SecretStr
 
@@ -18,6 +18,7 @@ from langchain_gemma_jax.config import names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -29,8 +30,8 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
-    "route", "keep_alive", "strict",
+    "model", "dtype", "revision", "weights", "dialect", "scope", "timeout", "max_context", "thinking",
+    "parallel_tool_calls", "route", "keep_alive", "app", "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -70,6 +71,7 @@ class Options:
     model: str
     dtype: str | None
     revision: str | None
+    weights: str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -83,6 +85,8 @@ class Options:
     route: Route | None = None
     step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
+    app: str = ""  # whose call it is, for what is counted
+    guards: object = None  # what guards do when this call trips them; None: as configured
     strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
     token: SecretStr | None = field(default=None, repr=False)
 
@@ -90,6 +94,11 @@ class Options:
     def on_its_model(self) -> Options:
         """Return these options with the model that the step was given to."""
         return self if self.step is None else replace(self, model=self.step.model)
+
+    @property
+    def loaded_as(self) -> LoadedAs:
+        """What tells apart models that were loaded from the same place, as arguments of the engine."""
+        return {"dtype": self.dtype, "revision": self.revision, "weights": self.weights}
 
     @property
     def model_was_named(self) -> bool:
@@ -102,10 +111,9 @@ class Options:
         return bool(self.sampled.get("logprobs"))
 
     @property
-    def how_to_load(self) -> dict[str, Any]:
-        """Return the arguments of ``engine().load`` beside the model."""
-        found: dict[str, Any] = {"dtype": self.dtype, "revision": self.revision}
-        return found if self.token is None else found | {"token": self.token.get_secret_value()}
+    def secret(self) -> str | None:
+        """The token of the Hub, in plain words, for the engine alone."""
+        return None if self.token is None else self.token.get_secret_value()
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""
@@ -182,6 +190,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
         revision=cast("str | None", found.get("revision")),
+        weights=cast("str | None", found.get("weights")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),
@@ -191,6 +200,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         sampled={name: found[name] for name in SAMPLED if name in found},
         route=as_route(found.get("route")),
         keep_alive=cast("float | None", found.get("keep_alive")),
+        app=cast("str", found.get("app", "")),
+        guards=found.get("guards"),
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
         answer=checked_format(given.get("response_format")),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import cast
 
 from langchain_gemma_jax.dialects import NAMES
+from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.route import as_route
 
+WEIGHTS = ("int8", "int4")
 DTYPES = ("bfloat16", "float32", "float16")
 MOST_TOKENS = 2**31 - 1
 
@@ -75,10 +77,16 @@ def _route(name: str, value: object) -> object:  # noqa: ARG001  as all of them
     return None if route is None else route.plain
 
 
+def _guards(name: str, value: object) -> object:  # noqa: ARG001  as all of them
+    Policies.of(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "model": _place,
     "dtype": _one_of(DTYPES),
     "revision": _text,
+    "weights": _one_of(WEIGHTS),
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,
@@ -87,5 +95,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "parallel_tool_calls": _truth,
     "route": _route,
     "keep_alive": _seconds,
+    "app": _text,
+    "guards": _guards,
     "strict": _truth,
 }

@@ -71,7 +71,8 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        steps = _named(engine().arriving(options.model, **options.how_to_load, clock=self._clock), options.model)
+        arriving = engine().arriving(options.model, **options.loaded_as, token=options.secret, clock=self._clock)
+        steps = _named(arriving, options.model)
         try:
             return AwaitedModel(next(steps), steps)
         except StopIteration as there:
@@ -88,7 +89,14 @@ class CallStart:
         clock.parts.now("compiling the grammar")
         sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
-            served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+            served,
+            encoded.ids,
+            sampling,
+            scope=options.scope,
+            system=encoded.system,
+            app=options.app,
+            guards=options.guards,
+            timeout=clock.left,
         )
         generation.on(clock)
         check = ArgumentCheck.of(options, sampling.grammar)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -24,9 +25,9 @@ def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) ->
     """
     from langchain_gemma_jax.engine.api.process import engine
 
-    limit: dict[str, Any] = {} if options.timeout is None else {"timeout": clock.left}
+    load = partial(engine().load, options.model, **options.loaded_as, token=options.secret)
     try:
-        served = engine().load(options.model, **options.how_to_load, **limit)
+        served = load() if clock.left is None else load(timeout=clock.left)
     except GemmaJaxError as error:
         name_source(error, options.model)
         raise

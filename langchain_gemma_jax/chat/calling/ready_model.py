@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
@@ -91,9 +92,9 @@ def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    limit: dict[str, Any] = {} if options.timeout is None else {"timeout": options.timeout}
+    load = partial(engine().load, options.model, **options.loaded_as, token=options.secret)
     try:
-        served = engine().load(options.model, **options.how_to_load, **limit)
+        served = load() if options.timeout is None else load(timeout=options.timeout)
     except GemmaJaxError as error:
         name_source(error, options.model)
         raise

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import TypeVar, Unpack, cast
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
@@ -14,8 +14,9 @@ from langchain_gemma_jax.engine.api.model_api import ModelApi
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, LoadsModels, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
-from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
-from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
+from langchain_gemma_jax.engine.base.events import Events, Finished, Refused, StepRouted, Submitted, Tripped
+from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup
@@ -25,6 +26,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 
@@ -45,7 +47,9 @@ class Engine:
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
-        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events)
+        self.tally = ModelTally(self.events)
+        self.guards = Guards(lambda: self.settings, self.events)
+        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
         self._owner, self._process = self._loader.owner, os.getpid()
         self._models = ModelApi(self._loader)
         self._requests = RequestMaker()
@@ -77,6 +81,7 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -95,7 +100,9 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock), clock)
+        return self._wait_here(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, token=token, clock=clock), clock
+        )
 
     async def aload(
         self,
@@ -103,24 +110,26 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock), clock)
+        return await await_for(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, token=token, clock=clock), clock
+        )
 
     def arriving(
         self,
         source: str | os.PathLike[str],
         *,
-        dtype: str | None = None,
-        revision: str | None = None,
-        token: str | None = None,
         clock: Clock,
+        token: str | None = None,
+        **loaded_as: Unpack[LoadedAs],
     ) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, dtype=dtype, revision=revision, token=token, clock=clock)
+        return self._models.arriving(source, clock=clock, token=token, **loaded_as)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
@@ -166,11 +175,9 @@ class Engine:
         with self._models.hold(served, timeout=timeout):
             yield served
 
-    def status(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
-    ) -> ModelStatus | None:
+    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
-        return self._models.status(source, dtype=dtype, revision=revision)
+        return self._models.status(source, **loaded_as)
 
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
@@ -187,6 +194,7 @@ class Engine:
         scope: str = "",
         system: int = 0,
         app: str = "",
+        guards: object = None,
         timeout: float | None = None,
     ) -> Generation:
         """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
@@ -197,7 +205,8 @@ class Engine:
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the name of the application that asks, for the records of what happened.
+            app: the application that asks, for the records. Empty: that of the ``guard`` which this is called in.
+            guards: what guards do when this request trips them. None: as that ``guard`` says, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
@@ -205,12 +214,14 @@ class Engine:
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         deadline = until_when(timeout)
+        asked_by, known = self.guards.asked_by(app, guards), self._models.known(served)
         request = self._requests.make(
-            self._models.known(served), prompt, sampling, scope=scope, system=system, app=app, deadline=deadline
+            known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
-        generation = Generation(request, self._owner.refuse_waiting)
-        most = self.settings.max_waiting
-        if not self._owner.offer(request, most):
+        generation, asked = Generation(request, self._owner.refuse_waiting), request.asked
+        self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
+        if not self._owner.offer(request, most := self.settings.max_waiting):
+            self.events.tell(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
                 f"{most} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
@@ -271,6 +282,10 @@ class Engine:
         """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
         return self.events.subscribe(Finished, reader)
 
+    def on_trip(self, reader: Callable[[Tripped], None]) -> Callable[[], None]:
+        """Call a reader with each trip of a guard that is not off. Returns what ends that; see ``base/events.py``."""
+        return self.events.subscribe(Tripped, reader)
+
     def companion(self, make: Callable[[], T]) -> T:
         """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
 
@@ -285,15 +300,12 @@ class Engine:
         ancestry.refuse_forked()
         owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
         runners, models = list(owner.models.runners.values()), self.models()
-        middle, longest = self._metrics.first_token_seconds()
         return Report(
-            **vars(self._metrics.copied()),
-            guard_trips=dict(self._metrics.guard_trips),
-            routed=dict(self.routes.steps),
-            switches=self.routes.switches,
-            escalations=self.routes.escalations,
-            first_token_s=middle,
-            longest_first_token_s=longest,
+            **self._metrics.reported(),
+            **self.tally.reported(),
+            **self.routes.reported(),
+            guard_trips=dict(self.guards.trips.by_kind),
+            trips_by_app=self.guards.trips.copied(),
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             programs=sum(runner.programs_seen for runner in runners),
@@ -304,7 +316,7 @@ class Engine:
             cache_misses=tally.misses,
             cache_saved_s=tally.seconds_saved,
             kv_bytes=view.total,
-            kv_budget=max((runner.memory.policy.budget for runner in runners), default=0),
+            kv_budget=max((runner.kv_store.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
             models=models,
             host_kv_bytes=sum(model.host_kv for model in models),
