@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
-from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
+from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 
@@ -108,28 +108,16 @@ class Engine:
         self,
         source: str | os.PathLike[str],
         *,
-        dtype: str | None = None,
-        revision: str | None = None,
-        weights: str | None = None,
-        token: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
+        **how: Unpack[HowToLoad],
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(
-            self.arriving(source, dtype=dtype, revision=revision, weights=weights, token=token, clock=clock), clock
-        )
+        return await await_for(self.arriving(source, clock=clock, **how), clock)
 
-    def arriving(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        clock: Clock,
-        token: str | None = None,
-        **loaded_as: Unpack[LoadedAs],
-    ) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **how: Unpack[HowToLoad]) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, clock=clock, token=token, **loaded_as)
+        return self._models.arriving(source, clock=clock, **how)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.

@@ -27,7 +27,7 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, status_of
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
+from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import StoppedError
@@ -52,16 +52,9 @@ class ModelApi:
         self._owner.check_usable()
         return self._models.of(served)
 
-    def arriving(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        clock: Clock,
-        token: str | None = None,
-        **loaded_as: Unpack[LoadedAs],
-    ) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **how: Unpack[HowToLoad]) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(_key(source, loaded_as), source, token, clock)
+        return self._arriving(_key(source, how), source, how.get("token"), clock)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()

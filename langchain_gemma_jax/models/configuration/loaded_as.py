@@ -11,3 +11,9 @@ class LoadedAs(TypedDict, total=False):
     dtype: str | None
     revision: str | None
     weights: str | None
+
+
+class HowToLoad(LoadedAs, total=False):
+    """How a model is loaded, and the token with which it is fetched: which makes no other model of it."""
+
+    token: str | None
