@@ -88,3 +88,24 @@ def test_langchains_helpers(scripted):
     kept = trim_messages(told, max_tokens=600, token_counter=model, include_system=True, strategy="last")
     assert kept[0] == told[0]
     assert model.get_num_tokens_from_messages(kept) <= 600 < model.get_num_tokens_from_messages(told)
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+async def test_events_of_the_third_version_say_what_chunks_say(scripted):
+    said = "<|channel>thought\nHm.<channel|>Well." + CALL
+    model, _ = scripted(said, said, said)
+    bound = model.model_copy(update={"output_version": "v1"}).bind_tools([ring])
+    chunks = reduce(add, bound.stream("Hi"))
+    events = list(bound.stream_events("Hi", version="v3"))
+    later = [event async for event in await bound.astream_events("Hi", version="v3")]
+    for seen in (events, later):
+        finished = [event["content"] for event in seen if event["event"] == "content-block-finish"]
+        assert [block["type"] for block in finished] == ["reasoning", "text", "tool_call"]
+        assert [block["reasoning"] for block in finished[:1]] == ["Hm."]
+        assert finished[1]["text"] == chunks.text == "Well."
+        assert finished[2]["args"] == chunks.tool_calls[0]["args"] == {"times": 2}
+        deltas = [event["delta"] for event in seen if event["event"] == "content-block-delta"]
+        assert "".join(delta.get("text", "") for delta in deltas) == "Well."
+        assert seen[-1]["event"] == "message-finish"
+        assert seen[-1]["usage"] == chunks.usage_metadata
+        assert seen[-1]["metadata"]["normalized_finish_reason"] == "tool_call"

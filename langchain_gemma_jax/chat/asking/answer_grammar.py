@@ -17,6 +17,7 @@ from langchain_gemma_jax.dialects import (
     json_grammar,
 )
 from langchain_gemma_jax.dialects.turn_grammar import Thoughts
+from langchain_gemma_jax.grammar.reading import prepare
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _EACH_WRITING = ("gemma", "gemma4")  # calls as JSON, and natively: what can be promised differs a little
 _GENERAL = ("auto", "any", "none")
 _SHOWN = 5  # of what cannot be promised
+
+prepare()  # now: it reads files, and tools are bound in event loops too
 
 
 class UnpromisedWarning(UserWarning):
