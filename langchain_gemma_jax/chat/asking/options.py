@@ -18,7 +18,7 @@ from langchain_gemma_jax.config import names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
+from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -111,9 +111,12 @@ class Options:
         return bool(self.sampled.get("logprobs"))
 
     @property
-    def secret(self) -> str | None:
-        """The token of the Hub, in plain words, for the engine alone."""
-        return None if self.token is None else self.token.get_secret_value()
+    def how_to_load(self) -> HowToLoad:
+        """The arguments of ``engine().load``, with the token of the Hub in plain words if there is one."""
+        found = HowToLoad(dtype=self.dtype, revision=self.revision, weights=self.weights)
+        if self.token is not None:
+            found["token"] = self.token.get_secret_value()
+        return found
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""

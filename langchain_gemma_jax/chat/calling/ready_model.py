@@ -92,7 +92,7 @@ def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    load = partial(engine().load, options.model, **options.loaded_as, token=options.secret)
+    load = partial(engine().load, options.model, **options.how_to_load)
     try:
         served = load() if options.timeout is None else load(timeout=options.timeout)
     except GemmaJaxError as error:
