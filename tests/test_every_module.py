@@ -67,7 +67,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "ledger_entry": ("ledger status_file", "a line of the books"),
     "model_evictor": ("model_api residents_stress", "makes room: seen in what stays in memory"),
     "model_status": ("status_file model_api", "what people are shown of a model"),
-    "room_queue": ("model_api loads_under_way", "who waits for room, and in which order"),
     "in_flight": ("runner concurrency", "dispatches whose tokens are on their way"),
     "row_knobs": ("sampling runner determinism", "rows' settings on the device: each row gets its own"),
     "errors": ("exports error_copies error_names", "classes: the tree, their copies, what others raise"),

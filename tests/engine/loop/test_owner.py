@@ -45,7 +45,7 @@ def lone_owner() -> Owner:
     """An owner thread without an engine, and what it counts."""
     metrics, events = Metrics(), Events()
     events.subscribe(Finished, metrics.finished)
-    return Owner(4, metrics, events, Libraries(), NoModels())
+    return Owner(4, metrics, events, Libraries(events), NoModels())
 
 
 def request() -> Request:
