@@ -59,7 +59,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "admission": ("owner kv_store model_api", "the loop's part that lets requests in"),
     "dispatching": ("concurrency kv_store faults", "the loop's part that hands work to the device"),
     "failures": ("faults nan", "the loop's part that ends what failed, and nothing else"),
-    "request_endings": ("request faults owner", "the loop's part that answers"),
     "results": ("request nan concurrency", "the loop's part that looks at tokens"),
     "work_in_hand": ("owner faults", "what the parts of the loop share"),
     "resident": ("prefix_index kv_eviction", "plain values that the index keeps"),
