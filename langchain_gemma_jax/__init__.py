@@ -15,7 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.compile_cache import install as _compile_cache
 from langchain_gemma_jax.errors import (
     BusyError,
@@ -47,6 +46,7 @@ from langchain_gemma_jax.errors import (
     UnsafeJaxError,
     UnsupportedModelError,
 )
+from langchain_gemma_jax.jax_check import refuse_faulty_jax
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.cut_off import CutOffError
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.engine.api.process import configure, engine
     from langchain_gemma_jax.engine.api.report import Report
+    from langchain_gemma_jax.engine.base.events import Tripped
     from langchain_gemma_jax.engine.base.guards import GuardWarning
     from langchain_gemma_jax.engine.base.ladders import Ladders
     from langchain_gemma_jax.engine.base.sampling_options import Sampling
@@ -70,6 +71,11 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.observe.alerts.webhook import Webhook
+    from langchain_gemma_jax.observe.jax_code.code_report import CodeReport
+    from langchain_gemma_jax.observe.jax_code.guard import guard
+    from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server
+    from langchain_gemma_jax.observe.spans import trace_engine
     from langchain_gemma_jax.routing import Choice, Route, Signals
 
 __version__ = "0.1.0.dev0"
@@ -82,6 +88,7 @@ __all__ = [
     "CheckpointNotFoundError",
     "Choice",
     "ClosedError",
+    "CodeReport",
     "CompileCacheWarning",
     "Completion",
     "ConfigError",
@@ -105,6 +112,7 @@ __all__ = [
     "InputError",
     "InstallationError",
     "Ladders",
+    "MetricsCollector",
     "Model",
     "ModelConfig",
     "ModelNotOnHubError",
@@ -121,22 +129,28 @@ __all__ = [
     "Signals",
     "TensorMismatchError",
     "TokenizerError",
+    "Tripped",
     "UnknownOptionWarning",
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
     "Warmup",
+    "Webhook",
     "__version__",
     "configure",
     "engine",
     "from_gemma",
+    "guard",
     "load_model",
+    "start_metrics_server",
+    "trace_engine",
 ]
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
     "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
     "Choice": ("routing", "Choice"),
+    "CodeReport": ("observe.jax_code.code_report", "CodeReport"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
     "CutOffError": ("chat.answering.cut_off", "CutOffError"),
@@ -146,6 +160,7 @@ _LAZY = {
     "Generation": ("engine.api.generation", "Generation"),
     "GuardWarning": ("engine.base.guards", "GuardWarning"),
     "Ladders": ("engine.base.ladders", "Ladders"),
+    "MetricsCollector": ("observe.metrics.collector", "MetricsCollector"),
     "Model": ("models.model", "Model"),
     "ModelConfig": ("models.configuration.model_config", "ModelConfig"),
     "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
@@ -156,11 +171,16 @@ _LAZY = {
     "Served": ("engine.residency.served", "Served"),
     "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
+    "Tripped": ("engine.base.events", "Tripped"),
     "UnknownOptionWarning": ("chat.asking.options", "UnknownOptionWarning"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
+    "Webhook": ("observe.alerts.webhook", "Webhook"),
     "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.from_gemma", "from_gemma"),
+    "guard": ("observe.jax_code.guard", "guard"),
     "load_model": ("models.load", "load"),
+    "start_metrics_server": ("observe.metrics.collector", "start_metrics_server"),
+    "trace_engine": ("observe.spans", "trace_engine"),
 }
 
 refuse_faulty_jax()

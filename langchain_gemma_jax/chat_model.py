@@ -107,6 +107,11 @@ class ChatGemmaJax(BaseChatModel):
     """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
     scope: str = ""
     """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
+    app: str = ""
+    """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
+    guards: str | dict[str, str] | None = None
+    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name. None: as
+    ``configure(guards=...)`` says."""
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None

@@ -55,7 +55,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "program_key": ("ladders", "a name for tuples of numbers"),
     "kv_holdings": ("kv_eviction kv_store", "the books of a device's conversations"),
     "fingerprint": ("library packed_model", "programs' names: what has to change them, and what not"),
-    "first_needed": ("library", "which programs the last process ran first"),
+    "remembered": ("library", "what earlier processes ran first, and what compiling took them"),
     "admission": ("owner kv_store model_api", "the loop's part that lets requests in"),
     "dispatching": ("concurrency kv_store faults", "the loop's part that hands work to the device"),
     "failures": ("faults nan", "the loop's part that ends what failed, and nothing else"),

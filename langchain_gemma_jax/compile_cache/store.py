@@ -103,6 +103,14 @@ class Store:
         self._count(Counts(hits=1, seconds_saved=entry.seconds) if entry else Counts(misses=1))
         return entry
 
+    def has(self, name: str) -> bool:
+        """Whether something is kept under a name. It was not read, and may be damaged."""
+        folder = self._use()
+        try:
+            return folder is not None and folder.stat(file_of(name)).st_size > 0
+        except OSError:
+            return False
+
     def _read(self, folder: Folder, name: str) -> Entry | None:
         file = file_of(name)
         try:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.engine.api import process
-from langchain_gemma_jax.engine.base.guards import Guard, GuardWarning
+from langchain_gemma_jax.engine.base.guards import Guards, GuardWarning
+from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import ReentrantCallError
 from langchain_gemma_jax.reentry import Inside
@@ -421,11 +422,11 @@ def test_a_hook_for_warnings_that_asks_a_model_is_refused_and_stops_nothing(serv
         found.append(1)
         engine.submit(served, [10, 11], greedy(2)).result()
 
-    guard = Guard("recompile", mode="warn")
+    guards = Guards(lambda: Settings(guards="warn"))
     with warnings.catch_warnings():
         warnings.simplefilter("always", GuardWarning)
         monkeypatch.setattr(warnings, "showwarning", show)
-        engine._owner.call(lambda: guard.trip("for this test"))
+        engine._owner.call(lambda: guards.trip("recompile", "for this test"))
     assert found
     assert "ReentrantCallError" in capsys.readouterr().err
     assert_works(engine, served)

@@ -27,7 +27,7 @@ SAMPLED = (
 )  # fmt: skip
 PLACED = (
     "model", "dtype", "revision", "weights", "dialect", "scope", "timeout", "max_context", "thinking",
-    "parallel_tool_calls", "route", "keep_alive",
+    "parallel_tool_calls", "route", "keep_alive", "app", "guards",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -75,6 +75,8 @@ class Options:
     route: Route | None = None
     step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
+    app: str = ""  # whose call it is, for what is counted
+    guards: object = None  # what guards do when this call trips them; None: as configured
     lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
 
     @property
@@ -178,6 +180,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         sampled={name: found[name] for name in SAMPLED if name in found},
         route=as_route(found.get("route")),
         keep_alive=cast("float | None", found.get("keep_alive")),
+        app=cast("str", found.get("app", "")),
+        guards=found.get("guards"),
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
         answer=checked_format(given.get("response_format")),

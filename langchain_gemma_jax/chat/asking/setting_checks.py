@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import cast
 
 from langchain_gemma_jax.dialects import NAMES
+from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.route import as_route
 
@@ -76,6 +77,11 @@ def _route(name: str, value: object) -> object:  # noqa: ARG001  as all of them
     return None if route is None else route.plain
 
 
+def _guards(name: str, value: object) -> object:  # noqa: ARG001  as all of them
+    Policies.of(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "model": _place,
     "dtype": _one_of(DTYPES),
@@ -89,4 +95,6 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "parallel_tool_calls": _truth,
     "route": _route,
     "keep_alive": _seconds,
+    "app": _text,
+    "guards": _guards,
 }

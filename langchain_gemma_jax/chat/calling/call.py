@@ -86,7 +86,14 @@ class CallStart:
         clock.parts.now("compiling the grammar")
         sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
-            served, encoded.ids, sampling, scope=options.scope, system=encoded.system, timeout=clock.left
+            served,
+            encoded.ids,
+            sampling,
+            scope=options.scope,
+            system=encoded.system,
+            app=options.app,
+            guards=options.guards,
+            timeout=clock.left,
         )
         generation.on(clock)
         return Call(generation, model, spoken, prompt, options, limits)

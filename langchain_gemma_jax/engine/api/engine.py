@@ -14,8 +14,9 @@ from langchain_gemma_jax.engine.api.model_api import ModelApi
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, LoadsModels, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
-from langchain_gemma_jax.engine.base.events import Events, Finished, StepRouted
-from langchain_gemma_jax.engine.base.metrics import Metrics, RouteTally
+from langchain_gemma_jax.engine.base.events import Events, Finished, Refused, StepRouted, Submitted, Tripped
+from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.engine.executables.warmup import Warmup
@@ -46,7 +47,9 @@ class Engine:
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
-        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events)
+        self.tally = ModelTally(self.events)
+        self.guards = Guards(lambda: self.settings, self.events)
+        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
         self._owner, self._process = self._loader.owner, os.getpid()
         self._models = ModelApi(self._loader)
         self._requests = RequestMaker()
@@ -182,6 +185,7 @@ class Engine:
         scope: str = "",
         system: int = 0,
         app: str = "",
+        guards: object = None,
         timeout: float | None = None,
     ) -> Generation:
         """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
@@ -192,7 +196,8 @@ class Engine:
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the name of the application that asks, for the records of what happened.
+            app: the application that asks, for the records. Empty: that of the ``guard`` which this is called in.
+            guards: what guards do when this request trips them. None: as that ``guard`` says, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
@@ -200,12 +205,14 @@ class Engine:
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
         deadline = until_when(timeout)
+        asked_by, known = self.guards.asked_by(app, guards), self._models.known(served)
         request = self._requests.make(
-            self._models.known(served), prompt, sampling, scope=scope, system=system, app=app, deadline=deadline
+            known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
-        generation = Generation(request, self._owner.refuse_waiting)
-        most = self.settings.max_waiting
-        if not self._owner.offer(request, most):
+        generation, asked = Generation(request, self._owner.refuse_waiting), request.asked
+        self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
+        if not self._owner.offer(request, most := self.settings.max_waiting):
+            self.events.tell(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
                 f"{most} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
@@ -266,6 +273,10 @@ class Engine:
         """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
         return self.events.subscribe(Finished, reader)
 
+    def on_trip(self, reader: Callable[[Tripped], None]) -> Callable[[], None]:
+        """Call a reader with each trip of a guard that is not off. Returns what ends that; see ``base/events.py``."""
+        return self.events.subscribe(Tripped, reader)
+
     def companion(self, make: Callable[[], T]) -> T:
         """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
 
@@ -280,15 +291,12 @@ class Engine:
         ancestry.refuse_forked()
         owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
         runners, models = list(owner.models.runners.values()), self.models()
-        middle, longest = self._metrics.first_token_seconds()
         return Report(
-            **vars(self._metrics.copied()),
-            guard_trips=dict(self._metrics.guard_trips),
-            routed=dict(self.routes.steps),
-            switches=self.routes.switches,
-            escalations=self.routes.escalations,
-            first_token_s=middle,
-            longest_first_token_s=longest,
+            **self._metrics.reported(),
+            **self.tally.reported(),
+            **self.routes.reported(),
+            guard_trips=dict(self.guards.trips.by_kind),
+            trips_by_app=self.guards.trips.copied(),
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             programs=sum(runner.programs_seen for runner in runners),

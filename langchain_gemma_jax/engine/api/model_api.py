@@ -111,9 +111,11 @@ class ModelApi:
                 runner.device.expect(key)
             first = first_answer(runner.ladders)
             with self._owner.waiting.here():
-                return warm(
+                found = warm(
                     runner.library, self._owner.background, keys, first, clock, name=served.name, progress=progress
                 )
+            runner.device.warmed = True
+            return found
 
     def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         ancestry.refuse_forked()

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_gue
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
+from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
@@ -63,10 +64,17 @@ class LoadsModels(Protocol):
 class ModelLoader:
     """Brings the models of one engine into memory, the first time and again; and has the thread that runs them."""
 
-    def __init__(self, settings: CurrentSettings, load_model: LoadsModels, metrics: Metrics, events: Events) -> None:
+    def __init__(
+        self,
+        settings: CurrentSettings,
+        load_model: LoadsModels,
+        metrics: Metrics,
+        events: Events,
+        guards: Guards,
+    ) -> None:
         self._settings, self._load_model = settings, load_model
         self.loads: Loads[Served] = Loads()
-        self.libraries = Libraries()
+        self.libraries = Libraries(events)
         self._rereads = Background(REREADS, name="gemma-jax-load")
         self._budgets = DeviceBudgets(settings)
         self._numbers = 0
@@ -74,7 +82,7 @@ class ModelLoader:
         rows = ladders_for(settings.now, 2**20, "cpu").rows if own is None else own.rows
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
-        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, settings)
+        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, guards, settings)
 
     # What the owner thread asks for.
 

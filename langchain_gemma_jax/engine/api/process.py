@@ -45,6 +45,12 @@ def engine() -> Engine:
         return _engine
 
 
+def running_engine() -> Engine | None:
+    """Return this process's engine if it is running. None: it has none, and none is started for this."""
+    running = _engine
+    return running if running is not None and running.alive else None
+
+
 def configure(**changes: object) -> Settings:
     """Change settings of the engine, for the whole process; gives all of them. Without arguments it changes nothing.
 

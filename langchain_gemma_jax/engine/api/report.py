@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from langchain_gemma_jax.charts import bars, moments, table
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.base.metrics import Counters
+from langchain_gemma_jax.engine.base.metrics import (
+    ROWS,
+    TOKEN_LATENCIES,
+    Counters,
+    Distribution,
+    ModelCounts,
+    SeriesView,
+    Who,
+    together,
+)
 from langchain_gemma_jax.engine.residency.eviction_log import Evicted
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 
@@ -36,6 +48,77 @@ class Report(Counters):
     host_kv_bytes: int = 0
     models: tuple[ModelStatus, ...] = ()
     eviction_log: tuple[Evicted, ...] = ()  # the latest ones, oldest first
+    trips_by_app: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of each guard, by application
+    series: Mapping[Who, SeriesView] = field(default_factory=dict)  # what requests came to, by whose they were
+    rows: Distribution = field(default_factory=lambda: together((), ROWS))  # requests of a decode step
+    by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
+    latest_compiles: tuple[tuple[float, float], ...] = ()  # when each was ready, by time.monotonic(), and its seconds
+    started_at: float = 0.0  # when the engine was made, by the clock on the wall
+    refused: int = 0  # requests that were not taken, as too many waited
+
+    @property
+    def xla_buckets_compiled(self) -> int:
+        """Programs that XLA compiled in this process: each is a function for one bucket of sizes."""
+        return self.compiles
+
+    @property
+    def xla_total_compile_s(self) -> float:
+        return self.compile_s
+
+    @property
+    def jit_cache_hits(self) -> int:
+        """Programs that came from the disk instead."""
+        return self.cache_hits
+
+    @property
+    def jit_cache_misses(self) -> int:
+        return self.cache_misses
+
+    @property
+    def cold_starts(self) -> int:
+        """Requests whose programs had never run in this process."""
+        return sum(view.cold_starts for view in self.series.values())
+
+    def latency(self, name: str, *, cold: bool) -> Distribution:
+        """Return how long requests took, those that were cold or the others.
+
+        Args:
+            name: "queue", "prefill", "first_token", "decode", "total", or "token" for each token behind the first.
+            cold: of requests whose programs had never run in this process; else of the others.
+        """
+        views = (view.cold if cold else view.steady for view in self.series.values())
+        bounds = {"token": TOKEN_LATENCIES}.get(name)
+        found = (view[name] for view in views)
+        return together(found) if bounds is None else together(found, bounds)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as numbers, texts, lists and dictionaries: what JSON can hold."""
+        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        names = ("xla_buckets_compiled", "xla_total_compile_s", "jit_cache_hits", "jit_cache_misses", "cold_starts")
+        now = time.monotonic()
+        return plain | {
+            **{name: getattr(self, name) for name in (*names, "acceptance", "host_share")},
+            "kv_bytes_by_scope": dict(self.kv_bytes_by_scope),
+            "guard_trips": dict(self.guard_trips),
+            "routed": dict(self.routed),
+            "models": [dataclasses.asdict(model) for model in self.models],
+            "eviction_log": [dataclasses.asdict(evicted) for evicted in self.eviction_log],
+            "trips_by_app": {kind: dict(apps) for kind, apps in self.trips_by_app.items()},
+            "by_model": {model: counts._asdict() for model, counts in self.by_model.items()},
+            "latest_compiles": [{"seconds_ago": now - at, "seconds": took} for at, took in self.latest_compiles],
+            "rows": _plain(self.rows),
+            "series": [
+                {
+                    **who._asdict(),
+                    "cold": {name: _plain(each) for name, each in view.cold.items()},
+                    "steady": {name: _plain(each) for name, each in view.steady.items()},
+                    "tokens": dict(view.tokens),
+                    "outcomes": dict(view.outcomes),
+                    "cold_starts": view.cold_starts,
+                }
+                for who, view in self.series.items()
+            ],
+        }
 
     @property
     def acceptance(self) -> float:
@@ -49,15 +132,48 @@ class Report(Counters):
         return self.host_s / total if total else 0.0
 
     def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook: the table, and where time, tokens and memory went."""
+        first = self.latest_compiles[0][0] if self.latest_compiles else 0.0
+        times = {
+            "device": self.device_s,
+            "dispatch": self.dispatch_s,
+            "host": self.host_s,
+            "compiling": self.compile_s,
+            "loading": self.load_s,
+        }
+        tokens = {
+            "read": self.prefilled_tokens,
+            "reused": self.reused_tokens,
+            "generated": self.generated_tokens,
+            "drafted": self.drafted_tokens,
+            "accepted": self.accepted_tokens,
+        }
+        memory = {f"{number}. {model.name}": model.nbytes for number, model in enumerate(self.models, 1)}
+        charts = [
+            bars("Seconds", times, {name: f"{seconds:.2f} s" for name, seconds in times.items()}),
+            bars("Tokens", tokens),
+            bars("Device memory", memory, {name: show_bytes(size) for name, size in memory.items()}),
+            moments("Compiles over time", [(at - first, took) for at, took in self.latest_compiles]),
+        ]
+        return f"<div>{''.join(charts)}{table(self._rows())}</div>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        back = f"{show_bytes(self.bytes_to_host)} back"
         host = f"{self.host_s:.2f} s host ({self.host_share:.1%})"
         restored = f"{self.restored} back with {self.restored_tokens} tokens"
-        rows = [
+        return [
             (
                 "requests",
                 f"{self.requests} done, {self.failed} of them failed, {self.running} run, {self.waiting} wait",
             ),
             ("prompt tokens", f"{self.prefilled_tokens} read, {self.reused_tokens} reused"),
             ("first token", f"after {self.first_token_s:.3f} s, at most {self.longest_first_token_s:.3f} s"),
+            *self._latency_rows(),
             ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
             ("grammars", f"{self.forced_tokens} tokens forced, {self.illegal_tokens} drawn twice"),
@@ -67,7 +183,10 @@ class Report(Counters):
                 "compile cache",
                 f"{self.cache_hits} hits, {self.cache_misses} misses, {self.cache_saved_s:.1f} s saved",
             ),
-            ("copied", f"{show_bytes(self.bytes_to_device)} to the device, {show_bytes(self.bytes_to_host)} back"),
+            (
+                "copied",
+                f"{show_bytes(self.bytes_to_device)} to the device ({self.device_copies} times), {back}",
+            ),
             ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
             ("KV", f"{show_bytes(self.kv_bytes)} of {show_bytes(self.kv_budget)}"),
             *((f"  scope {scope!r}", show_bytes(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
@@ -78,7 +197,22 @@ class Report(Counters):
             *(("  evicted", str(evicted)) for evicted in self.eviction_log),
             *((f"  routed to {name}", f"{count} steps") for name, count in sorted(self.routed.items())),
             *([("routes", f"{self.switches} switches, {self.escalations} escalations")] if self.routed else []),
-            *((f"  guard {name}", f"{count} trips") for name, count in sorted(self.guard_trips.items())),
+            *((f"  guard {name}", self._trips(name, count)) for name, count in sorted(self.guard_trips.items())),
         ]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
+
+    def _trips(self, kind: str, count: int) -> str:
+        apps = {app: trips for app, trips in self.trips_by_app.get(kind, {}).items() if app}
+        whose = ", ".join(f"{trips} of {app}" for app, trips in sorted(apps.items()))
+        return f"{count} trips{whose and f': {whose}'}"
+
+    def _latency_rows(self) -> Iterable[tuple[str, str]]:
+        for name, cold in (("cold", True), ("steady", False)):
+            first, whole = self.latency("first_token", cold=cold), self.latency("total", cold=cold)
+            if count := whole.values:
+                half, most = first.quantile(0.5), first.quantile(0.95)
+                within = f"first token within {half:g} s for half of them and {most:g} s for 95 %"
+                yield f"  {name}", f"{count} requests: {within}, {whole.total / count:.3f} s in all on average"
+
+
+def _plain(found: Distribution) -> dict[str, object]:
+    return {"bounds": list(found.bounds), "counts": list(found.counts), "sum": found.total, "count": found.values}

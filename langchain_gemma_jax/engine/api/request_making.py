@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 
 from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
+from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
@@ -31,7 +32,7 @@ class RequestMaker:
         *,
         scope: str,
         system: int,
-        app: str,
+        asked_by: Asking,
         deadline: float | None,
     ) -> Request:
         """Make a request of what ``Engine.submit`` was given."""
@@ -57,8 +58,9 @@ class RequestMaker:
             stop_ids=stops,
             max_context=served.max_context,
             scope=scope,
-            app=app,
             system=system,
+            app=asked_by.app,
+            guards=asked_by.guards,
             deadline=deadline,
             banned=banned,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langchain_gemma_jax.engine.base.guards import Guard
+from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
@@ -51,8 +51,16 @@ class DeviceShare:
 class RunnerFactory:
     """Makes runners for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
-    def __init__(self, models: KnownModels, evictor: ModelEvictor, metrics: Metrics, settings: CurrentSettings) -> None:
-        self._models, self._evictor, self._metrics, self._settings = models, evictor, metrics, settings
+    def __init__(
+        self,
+        models: KnownModels,
+        evictor: ModelEvictor,
+        metrics: Metrics,
+        guards: Guards,
+        settings: CurrentSettings,
+    ) -> None:
+        self._models, self._evictor, self._metrics = models, evictor, metrics
+        self._guards, self._settings = guards, settings
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
 
@@ -67,9 +75,15 @@ class RunnerFactory:
         """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
         settings, shape, ladders = self._settings.now, known.shape, known.ladders
         model, where = known.served.model, known.served.model.placement
-        guard = Guard("recompile", settings.guards, self._metrics.guard_trips)
+        ledger, home = self._evictor.ledger, known.entry.home
         window = smallest_window(shape.layout)
-        device = DeviceAccess(where, self._metrics, guard, ladders.program_keys(window))
+        device = DeviceAccess(
+            where,
+            self._metrics,
+            self._guards,
+            ladders.program_keys(window),
+            lambda: ledger.used(home) - ledger.budget(home),
+        )
         policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         shared = DeviceShare(self._evictor, self._models, known)
         held = KvHoldings(shape, library, device, ladders, self._metrics)

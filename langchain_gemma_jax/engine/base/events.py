@@ -2,14 +2,15 @@
 
 The engine tells of each thing once, where it happens. Counters, exporters and users' own functions read the records and
 change nothing. A reader is called at once, on the thread on which it happened: for ``Finished`` the owner thread,
-which runs the device. So it has to return at once, and put aside what takes longer.
+which runs the device. So it has to return at once, and put aside what takes longer. Times are ``time.monotonic()``'s.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,80 @@ class Finished:
     forced_tokens: int
     compiled: int  # programs that were compiled meanwhile, for whichever request
     timings: Timings
+    number: int = 0  # the request's, as its ``Submitted`` has it
+    cold: bool = False  # programs were asked for that had never run in this process
+    token_s: tuple[float, ...] = ()  # what each token but the first took, in their order
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A request was handed to the engine. Told in its caller's thread and context."""
+
+    number: int
+    model: str
+    scope: str
+    app: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A request was not taken: too many wait. Told in its caller's thread."""
+
+    number: int
+    model: str
+    scope: str
+    app: str
+
+
+@dataclass(frozen=True)
+class ProgramMade:
+    """A program was compiled, or fetched from the disk. Told in the thread that did so."""
+
+    model: str
+    kind: str  # "read", "step", ...
+    seconds: float
+    fetched: bool
+    at: float = field(default_factory=time.monotonic)  # when it was ready
+
+
+@dataclass(frozen=True)
+class ModelLoaded:
+    """A model came into memory, for the first time or again."""
+
+    model: str
+    seconds: float
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
+class ModelEvicted:
+    """A model left memory, to make room or because nobody used it."""
+
+    model: str
+    nbytes: int
+    seconds: float
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
+class Tripped:
+    """A guard saw what it watches for. Told in the thread in which that happened."""
+
+    guard: str  # "recompile", "transfer", "residency" or "cold_start"
+    app: str
+    reason: str
+    advice: str  # what to do
+    policy: str  # what is done about it
+    model: str = ""
+    nbytes: int = 0  # that were copied, or are too many
+    site: str = ""  # the line of the user's code; empty: the engine's own
+    at: float = field(default_factory=time.monotonic)
+
+    def __str__(self) -> str:
+        where = f" ({self.site})" if self.site else ""
+        return f"{self.guard} guard: {self.reason}{where}.{' ' * bool(self.advice)}{self.advice}"
 
 
 @dataclass(frozen=True)

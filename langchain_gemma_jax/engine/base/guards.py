@@ -1,44 +1,302 @@
-"""A guard watches for one of the costs that this engine promises away, and counts, warns or refuses."""
+"""Guards watch for the four costs that this engine promises away, and count, warn, refuse, or tell a function.
+
+*recompile*: a program that the ladders do not account for, or one that is first asked for after ``warmup``.
+*transfer*: host memory that is handed to a program as it is. *residency*: models over the budget, or one that is
+evicted and loaded over and over. *cold start*: a deadline that passes before what has to be compiled is.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import threading
+import time
 import warnings
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.host.own_log import show_problem
-from langchain_gemma_jax.errors import GuardError
+from langchain_gemma_jax.errors import GuardError, InputError
+
+POLICIES = ("off", "warn", "raise", "callback")
+MOST_APPS = 100  # whose trips are counted apart; those of all others are together
+OTHERS = "(others)"
+MINUTE = 60.0
 
 
 class GuardWarning(UserWarning):
     """A guard that is set to "warn" was tripped."""
 
 
-@dataclass
-class Guard:
-    """One guard: counts what it watches for, and warns or raises as its mode says.
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """What each guard does when it is tripped: "off", "warn", "raise" or "callback"."""
 
-    guard = Guard("recompile", mode="warn", trips=metrics.guard_trips)
-    guard.trip("the program ('step', 3, 512) is not on the ladders")
-    """
+    recompile: str = "warn"
+    transfer: str = "warn"
+    residency: str = "warn"
+    cold_start: str = "warn"
 
-    name: str
-    mode: str  # "off", "warn" or "raise"
-    trips: dict[str, int] = field(default_factory=dict)  # how often each guard was tripped, by name
-
-    def trip(self, reason: str) -> None:
-        """Count what the guard watches for, and warn or raise as its mode says.
+    @classmethod
+    def of(cls, given: object, rest: Policies | None = None) -> Policies:
+        """Return the policies that a setting means: one for all guards, or some by name and the others as in ``rest``.
 
         Raises:
-            GuardError: the mode is "raise", or warnings are errors in this process.
+            InputError: there is no such guard, or no such policy.
         """
-        if self.mode == "off":
+        if isinstance(given, Policies):
+            return given
+        if isinstance(given, str):
+            return cls(**dict.fromkeys(KINDS, _checked(given)))
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"guards: expected one of {', '.join(POLICIES)}, or some by name such as "
+                f'{{"recompile": "raise"}}, found {given!r}.'
+            )
+        if unknown := sorted(str(name) for name in given if name not in KINDS):
+            raise InputError(f"guards: expected names such as {', '.join(KINDS)}, found {', '.join(unknown)}.")
+        return dataclasses.replace(rest or cls(), **{name: _checked(policy) for name, policy in given.items()})
+
+
+KINDS = tuple(each.name for each in dataclasses.fields(Policies))
+
+
+def _checked(policy: object) -> str:
+    if policy not in POLICIES:
+        raise InputError(f"guards: expected one of {', '.join(POLICIES)}, found {policy!r}.")
+    return str(policy)
+
+
+class Asker(Protocol):
+    """Whoever something is done for: a request is one."""
+
+    @property
+    def app(self) -> str: ...
+
+    @property
+    def guards(self) -> object: ...  # some policies of its own; None: as configured
+
+
+class SeenRequest(Asker, Protocol):
+    """What a request asks for, as far as guards look at it."""
+
+    @property
+    def model(self) -> Hashable: ...
+
+    @property
+    def deadline(self) -> float | None: ...
+
+
+class Begun(Protocol):
+    """How far a request is, as far as guards look at it."""
+
+    watched: bool
+    cold: bool
+
+
+class Asks(Protocol):
+    """A request, as far as guards look at it."""
+
+    @property
+    def asked(self) -> SeenRequest: ...
+
+    @property
+    def progress(self) -> Begun: ...
+
+
+@dataclass(frozen=True)
+class Asking:
+    """An application, and how its guards are set: for all that is asked in a context."""
+
+    app: str = ""
+    guards: object = None
+
+
+NOBODY = Asking()
+asking: ContextVar[Asking] = ContextVar("asking", default=NOBODY)
+"""Who asks in this thread or task, where the call itself does not say."""
+
+
+class GuardSettings(Protocol):
+    """The settings that guards go by, as they are now."""
+
+    @property
+    def guards(self) -> object: ...
+
+    @property
+    def on_trip(self) -> Callable[[Tripped], object] | None: ...
+
+    @property
+    def loads_per_minute(self) -> int: ...
+
+
+class Trips:
+    """How often guards were tripped: by kind, and by kind and application. Any thread may add to it."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, int] = {}
+        self.by_app: dict[tuple[str, str], int] = {}
+        self._apps: set[str] = set()
+        self._lock = threading.RLock()  # a signal handler may come a second time
+
+    def add(self, record: Tripped) -> None:
+        """Count one."""
+        with self._lock:
+            if len(self._apps) < MOST_APPS:
+                self._apps.add(record.app)
+            app = record.app if record.app in self._apps else OTHERS
+            self.by_kind[record.guard] = self.by_kind.get(record.guard, 0) + 1
+            self.by_app[record.guard, app] = self.by_app.get((record.guard, app), 0) + 1
+
+    def copied(self) -> dict[str, dict[str, int]]:
+        """Return the trips by kind and, of each kind, by application."""
+        with self._lock:
+            found: dict[str, dict[str, int]] = {}
+            for (kind, app), count in self.by_app.items():
+                found.setdefault(kind, {})[app] = count
+            return found
+
+
+@dataclass
+class Guards:
+    """The guards of one engine.
+
+    guards = Guards(lambda: settings, events)
+    guards.trip("recompile", "the program ('step', 3, 512) is not on the ladders")
+    """
+
+    settings: Callable[[], GuardSettings]
+    events: Events = field(default_factory=Events)
+    trips: Trips = field(default_factory=Trips)
+    _evicted: set[str] = field(default_factory=set)
+    _returned: dict[str, deque[float]] = field(default_factory=dict)  # when evicted models came back
+
+    def __post_init__(self) -> None:
+        self.events.subscribe(ModelEvicted, self._note_evicted)
+        self.events.subscribe(ModelLoaded, self._note_loaded)
+
+    def policy(self, kind: str, asker: Asker | None = None) -> str:
+        """What is done if this guard is tripped by what was asked for."""
+        policies = Policies.of(self.settings().guards)
+        if asker is not None and asker.guards is not None:
+            policies = Policies.of(asker.guards, policies)
+        policy: str = getattr(policies, kind)
+        return policy
+
+    def asked_by(self, app: str, guards: object) -> Asking:
+        """Return who asks: as the call says or, where it does not, as the ``guard`` does which it is made in.
+
+        Raises:
+            InputError: there is no such guard or policy, or no function for "callback".
+        """
+        asks = asking.get()
+        found = Asking(app or asks.app, asks.guards if guards is None else guards)
+        if found.guards is not None:
+            policies = Policies.of(found.guards)
+            if "callback" in vars(policies).values() and self.settings().on_trip is None:
+                raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
+        return found
+
+    def trip(self, kind: str, reason: str, asker: Asker | None = None, **details: Any) -> None:
+        """Count what a guard watches for, tell of it, and do what its policy says.
+
+        Args:
+            kind: which guard.
+            reason: what was seen.
+            asker: whose request it was.
+            details: those of ``Tripped``: ``advice``, ``model``, ``nbytes``, ``site``.
+
+        Raises:
+            GuardError: the policy is "raise", or warnings are errors in this process.
+        """
+        if (policy := self.policy(kind, asker)) == "off":
             return
-        self.trips[self.name] = self.trips.get(self.name, 0) + 1
-        if self.mode == "raise":
-            raise GuardError(f"{self.name} guard: {reason}.")
+        app = "" if asker is None else asker.app
+        record = Tripped(kind, app, reason, details.pop("advice", ""), policy, **details)
+        self.trips.add(record)
+        self.events.tell(record)
+        react(record, self.settings().on_trip)
+
+    def begins(self, request: Asks, excess: Callable[[], int], cold_seconds: Callable[[], float | None]) -> None:
+        """Look at a request before anything is done for it: whether its model thrashes, and its deadline is possible.
+
+        Args:
+            request: who asks.
+            excess: bytes that are in memory over the budget.
+            cold_seconds: what compiling what it needs will take; None: that was never measured here.
+
+        Raises:
+            GuardError: a guard says so.
+        """
+        if request.progress.watched:
+            return
+        request.progress.watched = True
+        model: str = getattr(request.asked.model, "name", "")
+        if (count := self._loads_within_a_minute(model)) > (most := self.settings().loads_per_minute):
+            self._returned.pop(model, None)  # told of; the count begins anew
+            self.trip(
+                "residency",
+                f"{model} was evicted and loaded again {count} times within a minute, more than {most}",
+                request.asked,
+                model=model,
+                advice="Two models take turns in memory that has room for one: allow more with "
+                "configure(memory_budget=...), pin one with engine().pin(...), or use smaller models.",
+            )
+        if (over := excess()) > 0:
+            self.trip(
+                "residency",
+                f"{show_bytes(over)} more than the budget are in memory, and in use",
+                request.asked,
+                model=model,
+                nbytes=over,
+                advice="Unload a model, use shorter contexts, or allow more with configure(memory_budget=...).",
+            )
+        if request.asked.deadline is not None and (needs := cold_seconds()) is not None:
+            left = request.asked.deadline - time.monotonic()
+            if needs > left:
+                self.trip(
+                    "cold_start",
+                    f"the deadline is in {max(0.0, left):.2f} s, and compiling what the request needs takes about "
+                    f"{needs:.2f} s on this machine",
+                    request.asked,
+                    model=model,
+                    advice=f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or "
+                    "allow more time.",
+                )
+
+    def _note_evicted(self, record: ModelEvicted) -> None:
+        self._evicted.add(record.model)
+
+    def _note_loaded(self, record: ModelLoaded) -> None:
+        if record.model in self._evicted:
+            self._returned.setdefault(record.model, deque(maxlen=1000)).append(record.at)
+
+    def _loads_within_a_minute(self, model: str) -> int:
+        since = time.monotonic() - MINUTE
+        return sum(at >= since for at in list(self._returned.get(model, ())))
+
+
+def react(record: Tripped, on_trip: Callable[[Tripped], object] | None) -> None:
+    """Do what the policy of a guard says about its trip.
+
+    Raises:
+        GuardError: that is an error.
+    """
+    if record.policy == "raise":
+        raise GuardError(str(record))
+    if record.policy == "warn":
         try:
-            warnings.warn(f"{self.name} guard: {reason}.", GuardWarning, stacklevel=3)
+            warnings.warn(str(record), GuardWarning, stacklevel=4)
         except GuardWarning as warning:
             raise GuardError(str(warning)) from None
         except Exception:  # noqa: BLE001  warnings.showwarning is anybody's
             show_problem("warnings.showwarning")
+    elif on_trip is not None:
+        try:
+            on_trip(record)
+        except Exception:  # noqa: BLE001  so is this
+            show_problem("on_trip")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
+from langchain_gemma_jax.engine.base.events import Tripped
+from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.errors import InputError
-
-GUARD_MODES = ("off", "warn", "raise")
 
 
 @dataclass(eq=False)
@@ -29,7 +30,14 @@ class Settings:
     configure(max_waiting=64, kv_bytes=8 * 1024**3, guards="warn")
     """
 
-    CHANGEABLE: ClassVar = ("max_waiting", "memory_budget", "keep_alive")
+    CHANGEABLE: ClassVar = (
+        "max_waiting",
+        "memory_budget",
+        "keep_alive",
+        "guards",
+        "on_trip",
+        "loads_per_minute",
+    )
     """The settings that can be changed while the engine is running."""
 
     ladders: Ladders | None = None
@@ -61,8 +69,13 @@ class Settings:
     folder of the user's. JAX's own setting is left alone where the user made one."""
     cache_bytes: int | None = None
     """Bytes that they may take together; the least recently used ones go first. None: 4 GiB."""
-    guards: str = "warn"
-    """What happens when a program is compiled that the ladders do not account for: "off", "warn" or "raise"."""
+    guards: str | Mapping[str, str] = "warn"
+    """What guards do when they are tripped: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy
+    for all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""
+    on_trip: Callable[[Tripped], object] | None = None
+    """The function that the policy "callback" hands each trip to. It should return at once."""
+    loads_per_minute: int = 3
+    """How often a model may come back within a minute after it was evicted, before the residency guard is tripped."""
 
     def __post_init__(self) -> None:
         whole = {
@@ -71,12 +84,13 @@ class Settings:
             "host_kv_bytes": 0,
             "max_snapshots": 0,
             "max_waiting": 1,
+            "loads_per_minute": 0,
             "loop_steps": 1,
             "cache_bytes": 0,
         }
         for name, least in whole.items():
             value = getattr(self, name)
-            if value is None and name not in {"max_snapshots", "max_waiting"}:
+            if value is None and name not in {"max_snapshots", "max_waiting", "loads_per_minute"}:
                 continue
             if not _is_whole(value) or not least <= value < 2**62:
                 raise InputError(f"{name}: expected a whole number from {least} to 2**62, found {value!r}.")
@@ -89,8 +103,7 @@ class Settings:
         place: object = self.cache_dir
         if place not in (None, "off") and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
             raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')
-        if self.guards not in GUARD_MODES:
-            raise InputError(f"guards: expected one of {', '.join(GUARD_MODES)}, found {self.guards!r}.")
+        self._check_guards()
         if self.ladders is not None and not isinstance(self.ladders, Ladders):
             raise InputError(f"ladders: expected Ladders(...) or None, found {self.ladders!r}.")
 
@@ -99,6 +112,14 @@ class Settings:
             parse_bytes("memory_budget", self.memory_budget)
         if self.keep_alive is not None:
             checked_seconds("keep_alive", self.keep_alive)
+
+    def _check_guards(self) -> None:
+        policies = Policies.of(self.guards)
+        function: object = self.on_trip
+        if function is not None and not callable(function):
+            raise InputError(f"on_trip: expected a function of one trip, or None, found {function!r}.")
+        if function is None and "callback" in vars(policies).values():
+            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
 
     def replace(self, **changes: object) -> Settings:
         """Return a copy of the settings with some changed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background, workers
@@ -15,8 +16,8 @@ from langchain_gemma_jax.models.placement import Placement
 class Libraries:
     """The program libraries of one engine, and the threads that make programs beside the owner thread."""
 
-    def __init__(self) -> None:
-        self.tally = Tally()
+    def __init__(self, events: Events) -> None:
+        self.tally = Tally(events=events)
         self.compiles = CompileCounter()
         self.background = Background(workers(), self.compiles)
         self._lock = threading.Lock()

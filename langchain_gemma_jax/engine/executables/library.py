@@ -22,11 +22,13 @@ from typing import Any, Protocol
 import jax
 
 from langchain_gemma_jax.compile_cache.store import Entry, Store
+from langchain_gemma_jax.engine.base.events import Events, ProgramMade
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
-from langchain_gemma_jax.engine.executables.first_needed import LONGEST, FirstNeeded
+from langchain_gemma_jax.engine.executables.background import workers
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCosts, FirstNeeded
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -47,6 +49,8 @@ class Tally:
     misses: int = 0
     seconds_saved: float = 0.0  # what those that were found had taken to make, less what fetching took
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    costs: CompileCosts = field(default_factory=CompileCosts, repr=False)
+    events: Events = field(default_factory=Events, repr=False)
 
     def hit(self, saved: float) -> None:
         with self.lock:
@@ -154,6 +158,9 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
+        self._tally.events.tell(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
+        if not made.loaded:
+            self._tally.costs.add(self._family, str(key[0]), made.seconds)
         self._failed.discard(key)
         mine.set_result(made)
         return made
@@ -183,6 +190,17 @@ class Library:
         if loaded:
             _log.warning("a program failed: %d that came from the disk are compiled anew", len(loaded))
         return bool(loaded)
+
+    def cold_seconds(self, keys: Iterable[ProgramKey]) -> float | None:
+        """Return what compiling these will take, as far as they are not there. None: it was never measured here."""
+        needs = []
+        for key in keys:
+            if self.there(key) or (self._store is not None and self._store.has(fingerprint.name(self._family, key))):
+                continue
+            if (cost := self._tally.costs.estimate(self._family, str(key[0]), self._store)) is None:
+                return None
+            needs.append(cost)
+        return max(*needs, sum(needs) / workers()) if needs else 0.0  # several at once
 
     def time_to_fetch(self, key: ProgramKey) -> float | None:
         """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""

@@ -47,6 +47,7 @@ class Admission:
                 request, scheduler.running, runner.kv_store.index
             ):
                 continue
+            runner.device.asked_by = (request.asked,)
             try:
                 taken = runner.kv_store.take(request)
             except Exception as error:  # noqa: BLE001

@@ -11,6 +11,7 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Read, Step, Verify, Work
+from langchain_gemma_jax.errors import GuardError
 
 
 class Dispatching:
@@ -26,6 +27,7 @@ class Dispatching:
         """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         runner = self._work.runner_of(requests[0])
+        runner.device.asked_by = tuple(request.asked for request in requests)
         try:
             if isinstance(work, Read):
                 flight = runner.read(work.request) if self._fits(work.request, runner) else None
@@ -72,7 +74,7 @@ class Dispatching:
             return False
         for request in requests:
             resident = request.on_device.resident
-            if resident is None:
+            if resident is None or not self._may_begin(request, runner, resident):
                 return False
             tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
             fits = len(resident.keys) + tokens <= resident.capacity
@@ -91,6 +93,19 @@ class Dispatching:
                 return False  # it belongs to another group now
         if not follows:
             runner.forget_feed()
+        return True
+
+    def _may_begin(self, request: Request, runner: Runner, resident: Resident) -> bool:
+        """Whether the guards let a request go on that has nothing to read: what reads is looked at where it does."""
+        if request.progress.watched:
+            return True
+        key = ("step", 1, resident.capacity)
+        try:
+            missing = [] if key in runner.device.seen else [key]
+            runner.device.begins(request, missing, lambda: runner.library.cold_seconds([key]))
+        except GuardError as error:
+            self._failures.fail(error, (request,))
+            return False
         return True
 
     def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:

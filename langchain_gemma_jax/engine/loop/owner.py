@@ -66,7 +66,7 @@ class Owner:
         self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles)
         self.models, self.scheduler = work.models, work.scheduler
         self.evictor = ModelEvictor(
-            work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics
+            work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics, events
         )
         self._endings = RequestEndings(work)
         self._failures = Failures(work, self._endings, self.evictor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -115,6 +115,7 @@ class RequestSpec:
     max_context: int
     scope: str = ""
     app: str = ""  # whose request it is, for the records of what happened
+    guards: object = None  # some guards' policies, for this request; None: as configured
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     banned: tuple[int, ...] = ()  # tokens that never come
@@ -143,6 +144,9 @@ class Progress:
     started_at: float | None = None
     first_token_at: float | None = None
     chosen_at: float | None = None  # the first token that was not forced
+    token_times: array[float] = field(default_factory=lambda: array("d"))  # when each token came
+    cold: bool = False  # a program was asked for that had never run
+    watched: bool = False  # guards have looked at it
 
 
 @dataclass(eq=False)
@@ -288,7 +292,25 @@ class Request:
             forced_tokens=progress.forced,
             compiled=outcome.compiled if isinstance(outcome, Completion) else 0,
             timings=outcome.timings if isinstance(outcome, Completion) else self.timings(now),
+            number=asked.number,
+            cold=progress.cold,
+            token_s=tuple(gaps(progress.token_times)),
+            at=now,
         )
+
+
+def gaps(times: Sequence[float]) -> Iterator[float]:
+    """Yield how long each of a request's tokens but the first took. Those that came together share the time."""
+    at = 0
+    while at < len(times):
+        same = at
+        while same < len(times) and times[same] == times[at]:
+            same += 1
+        if at:
+            yield from [(times[at] - times[at - 1]) / (same - at)] * (same - at)
+        else:
+            yield from [0.0] * (same - 1)  # with the first one
+        at = same
 
 
 def deadline_error(request: Request) -> DeadlineError:

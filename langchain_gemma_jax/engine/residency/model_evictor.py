@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.host.gc_pause import let_go
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
@@ -20,7 +21,7 @@ from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import KvView, ModelStatus, status_of, who_holds_what
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
-from langchain_gemma_jax.engine.residency.status_file import StatusFile
+from langchain_gemma_jax.engine.residency.status_file import EngineActivity, StatusFile
 from langchain_gemma_jax.engine.steps.in_flight import InFlight
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
@@ -40,11 +41,13 @@ class ModelEvictor:
         scheduler: Scheduler,
         flights: deque[InFlight],
         metrics: Metrics,
+        events: Events,
     ) -> None:
+        self._events = events
         self.ledger, self.queue = ledger, queue
         self.log = EvictionLog()
         self.kv = KvView()  # when it was looked at the last time
-        self._status_file = StatusFile()
+        self._status_file, self._activity = StatusFile(), EngineActivity(scheduler, metrics, events)
         self._models, self._scheduler, self._flights, self._metrics = models, scheduler, flights, metrics
 
     # Who wants a model, or room for one.
@@ -60,6 +63,7 @@ class ModelEvictor:
         self.ledger.settle(known.entry, runner.kv_store.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
+        self._events.tell(ModelLoaded(known.entry.name, seconds))
         self.queue.arrived(known)
 
     def may_change(self, model: Hashable) -> bool:
@@ -124,7 +128,9 @@ class ModelEvictor:
         known.served.model.close()
         let_go()
         self._metrics.models_evicted += 1
-        self.log.add(entry.name, "weights", reason, freed, time.perf_counter() - began)
+        took = time.perf_counter() - began
+        self._events.tell(ModelEvicted(entry.name, freed, took))
+        self.log.add(entry.name, "weights", reason, freed, took)
 
     def evict_idle(self, reason: str, but: LedgerEntry | None = None) -> None:
         """Evict everything that nobody uses."""
@@ -208,12 +214,14 @@ class ModelEvictor:
         for known in self._models.known.values():
             known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.host_store.nbytes
             known.entry.seen_read_s = known.host_store.read.seconds(1) or 0.0
-        self._status_file.show(self.statuses())
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def publish_changes(self) -> None:
         """Have other threads see what conversations take, if something was made or given up since they last could."""
         if any(runner.kv_store.held.changed for runner in self._models.runners.values()):
             self.publish()
+        elif self._status_file.is_due:  # a long answer changes nothing, and yet it goes on
+            self._status_file.show(self.statuses(), self._activity.now)
 
     def rest(self) -> None:
         """Leave nothing over the budget before the owner thread rests, and show other processes what is there."""
@@ -222,7 +230,7 @@ class ModelEvictor:
         if any(self.ledger.used(home) > self.ledger.budget(home) for home in homes):
             self.shrink(_GREW)  # when it was found, all that could go may have been in use
             self.publish()
-        self._status_file.show(self.statuses())
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """All models that are known. Any thread may ask."""

@@ -38,6 +38,7 @@ def accept(
         if not _allowed(request, token):
             break
         request.progress.context.append(token)
+        request.progress.token_times.append(now)
         taken.append(token)
         decoded.append(request.decoder.push(token))
         shown, stop = _shown(request, decoded[-1])
@@ -82,9 +83,11 @@ def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
     tokens = rule.closing()
     decoded: list[str] = []
     parts: list[str] = []
+    now = time.monotonic()
     for token in tokens:
         rule.take(token)
         request.progress.context.append(token)
+        request.progress.token_times.append(now)
         decoded.append(request.decoder.push(token))
         parts.append(_shown(request, decoded[-1])[0])
     request.progress.forced += len(tokens)

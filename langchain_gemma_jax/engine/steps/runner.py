@@ -84,7 +84,7 @@ class Runner:
         until = min((mark for mark in progress.marks if held < mark < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
-        self._at_hand.needed({chunk.size for chunk in best}, capacity, steps=request.room > 1)
+        self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
         if self.kv_store.must_keep_before(resident, chunk.tokens):
@@ -123,6 +123,7 @@ class Runner:
 
     def step(self, requests: tuple[Request, ...], rows: int | None = None) -> InFlight:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
+        self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
         capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
         padding = self.kv_store.held.padding(capacity, rows - len(requests))

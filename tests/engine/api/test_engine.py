@@ -409,8 +409,8 @@ def test_reconfiguring_takes_what_it_can_and_all_or_nothing():
     try:
         engine.reconfigure(Settings(max_waiting=3))
         assert engine.settings.max_waiting == 3
-        with pytest.raises(InputError, match="kv_bytes, guards cannot be changed"):
-            engine.reconfigure(Settings(max_waiting=4, kv_bytes=5, guards="off"))
+        with pytest.raises(InputError, match="kv_bytes, scope_share cannot be changed"):
+            engine.reconfigure(Settings(max_waiting=4, kv_bytes=5, scope_share=0.5, guards="off"))
         assert engine.settings == Settings(max_waiting=3)
     finally:
         assert engine.close(10)

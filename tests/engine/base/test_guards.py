@@ -1,40 +1,140 @@
-"""A guard counts, and warns or refuses, as it was told."""
+"""Guards count, and warn, refuse or call, as they were told: for all, or for one application."""
 
 from __future__ import annotations
 
+import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
-from langchain_gemma_jax.engine.base.guards import Guard, GuardWarning
-from langchain_gemma_jax.errors import GuardError
+from langchain_gemma_jax.engine.base import guards as module
+from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
+from langchain_gemma_jax.engine.base.guards import KINDS, Asking, Guards, GuardWarning, Policies
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.errors import GuardError, InputError
+
+
+def guards(**settings: object) -> Guards:
+    made = Settings(**settings)
+    return Guards(lambda: made)
+
+
+def request(**values: object) -> SimpleNamespace:
+    plain = {"app": "", "guards": None, "deadline": None, "watched": False, "cold": False}
+    return SimpleNamespace(model=SimpleNamespace(name="gemma"), **{**plain, **values})
 
 
 def test_off_does_nothing():
-    guard = Guard("recompile", "off")
-    guard.trip("a reason")
-    assert guard.trips == {}
+    quiet, told = guards(guards="off"), []
+    quiet.events.subscribe(Tripped, told.append)
+    quiet.trip("recompile", "a reason")
+    assert (quiet.trips.by_kind, told) == ({}, [])
 
 
 def test_warn_counts_and_warns():
-    trips: dict[str, int] = {}
-    guard = Guard("recompile", "warn", trips)
+    warning = guards(guards="warn")
     for _ in range(2):
-        with pytest.warns(GuardWarning, match="recompile guard: a reason"):
-            guard.trip("a reason")
-    assert trips == {"recompile": 2}
+        with pytest.warns(GuardWarning, match=r"recompile guard: a reason\. Do this\."):
+            warning.trip("recompile", "a reason", advice="Do this.")
+    assert warning.trips.by_kind == {"recompile": 2}
 
 
 def test_raise_counts_and_raises():
-    guard = Guard("recompile", "raise")
+    raising = guards(guards="raise")
     with pytest.raises(GuardError, match="recompile guard: a reason"):
-        guard.trip("a reason")
-    assert guard.trips == {"recompile": 1}
+        raising.trip("recompile", "a reason")
+    assert raising.trips.by_kind == {"recompile": 1}
 
 
 def test_where_warnings_are_errors_the_error_is_ours():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(GuardError, match="a reason") as raised:
-            Guard("recompile", "warn").trip("a reason")
+            guards(guards="warn").trip("recompile", "a reason")
     assert raised.value.__cause__ is None
+
+
+def test_callback_hands_over_the_record_and_what_it_raises_stops_nothing(capsys):
+    seen: list[Tripped] = []
+
+    def call(record: Tripped) -> None:
+        seen.append(record)
+        raise ValueError("of the user's")
+
+    calling = guards(guards={"transfer": "callback"}, on_trip=call)
+    calling.trip("transfer", "8 B came", Asking("billing"), nbytes=8, site="agent.py:3")
+    assert [(each.guard, each.app, each.nbytes, each.policy) for each in seen] == [
+        ("transfer", "billing", 8, "callback")
+    ]
+    assert str(seen[0]) == "transfer guard: 8 B came (agent.py:3)."
+    assert "on_trip raised" in capsys.readouterr().err
+
+
+def test_each_guard_has_a_policy_and_an_application_may_have_its_own():
+    some = guards(guards={"transfer": "raise"})
+    assert [some.policy(kind) for kind in KINDS] == ["warn", "raise", "warn", "warn"]
+    own = Asking("a", {"recompile": "off"})
+    assert [some.policy(kind, own) for kind in KINDS] == ["off", "raise", "warn", "warn"]
+    assert [some.policy(kind, Asking("a", "off")) for kind in KINDS] == ["off"] * 4
+    some.trip("recompile", "nobody hears of it", own)
+    assert some.trips.by_kind == {}
+
+
+def test_what_is_no_policy_is_refused():
+    for given in ("loud", 3, {"recompile": "loud"}):
+        with pytest.raises(InputError, match="expected one of off, warn, raise, callback"):
+            Policies.of(given)
+    with pytest.raises(
+        InputError, match="expected names such as recompile, transfer, residency, cold_start, found compile"
+    ):
+        Policies.of({"compile": "warn"})
+    with pytest.raises(InputError, match='expected a function for "callback"'):
+        Settings(guards={"residency": "callback"})
+    with pytest.raises(InputError, match="on_trip: expected a function"):
+        Settings(on_trip="print")
+
+
+def test_trips_are_counted_by_application_for_so_many_of_them():
+    silent = guards(guards="callback", on_trip=lambda _: None)
+    for number in range(module.MOST_APPS + 50):
+        for kind in KINDS:
+            silent.trip(kind, "a reason", Asking(f"app {number}"))
+    found = silent.trips.copied()
+    assert {kind: len(apps) for kind, apps in found.items()} == dict.fromkeys(KINDS, module.MOST_APPS + 1)
+    assert found["transfer"]["app 3"] == 1
+    assert found["transfer"][module.OTHERS] == 50
+    assert silent.trips.by_kind == dict.fromkeys(KINDS, module.MOST_APPS + 50)
+
+
+def test_a_model_that_comes_back_too_often_within_a_minute_trips_the_residency_guard_once():
+    events, now = Events(), time.monotonic()
+    watching = Guards(lambda: Settings(guards="raise", loads_per_minute=2), events)
+
+    def ask() -> None:
+        watching.begins(request(app="agent"), lambda: 0, lambda: None)
+
+    events.tell(ModelLoaded("gemma", 1.0))  # the first time
+    for ago in (70, 65, 30, 20):
+        events.tell(ModelEvicted("gemma", 10, 0.1))
+        events.tell(ModelLoaded("gemma", 1.0, at=now - ago))
+    ask()
+    events.tell(ModelLoaded("gemma", 1.0))
+    with pytest.raises(GuardError, match="gemma was evicted and loaded again 3 times within a minute, more than 2"):
+        ask()
+    ask()
+    assert watching.trips.copied() == {"residency": {"agent": 1}}
+
+
+def test_a_request_is_looked_at_once_before_anything_is_done_for_it():
+    watching = guards(guards="raise")
+    asked = request(deadline=time.monotonic() + 1)
+    with pytest.raises(GuardError, match=r"deadline is in [01]\.\d+ s, and compiling .* 3.50 s .*warmup\('gemma'\)"):
+        watching.begins(asked, lambda: 0, lambda: 3.5)
+    watching.begins(asked, lambda: 5, lambda: 3.5)
+    with pytest.raises(GuardError, match=r"2\.0 KiB more than the budget"):
+        watching.begins(request(), lambda: 2048, lambda: None)
+    watching.begins(request(), lambda: 0, lambda: 9.0)  # no deadline
+    watching.begins(request(deadline=time.monotonic() + 1), lambda: 0, lambda: None)  # never measured
+    watching.begins(request(deadline=time.monotonic() + 9), lambda: 0, lambda: 3.0)
+    assert watching.trips.by_kind == {"cold_start": 1, "residency": 1}

@@ -8,8 +8,26 @@ import threading
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.events import Finished, StepRouted, Timings
-from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics, RouteTally
+from langchain_gemma_jax.engine.base.events import (
+    Events,
+    Finished,
+    ModelEvicted,
+    ModelLoaded,
+    ProgramMade,
+    Refused,
+    StepRouted,
+    Timings,
+)
+from langchain_gemma_jax.engine.base.metrics import (
+    MOST_SERIES,
+    CompileCounter,
+    Histogram,
+    Metrics,
+    ModelCounts,
+    ModelTally,
+    RouteTally,
+    together,
+)
 
 
 def finished(seconds: float, **changes) -> Finished:
@@ -84,3 +102,40 @@ def test_what_the_persistent_cache_serves_is_not_counted():
         assert counter.compiles == 0
     finally:
         counter.leave_this_thread()
+
+
+def test_a_histogram_counts_values_up_to_each_bound():
+    histogram = Histogram((1.0, 2.0))
+    for value in (0.5, 1.0, 1.5, 9.0):
+        histogram.add(value)
+    found = histogram.copied()
+    assert (found.counts, found.total, found.values) == ((2, 1, 1), 12.0, 4)
+    assert [found.quantile(share) for share in (0.5, 0.75, 1.0)] == [1.0, 2.0, float("inf")]
+    assert together((), (1.0,)).quantile(0.9) == 0.0
+    assert found.plus(found).counts == (4, 2, 2)
+
+
+def test_what_happens_to_models_is_counted_by_model_from_any_thread():
+    events = Events()
+    tally = ModelTally(events)
+
+    def happen() -> None:
+        for _ in range(200):
+            events.tell(ProgramMade("a", "step", 0.5, fetched=False))
+            events.tell(ProgramMade("a", "step", 0.25, fetched=True))
+            events.tell(ModelLoaded("b", 2.0))
+            events.tell(ModelEvicted("b", 10, 0.1))
+            events.tell(Refused(1, "b", "", ""))
+
+    threads = [threading.Thread(target=happen) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert tally.by_model["a"] == ModelCounts(compiles=800, compile_s=400.0, fetches=800, fetch_s=200.0)
+    assert tally.by_model["b"] == ModelCounts(loads=800, load_s=1600.0, evictions=800)
+    assert tally.refused == 800
+    assert len(tally.compiles) == 256
+    for number in range(500):
+        events.tell(ModelLoaded(f"model {number}", 1.0))
+    assert len(tally.by_model) == MOST_SERIES + 1

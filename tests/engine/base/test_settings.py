@@ -25,7 +25,9 @@ WRONG = {
     "drafts": [0, 1, "yes", 2**63],
     "cache_dir": ["relative/folder", "", ".", "on", 3, True, b"/bytes"],
     "cache_bytes": [value for value in NUMBERS[:-1] if value is True or value != 0],
-    "guards": ["on", "", None, True, 1, ["off"]],
+    "guards": ["on", "", None, True, 1, ["off"], "callback", {"compile": "warn"}, {"transfer": "on"}],
+    "on_trip": ["print", 1],
+    "loads_per_minute": [value for value in NUMBERS if value is True or value != 0],
     "ladders": [(16, 32), {}, 1, "x"],
 }
 RIGHT = {
@@ -41,7 +43,9 @@ RIGHT = {
     "drafts": [None, True, False],
     "cache_dir": [None, "off", "/somewhere", Path("/somewhere"), "~/here"],
     "cache_bytes": [None, 0, 1, 2**40],
-    "guards": ["off", "warn", "raise"],
+    "guards": ["off", "warn", "raise", {}, {"recompile": "raise", "cold_start": "off"}],
+    "on_trip": [None, print],
+    "loads_per_minute": [0, 1, 100],
     "ladders": [None, Ladders()],
 }
 

@@ -6,8 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.base.guards import Guard
+from langchain_gemma_jax.engine.base.guards import Guards, GuardWarning
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess, out_of_memory
 from langchain_gemma_jax.errors import GuardError
 from langchain_gemma_jax.models.placement import SingleDevice
@@ -19,10 +20,13 @@ def metrics():
 
 
 @pytest.fixture
-def device(metrics):
-    return DeviceAccess(
-        SingleDevice(jax.devices()[0]), metrics, Guard("recompile", "raise", metrics.guard_trips), [("step", 1)]
-    )
+def guards():
+    return Guards(lambda: Settings(guards="raise"))
+
+
+@pytest.fixture
+def device(metrics, guards):
+    return DeviceAccess(SingleDevice(jax.devices()[0]), metrics, guards, [("step", 1)])
 
 
 def test_bytes_are_counted_both_ways(device, metrics, strict_transfers):
@@ -34,30 +38,46 @@ def test_bytes_are_counted_both_ways(device, metrics, strict_transfers):
     assert (metrics.bytes_to_device, metrics.step_bytes_to_device, metrics.bytes_to_host) == (40, 8, 16)
 
 
-def test_programs_are_counted_with_their_time(device, metrics):
+def test_programs_are_counted_with_their_time(device, metrics, guards):
     program = jax.jit(lambda x: x + 1)
     for _ in range(3):
         assert device.run(("step", 1), program, device.put(np.ones(2, np.float32)))[0] == 2
     assert metrics.dispatches == 3
     assert metrics.dispatch_s > 0
     assert device.seen == {("step", 1)}
-    assert metrics.guard_trips == {}
+    assert guards.trips.by_kind == {}
 
 
-def test_a_program_that_is_on_no_ladder_trips_the_guard_before_it_runs(device, metrics):
+def test_a_program_that_is_on_no_ladder_trips_the_guard_before_it_runs(device, guards):
     ran = []
     for _ in range(2):
         with pytest.raises(GuardError, match=r"the program \('step', 3\) is not on the ladders"):
             device.run(("step", 3), lambda: ran.append(1))
     assert not ran
-    assert metrics.guard_trips == {"recompile": 2}
+    assert guards.trips.by_kind == {"recompile": 2}
     assert device.seen == set()
 
 
-def test_an_implicit_copy_is_an_error(device):
+def test_an_implicit_copy_is_an_error_where_the_guard_raises_and_told_of_where_it_warns(device, guards):
     program = jax.jit(lambda x: x + 1)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="Disallowed host-to-device transfer"):
+    with pytest.raises(GuardError, match=r"transfer guard: the program \('step', 1\) was handed 8 B of host memory"):
         device.run(("step", 1), program, np.ones(2, np.float32))
+    guards.settings = lambda: Settings(guards={"transfer": "warn"})
+    with pytest.warns(GuardWarning, match="8 B of host memory"):
+        assert device.run(("step", 1), program, np.ones(2, np.float32))[0] == 2
+    guards.settings = lambda: Settings(guards="off")
+    assert device.run(("step", 1), program, np.ones(2, np.float32))[0] == 2
+    assert guards.trips.by_kind == {"transfer": 2}
+
+
+def test_what_is_first_asked_for_after_the_warm_up_trips_the_guard(device, guards):
+    device.expect(("step", 1))
+    device.bound |= {("step", 2)}
+    device.warmed = True
+    device.expect(("step", 1))
+    with pytest.raises(GuardError, match=r"\('step', 2\) is first asked for after the model was.*max_context"):
+        device.expect(("step", 2))
+    assert guards.trips.by_kind == {"recompile": 1}
 
 
 def test_a_program_that_raises_is_counted_too(device, metrics):

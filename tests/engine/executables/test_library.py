@@ -14,8 +14,8 @@ from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
-from langchain_gemma_jax.engine.executables.first_needed import LONGEST, FirstNeeded
 from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, FirstNeeded
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.request import FinishReason, OnDevice
+from langchain_gemma_jax.engine.requests.request import FinishReason, OnDevice, gaps
 from langchain_gemma_jax.errors import ContextLengthError
 from tests.engine.tiny import CONTEXT, text
 
@@ -235,3 +235,9 @@ def test_what_was_asked_never_changes_and_all_that_is_held_on_the_device_goes_wi
     assert vars(request.asked) == asked
     with pytest.raises(FrozenInstanceError):
         request.asked.system = 3
+
+
+def test_what_each_token_took_adds_up_to_the_time_behind_the_first():
+    assert list(gaps([])) == list(gaps([5.0])) == []
+    assert list(gaps([5.0, 5.5, 7.0])) == [0.5, 1.5]
+    assert list(gaps([5.0, 5.0, 6.0, 6.0, 6.25])) == [0.0, 0.5, 0.5, 0.25], "what came together shares the time"

@@ -1,0 +1,121 @@
+"""What happened in code that a guard was around, and what it cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from langchain_gemma_jax.charts import bars, moments, table
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Tripped
+
+KEPT = 1000  # trips, and compiles
+
+
+class Sightings:
+    """What one guard has seen so far. Any thread may add to it."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.compile_s = 0.0
+        self.moments: list[tuple[float, float]] = []
+        self.trips: list[Tripped] = []
+        self.by_guard: Counter[str] = Counter()
+        self._lock = threading.RLock()
+
+    def add(self, **more: int) -> None:
+        """Count things."""
+        with self._lock:
+            self.counts.update(more)
+
+    def compiled(self, at: float, seconds: float, *, served: bool) -> int:
+        """Count a compile, and return how many there were, those that were served by JAX's cache included."""
+        with self._lock:
+            self.counts["cache_hits" if served else "compiles"] += 1
+            self.compile_s += seconds
+            if len(self.moments) < KEPT:
+                self.moments.append((at, seconds))
+            return self.counts["cache_hits"] + self.counts["compiles"]
+
+    def tripped(self, record: Tripped) -> None:
+        """Keep a trip."""
+        with self._lock:
+            self.by_guard[record.guard] += 1
+            if len(self.trips) < KEPT:
+                self.trips.append(record)
+
+    def report(self, app: str, seconds: float, not_watched: Mapping[str, str]) -> CodeReport:
+        """Return what was seen so far."""
+        with self._lock:
+            return CodeReport(
+                app=app,
+                seconds=seconds,
+                compiles=self.counts["compiles"],
+                compile_s=self.compile_s,
+                cache_hits=self.counts["cache_hits"],
+                copies=self.counts["copies"],
+                implicit_copies=self.counts["implicit"],
+                bytes_to_device=self.counts["to_device"],
+                bytes_to_host=self.counts["to_host"],
+                compiles_over_time=tuple(self.moments),
+                trips=tuple(self.trips),
+                trips_by_guard=dict(self.by_guard),
+                not_watched=dict(not_watched),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeReport:
+    """What a ``guard`` saw. ``print(g.report())`` shows a table, a notebook charts too."""
+
+    app: str
+    seconds: float  # spent in the block
+    compiles: int  # programs that XLA made
+    compile_s: float
+    cache_hits: int  # programs that JAX found on the disk instead
+    copies: int  # of host arrays to a device
+    implicit_copies: int  # of them: that no jax.device_put asked for
+    bytes_to_device: int
+    bytes_to_host: int  # read back, where the device has memory of its own
+    compiles_over_time: tuple[tuple[float, float], ...]  # seconds since the block began, and what each took
+    trips: tuple[Tripped, ...]  # the first thousand
+    trips_by_guard: dict[str, int]
+    not_watched: dict[str, str]  # what this JAX does not let a guard see, and why
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as numbers, texts, lists and dictionaries: what JSON can hold."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook."""
+        rest = max(0.0, self.seconds - self.compile_s)
+        times = {"compiling": self.compile_s, "all else": rest}
+        charts = [
+            bars("Seconds", times, {name: f"{seconds:.2f} s" for name, seconds in times.items()}),
+            moments("Compiles over time", self.compiles_over_time),
+        ]
+        return f"<div>{''.join(charts)}{table(self._rows())}</div>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("app", self.app or "(no name)"),
+            ("time", f"{self.seconds:.2f} s, {self.compile_s:.2f} s of them compiling"),
+            ("compiles", f"{self.compiles}, and {self.cache_hits} that were on the disk"),
+            (
+                "copies",
+                f"{self.copies} to the device, {show_bytes(self.bytes_to_device)}; {self.implicit_copies} unasked for",
+            ),
+            ("read back", show_bytes(self.bytes_to_host)),
+            *((f"  not watched: {what}", why) for what, why in self.not_watched.items()),
+            *((f"  guard {kind}", f"{count} trips") for kind, count in sorted(self.trips_by_guard.items())),
+        ]
+        most_common = Counter(str(each) for each in self.trips).most_common(5)
+        return [*rows, *((f"    {count} times" if count > 1 else "    once", text) for text, count in most_common)]

@@ -1,0 +1,284 @@
+"""``guard``: the four guards around any JAX code, and around what it asks of the engine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, Self
+
+from langchain_gemma_jax.engine.api.process import configure, running_engine
+from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes, show_bytes
+from langchain_gemma_jax.engine.base.events import Tripped
+from langchain_gemma_jax.engine.base.guards import KINDS, MINUTE, Asking, Policies, asking, react
+from langchain_gemma_jax.engine.base.metrics import CompileCounter
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.observe.jax_code.call_site import call_site, of_jax, place
+from langchain_gemma_jax.observe.jax_code.code_report import CodeReport, Sightings
+from langchain_gemma_jax.observe.jax_code.entrances import Entrances
+
+SHAPES = 8  # that an operation outside jax.jit may have at one place before compiling it again is a recompile
+HEAVY = 2**20  # bytes that are placed at once, from which on they may be a model
+LOOK_SECONDS = 0.25  # between two looks at all arrays that there are
+
+_watching: ContextVar[guard | None] = ContextVar("watching", default=None)
+_entrances = Entrances(_watching.get)
+
+
+class guard:  # noqa: N801  it is used like a function
+    """The four guards around a block of JAX code: Flax, torchax, or your own.
+
+        with guard(recompile="raise", transfer="warn", app="my agent") as g:
+            agent(...)
+        print(g.report())
+
+    *recompile*: XLA compiles a function again at the same place. *transfer*: a host array is handed to JAX without
+    ``jax.device_put``. *residency*: the same line places a megabyte or more again and again, or more than ``budget``
+    is on the devices. *cold start*: compiling takes longer than ``deadline``. What the block asks of the engine has the
+    same guards and the same ``app``. It counts what its own thread or task does, and what is started from there with
+    its context, as ``asyncio.to_thread`` does.
+
+    Args:
+        recompile: what this guard does: "off", "warn", "raise" or "callback". None: as configured for the process.
+        transfer: the same of this one.
+        residency: the same.
+        cold_start: the same.
+        app: the name that trips are counted under.
+        compiles: how many programs the block may compile at all. None: each function once at each place.
+        budget: the most that may be on the devices: bytes, or a text such as "2GB". None: no limit.
+        deadline: seconds that the block may take. None: no limit.
+        placements: how often a minute one line may place a megabyte or more.
+        on_trip: the function that the policy "callback" hands each trip to. None: that of ``configure(on_trip=...)``.
+
+    Raises:
+        InputError: an argument is not possible.
+        GuardError: inside the block, by a guard that is set to "raise".
+    """
+
+    def __init__(
+        self,
+        *,
+        recompile: str | None = None,
+        transfer: str | None = None,
+        residency: str | None = None,
+        cold_start: str | None = None,
+        app: str = "",
+        compiles: int | None = None,
+        budget: int | str | None = None,
+        deadline: float | None = None,
+        placements: int = 3,
+        on_trip: Callable[[Tripped], object] | None = None,
+    ) -> None:
+        settings = configure()
+        named = dict(zip(KINDS, (recompile, transfer, residency, cold_start), strict=True))
+        self._own = {kind: policy for kind, policy in named.items() if policy is not None}
+        self._policies = Policies.of(self._own, Policies.of(settings.guards))
+        self._on_trip = settings.on_trip if on_trip is None else on_trip
+        for name, value in (("app", app), ("compiles", compiles), ("deadline", deadline), ("placements", placements)):
+            _check(name, value)
+        if "callback" in vars(self._policies).values() and self._on_trip is None:
+            raise InputError('guard: expected a function for "callback" in guard(..., on_trip=...), found None.')
+        self.app, self._most_compiles, self._deadline, self._most_placements = app, compiles, deadline, placements
+        self._budget = None if budget is None else parse_bytes("budget", budget)
+        self.around: guard | None = None  # the one that this one is in
+        self._seen = Sightings()
+        self._all: tuple[Sightings, ...] = (self._seen,)  # with those of the guards around it
+        self._tokens: tuple[Token[Any], Token[Any]] | None = None
+        self._lock = threading.RLock()
+        self._began = self._looked = self._seconds = 0.0
+        self._compiled: Counter[tuple[str, int]] = Counter()
+        self._placed: dict[int, deque[float]] = {}
+        self._served: set[int] = set()  # threads whose compile JAX's cache has just served
+        self._told: set[str] = set()  # what is told of once
+        self._not_watched: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        from jax import monitoring
+
+        if self._tokens is not None:
+            raise InputError("guard: this one is entered already. Make another one for each block and thread.")
+        if problem := _entrances.open():
+            self._not_watched["transfer"] = problem
+        monitoring.register_event_duration_secs_listener(self._on_duration)
+        monitoring.register_event_listener(self._on_event)
+        self.around, self._began = _watching.get(), time.monotonic()
+        self._all = (self._seen, *(() if self.around is None else self.around.everything))
+        asks = Asking(self.app or asking.get().app, self._own or asking.get().guards)
+        self._tokens = _watching.set(self), asking.set(asks)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        from jax import monitoring
+
+        if self._tokens is None:
+            raise InputError("guard: this one was not entered.")
+        watching, asks = self._tokens
+        self._tokens = None
+        _watching.reset(watching)
+        asking.reset(asks)
+        monitoring.unregister_event_duration_listener(self._on_duration)
+        monitoring.unregister_event_listener(self._on_event)
+        if "transfer" not in self._not_watched:
+            _entrances.close()
+        self._seconds += time.monotonic() - self._began
+        if error is None:
+            self._look_at_memory(now=True)
+
+    def report(self) -> CodeReport:
+        """What was seen so far."""
+        now = 0.0 if self._tokens is None else time.monotonic() - self._began
+        return self._seen.report(self.app, self._seconds + now, self._not_watched)
+
+    @property
+    def everything(self) -> tuple[Sightings, ...]:
+        """What this guard has seen, and those around it."""
+        return self._all
+
+    # What JAX tells of.
+
+    def _watches(self) -> bool:
+        """Whether what happens in this context happens in the block."""
+        watch = _watching.get()
+        while watch is not None and watch is not self:
+            watch = watch.around
+        return watch is self
+
+    def _on_event(self, event: str, **_: object) -> None:
+        if event == CompileCounter.SERVED and self._watches():
+            self._served.add(threading.get_ident())
+
+    def _on_duration(self, event: str, duration_secs: float, **details: str | int) -> None:
+        if event != CompileCounter.COMPILED or not self._watches():
+            return
+        seconds = duration_secs
+        name = str(details.get("fun_name") or "a function")
+        at, own, here = time.monotonic() - self._began, of_jax(), place()
+        with self._lock:
+            served = threading.get_ident() in self._served
+            self._served.discard(threading.get_ident())
+            self._compiled[name, here] += 1
+            times = self._compiled[name, here]
+        all_of_them = self._seen.compiled(at, seconds, served=served)
+        if _watching.get() is not self:
+            return  # an inner guard says what is to be said
+        most, site = self._most_compiles, call_site()
+        if most is not None and all_of_them > most:
+            self._trip(
+                "recompile",
+                f"XLA compiled {name} in {seconds:.2f} s, the {all_of_them}. program of a block that may have {most}",
+                "Give every call the same shapes: pad lengths to a few sizes, and warm those up before the block.",
+                site=site,
+            )
+        elif most is None and times > (SHAPES if own else 1):
+            what = f"the operation {name}, outside jax.jit," if own else name
+            self._trip(
+                "recompile",
+                f"XLA compiled {what} for the {times}. time at the same place, in {seconds:.2f} s",
+                "Its arguments have new shapes, dtypes or static values each time: pad lengths to a few sizes, and "
+                "keep what changes out of static arguments.",
+                site=site,
+            )
+        if self._deadline is not None and self._seen.compile_s > self._deadline and "deadline" not in self._told:
+            self._told.add("deadline")
+            self._trip(
+                "cold_start",
+                f"XLA compiled for {self._seen.compile_s:.2f} s so far, and the block may take {self._deadline:g} s",
+                "Compile before the clock runs: call each function once at start-up, and keep what is compiled on the "
+                "disk (importing langchain_gemma_jax sees to that).",
+                site=site,
+            )
+        self._look_at_memory()
+
+    def to_device(self, arrays: Sequence[Any], *, explicit: bool) -> None:
+        """Host arrays are about to be copied to a device."""
+        nbytes = sum(int(array.nbytes) for array in arrays)
+        large = [array for array in arrays if array.size > 1]  # single numbers are part of a call
+        for seen in self._all:
+            seen.add(copies=len(arrays), to_device=nbytes, implicit=0 if explicit else len(large))
+        if large and not explicit:
+            self._trip(
+                "transfer",
+                f"{show_bytes(nbytes)} of host memory were copied to the device because they were handed to JAX",
+                "Put them there once with jax.device_put, and hand over the result; or keep them on the device.",
+                nbytes=nbytes,
+                site=call_site(),
+            )
+        elif nbytes >= HEAVY:
+            self._note_placement(nbytes)
+        if nbytes >= HEAVY:
+            self._look_at_memory(coming=nbytes)
+
+    def to_host(self, nbytes: int, *, explicit: bool) -> None:
+        """An array of a device is about to be copied to the host."""
+        for seen in self._all:
+            seen.add(to_host=nbytes)
+        if not explicit:
+            self._trip(
+                "transfer",
+                f"{show_bytes(nbytes)} were read back from the device because Python looked at them",
+                "Decide on the device, with jnp.where or jax.lax.cond, or read results back with jax.device_get.",
+                nbytes=nbytes,
+                site=call_site(),
+            )
+
+    def _note_placement(self, nbytes: int) -> None:
+        now, here = time.monotonic(), place()
+        with self._lock:
+            times = self._placed.setdefault(here, deque(maxlen=1000))
+            times.append(now)
+            count = sum(at > now - MINUTE for at in times)
+            if thrashes := count > self._most_placements:
+                times.clear()  # told of; the count begins anew
+        if thrashes:
+            self._trip(
+                "residency",
+                f"the same line placed {show_bytes(nbytes)} on the device for the {count}. time within a minute",
+                "Weights that come and go each time have no room, or are not kept: keep what jax.device_put returned, "
+                "and share it between steps.",
+                nbytes=nbytes,
+                site=call_site(),
+            )
+
+    def _look_at_memory(self, *, coming: int = 0, now: bool = False) -> None:
+        """Look at all arrays that there are, with the bytes that are just coming; not too often where none are."""
+        due = coming or now or time.monotonic() >= self._looked + LOOK_SECONDS
+        if self._budget is None or "budget" in self._told or not due:
+            return
+        import jax
+
+        used = coming + sum(array.nbytes for array in jax.live_arrays() if not array.is_deleted())
+        self._looked = time.monotonic()
+        if used > self._budget:
+            self._told.add("budget")
+            self._trip(
+                "residency",
+                f"{show_bytes(used)} are on the devices, and the budget is {show_bytes(self._budget)}",
+                "Delete what is no longer needed, share weights between steps, or allow more: guard(budget=...).",
+                nbytes=used - self._budget,
+                site=call_site(),
+            )
+
+    def _trip(self, kind: str, reason: str, advice: str, *, nbytes: int = 0, site: str = "") -> None:
+        policy: str = getattr(self._policies, kind)
+        if policy == "off":
+            return
+        record = Tripped(kind, self.app, reason, advice, policy, nbytes=nbytes, site=site)
+        for seen in self._all:
+            seen.tripped(record)
+        if (engine := running_engine()) is not None:  # whose metrics and alerts are for all of the process
+            engine.guards.trips.add(record)
+            engine.events.tell(record)
+        react(record, self._on_trip)
+
+
+def _check(name: str, value: object) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if name == "app" and not isinstance(value, str):
+        raise InputError(f"app: expected a name, found {value!r}.")
+    if name == "deadline" and value is not None and not number:
+        raise InputError(f"deadline: expected seconds from 0, or None, found {value!r}.")
+    if name in {"compiles", "placements"} and value is not None and not (number and isinstance(value, int)):
+        raise InputError(f"{name}: expected a whole number from 0, found {value!r}.")

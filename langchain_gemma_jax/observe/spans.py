@@ -1,0 +1,161 @@
+"""Spans for OpenTelemetry: what the engine does for a request, under the span that it was asked in.
+
+LangChain's own instrumentation opens a span for each call of a chat model. This adds none for the call: it shows inside
+that one where the time went. The owner thread has no context of a caller's, so the context is taken at submission.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_gemma_jax.engine.base.events import Finished, ModelLoaded, ProgramMade, Refused, Submitted
+from langchain_gemma_jax.errors import InstallationError
+from langchain_gemma_jax.observe.aside import Aside
+from langchain_gemma_jax.observe.metrics.families import scope_label
+
+MOST_OPEN = 10_000  # requests whose end is waited for
+REMEMBERED = 512  # compiles, and loads
+FLUSH_SECONDS = 5.0  # that whoever ends it waits for spans that are being made
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Where a request was asked for."""
+
+    context: Any
+    since: float  # when the span that it was asked in began
+
+
+def trace_engine(provider: Any = None) -> Callable[[], None]:
+    """Have spans made of what this process's engine does for each request. Returns what ends that.
+
+        stop = trace_engine()
+
+    The spans "queue", "prefill", "decode", and, where it came to that, "load" and "compile" are children of the span
+    that is current when the engine is asked. Where none is, nothing is made. They hold numbers and names of models and
+    applications, a tenant's name as a hash, and no text of a conversation.
+
+    Args:
+        provider: of tracers. None: OpenTelemetry's own setting.
+
+    Raises:
+        InstallationError: OpenTelemetry's API is not installed.
+    """
+    try:
+        from opentelemetry import trace
+    except ImportError as error:
+        raise InstallationError("Spans need OpenTelemetry's API: pip install 'langchain-gemma-jax[otel]'.") from error
+    from langchain_gemma_jax.engine.api.process import engine
+
+    spans = _Spans(trace, trace.get_tracer("langchain_gemma_jax", tracer_provider=provider))
+    events = engine().events
+    ends = [
+        events.subscribe(Submitted, spans.submitted),
+        events.subscribe(Refused, spans.refused),
+        events.subscribe(Finished, spans.finished),
+        events.subscribe(ProgramMade, spans.made),
+        events.subscribe(ModelLoaded, spans.loaded),
+    ]
+
+    def stop() -> None:
+        for end in ends:
+            end()
+        spans.aside.flush(FLUSH_SECONDS)
+
+    return stop
+
+
+class _Spans:
+    """Makes the spans of requests, when they are over."""
+
+    def __init__(self, trace: Any, tracer: Any) -> None:
+        self._trace, self._tracer = trace, tracer
+        self._asked: OrderedDict[int, _Asked] = OrderedDict()
+        self._compiles: deque[ProgramMade] = deque(maxlen=REMEMBERED)
+        self._loads: deque[ModelLoaded] = deque(maxlen=REMEMBERED)
+        self._lock = threading.RLock()
+        self.aside = Aside("gemma-jax-spans")
+        self._wall = time.time_ns() - time.monotonic_ns()
+
+    def submitted(self, record: Submitted) -> None:
+        """Keep the context that a request was asked in. Runs in its caller's thread."""
+        span = self._trace.get_current_span()
+        if not span.get_span_context().is_valid or not span.is_recording():
+            return
+        began = getattr(span, "start_time", None)
+        since = record.at if began is None else (began - self._wall) / 1e9
+        with self._lock:
+            self._asked[record.number] = _Asked(self._trace.set_span_in_context(span), since)
+            while len(self._asked) > MOST_OPEN:
+                self._asked.popitem(last=False)
+
+    def refused(self, record: Refused) -> None:
+        """Forget a request that was not taken."""
+        with self._lock:
+            self._asked.pop(record.number, None)
+
+    def made(self, record: ProgramMade) -> None:
+        """Keep when a program was made, for the requests that waited for it."""
+        self._compiles.append(record)
+
+    def loaded(self, record: ModelLoaded) -> None:
+        """Keep when a model was loaded."""
+        self._loads.append(record)
+
+    def finished(self, record: Finished) -> None:
+        """Have the spans of a request made: not on the owner thread, as exporters are anybody's."""
+        with self._lock:
+            asked = self._asked.pop(record.number, None)
+        if asked is not None:
+            self.aside.do(lambda: self._make(record, asked))
+
+    def _make(self, record: Finished, asked: _Asked) -> None:
+        times, began = record.timings, record.at - record.timings.total_s
+        reading, decoding = began + times.queued_s, began + times.queued_s + times.prefill_s
+        about = {
+            "gen_ai.request.model": record.model,
+            "gemma_jax.app": record.app,
+            "gemma_jax.scope": scope_label(record.scope),
+            "gemma_jax.cold": record.cold,
+        }
+        error = record.outcome if record.failed else ""
+        waited = reading >= record.at  # it was never begun
+        self._span("queue", began, reading, asked, about, error=error if waited else "")
+        if not waited:
+            read = record.prompt_tokens - record.reused_tokens
+            prompt = {"gemma_jax.tokens.read": read, "gemma_jax.tokens.reused": record.reused_tokens}
+            self._span("prefill", reading, decoding, asked, about | prompt)
+            answer = {
+                "gemma_jax.tokens.generated": record.generated_tokens,
+                "gemma_jax.tokens.drafted": record.drafted_tokens,
+                "gemma_jax.tokens.accepted": record.accepted_tokens,
+                "gemma_jax.tokens.forced": record.forced_tokens,
+                "gemma_jax.outcome": record.outcome,
+            }
+            self._span("decode", decoding, record.at, asked, about | answer, error=error)
+        for load in list(self._loads):
+            if load.model == record.model and asked.since <= load.at <= record.at:
+                self._span("load", load.at - load.seconds, load.at, asked, {"gen_ai.request.model": load.model})
+        for made in list(self._compiles):
+            if made.model == record.model and made.at > began and made.at - made.seconds < record.at:
+                what = {"gemma_jax.program": made.kind, "gemma_jax.from_disk": made.fetched}
+                self._span("compile", made.at - made.seconds, made.at, asked, what)
+
+    def _span(
+        self, name: str, begin: float, end: float, asked: _Asked, about: dict[str, Any], *, error: str = ""
+    ) -> None:
+        span = self._tracer.start_span(
+            name, context=asked.context, start_time=self._at(begin), attributes=about, record_exception=False
+        )
+        if error:
+            span.set_attribute("error.type", error)
+            span.set_status(self._trace.Status(self._trace.StatusCode.ERROR))
+        span.end(end_time=self._at(max(begin, end)))
+
+    def _at(self, monotonic: float) -> int:
+        return int(monotonic * 1e9) + self._wall

@@ -1,0 +1,233 @@
+"""What Prometheus is told is what the report says, whatever happened; and it is never too much, or too late."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from langchain_gemma_jax.engine.api.report import Report
+from langchain_gemma_jax.engine.base.events import Finished, Timings
+from langchain_gemma_jax.engine.base.metrics import MOST_SERIES, Metrics
+from langchain_gemma_jax.errors import EngineError, InputError
+from langchain_gemma_jax.observe.metrics.families import families, scope_label
+from langchain_gemma_jax.observe.metrics.vllm_names import vllm_families
+from tests.engine.api.test_report import report as report_of
+from tests.engine.faults_support import Fault, greedy, injected, resource_exhausted
+
+client = pytest.importorskip("prometheus_client", reason="an extra")
+
+from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
+
+from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server  # noqa: E402
+
+
+def mixed(engine, served, count: int) -> list:
+    """Run requests of several applications and tenants, some of which fail, are cancelled or repeat themselves."""
+    rng = random.Random("mixed requests")
+    done = []
+
+    def one(number: int) -> None:
+        length = rng.choice((3, 8, 30))
+        prompt = [50 + (number % 7), *range(60, 60 + length)]
+        with suppress(EngineError):
+            timeout = 0.0 if number % 20 == 7 else None
+            generation = engine.submit(
+                served,
+                prompt,
+                greedy(rng.randrange(1, 12)),
+                scope=rng.choice(("", "tenant a", "tenant b")),
+                app=rng.choice(("billing", "search")),
+                timeout=timeout,
+            )
+            if number % 25 == 3:
+                generation.cancel()
+            done.append(generation.result())
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(one, range(count)))
+    return done
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Every sample of an exposition by name and labels."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def total(found, name: str, **labels: str) -> float:
+    wanted = set(labels.items())
+    return sum(value for (each, has), value in found.items() if each == name and wanted <= has)
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def settled(engine) -> Report:
+    while (report := engine.report()).running or report.waiting:
+        time.sleep(0.01)
+    engine._owner.call(lambda: None)
+    return engine.report()
+
+
+def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_model):
+    engine = running_of(guards="warn")
+    served = engine.serve(tiny_model)
+    done = mixed(engine, served, 200)
+    report = settled(engine)
+    server = start_metrics_server(0, vllm=True)
+    try:
+        found = samples(get(server.url))
+    finally:
+        server.close()
+    assert report.requests == 200
+    assert report.failed >= 10
+    assert total(found, "gemma_jax_requests_total") == 200
+    assert (
+        total(found, "gemma_jax_request_errors_total") + total(found, "gemma_jax_cancellations_total") == report.failed
+    )
+    assert total(found, "gemma_jax_tokens_total", kind="generated") == report.generated_tokens
+    assert total(found, "gemma_jax_tokens_total", kind="reused") >= report.reused_tokens > 0
+    compiles = sum(counts.compiles for counts in engine.tally.by_model.values())
+    assert total(found, "gemma_jax_compiles_total") == compiles
+    assert found["gemma_jax_device_copies_total", frozenset()] == report.device_copies
+    assert total(found, "gemma_jax_copied_bytes_total", direction="to_device") == report.bytes_to_device
+    assert found["gemma_jax_requests_running", frozenset()] == 0
+    assert found["gemma_jax_steps_total", frozenset()] == report.steps
+    assert total(found, "gemma_jax_step_rows_count") <= report.steps
+    assert total(found, "gemma_jax_cold_starts_total") == report.cold_starts > 0
+    assert {dict(has)["app"] for name, has in found if name == "gemma_jax_requests_total"} == {"billing", "search"}
+    assert {dict(has)["scope"] for name, has in found if name == "gemma_jax_requests_total"} == {
+        "", scope_label("tenant a"), scope_label("tenant b")
+    }  # fmt: skip
+    # The sums of the histograms are the times that the callers were told.
+    for name, measured in {
+        "gemma_jax_request_queue_seconds": [each.timings.queued_s for each in done],
+        "gemma_jax_request_prefill_seconds": [each.timings.prefill_s for each in done],
+        "gemma_jax_time_to_first_token_seconds": [each.timings.first_token_s for each in done],
+        "gemma_jax_request_seconds": [each.timings.total_s for each in done],
+        "gemma_jax_inter_token_seconds": [
+            each.timings.total_s - each.timings.first_token_s for each in done if each.generated_tokens > 1
+        ],
+    }.items():
+        assert total(found, f"{name}_sum") == pytest.approx(sum(measured), rel=0.02), name
+    assert total(found, "gemma_jax_request_seconds_count") == len(done)
+    assert total(found, "gemma_jax_inter_token_seconds_count") == sum(each.generated_tokens - 1 for each in done)
+    for cold, start in ((True, "cold"), (False, "steady")):
+        assert total(found, "gemma_jax_request_seconds_count", start=start) == report.latency("total", cold=cold).values
+    # And so are vLLM's.
+    assert total(found, "vllm:generation_tokens_total") == report.generated_tokens
+    assert total(found, "vllm:e2e_request_latency_seconds_count") == len(done)
+    assert total(found, "vllm:e2e_request_latency_seconds_sum") == pytest.approx(sum(e.timings.total_s for e in done))
+    assert total(found, "vllm:request_success_total") == 200
+    assert total(found, "vllm:request_success_total", finished_reason="abort") == total(
+        found, "gemma_jax_cancellations_total"
+    )
+    assert total(found, "vllm:prefix_cache_hits_total") == total(found, "gemma_jax_tokens_total", kind="reused")
+    # The report says the same to people, notebooks and programs.
+    assert json.loads(json.dumps(report.to_dict()))["requests"] == 200
+    assert "cold" in str(report)
+    drawn = ET.fromstring(report._repr_html_())
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}svg")) == 4
+    assert "script" not in report._repr_html_()
+
+
+def test_a_scrape_touches_no_device_and_waits_for_nobody(running_of, tiny_model):
+    engine = running_of(guards="warn")
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61], greedy(3)).result()
+    registry = client.CollectorRegistry()
+    registry.register(MetricsCollector(vllm=True))
+    release = threading.Event()
+    blocked = threading.Thread(target=lambda: engine._owner.call(lambda: release.wait(30)))
+    blocked.start()
+    began = time.perf_counter()
+    try:
+        with injected(Fault(resource_exhausted, lambda *_: True)) as fault:
+            for _ in range(20):
+                client.generate_latest(registry)
+    finally:
+        release.set()
+        blocked.join()
+    assert fault.calls == 0
+    assert time.perf_counter() - began < 5
+
+
+def test_without_an_engine_a_scrape_starts_none(monkeypatch):
+    from langchain_gemma_jax.engine.api import process
+
+    monkeypatch.setattr(process, "_engine", None)
+    registry = client.CollectorRegistry()
+    registry.register(MetricsCollector())
+    text = client.generate_latest(registry).decode()
+    assert samples(text)["gemma_jax_engine_up", frozenset()] == 0
+    assert process._engine is None
+
+
+def finished(number: int) -> Finished:
+    timings = Timings(0.1, 0.2, 0.3, 1.0)
+    who = (f"model {number % 3}", f"tenant {number}", f"app {number}")
+    return Finished(*who, "stop", False, 3, 1, 2, 0, 0, 0, 0, timings, token_s=(0.1,))
+
+
+def test_there_are_never_too_many_series():
+    metrics = Metrics()
+    for number in range(5 * MOST_SERIES):
+        metrics.finished(finished(number))
+    report = report_of(series=metrics.by_series(), requests=5 * MOST_SERIES)
+    found = {family.name: family for family in families(report)}
+    assert len(found["gemma_jax_requests"].numbers) == MOST_SERIES + 1
+    assert sum(found["gemma_jax_requests"].numbers.values()) == 5 * MOST_SERIES
+    assert len(found["gemma_jax_request_seconds"].distributions) == MOST_SERIES + 1
+    assert not any("tenant" in label for labels in found["gemma_jax_requests"].numbers for label in labels)
+
+
+def test_names_are_ones_that_prometheus_takes():
+    names = [family.name for family in [*families(None), *vllm_families(None)]]
+    assert len(names) == len(set(names))
+    registry = client.CollectorRegistry()
+    registry.register(MetricsCollector(vllm=True))
+    with pytest.raises(ValueError, match="Duplicated"):
+        registry.register(MetricsCollector())
+
+
+def test_a_port_that_is_taken_is_said_and_one_that_is_closed_is_free():
+    server = start_metrics_server(0)
+    port = int(server.url.split(":")[2].split("/")[0])
+    assert server.url.startswith("http://127.0.0.1:")
+    with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 is in use by another program. Take another one"):
+        start_metrics_server(port)
+    server.close()
+    start_metrics_server(port).close()
+    for wrong in (-1, 2**16, "80", True, None):
+        with pytest.raises(InputError, match="expected a port from 0 to 65535"):
+            start_metrics_server(wrong)
+    with pytest.raises(InputError, match="cannot be listened at"):
+        start_metrics_server(0, "no.such.host.invalid.")
+
+
+@pytest.fixture(autouse=True)
+def _no_lookups(monkeypatch):
+    """Names of hosts are not looked up."""
+    import socket
+
+    real = socket.getaddrinfo
+
+    def local(host, *rest, **more):
+        if isinstance(host, str) and "invalid" in host:
+            raise socket.gaierror(-2, "Name or service not known")
+        return real(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", local)
