@@ -203,6 +203,24 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
     assert owner.thread.ended
 
 
+def test_who_is_in_a_hurry_while_the_process_ends_waits_for_nothing(monkeypatch):
+    owner, left, go_on = lone_owner(), [], threading.Event()
+
+    def interrupted(_timeout: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner_module, "leave_early", lambda callers: left.append(callers) or True)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(owner.call, lambda: go_on.wait(LIMIT))
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, "close", interrupted)
+            owner.thread.start()
+            owner._end_with_process()
+        assert left == [set()]
+        go_on.set()
+    assert owner.close(LIMIT)
+
+
 def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
     before = atexit._ncallbacks()
     owner = lone_owner()
