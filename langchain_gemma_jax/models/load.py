@@ -32,7 +32,8 @@ from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampli
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.blocks import block_forms
-from langchain_gemma_jax.models.packed.from_file import AsInFile, as_in_file
+from langchain_gemma_jax.models.packed.compressed_tensors import open_compressed, quantisation_of
+from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -210,7 +211,8 @@ class _OpenedFolder(_Opened):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.config, self.tensors, self.naming = open_folder(folder)
+        said = quantisation_of(folder)
+        self.config, self.tensors, self.naming = open_folder(folder) if said is None else open_compressed(folder, said)
 
     def default_dtype(self, where: Placement) -> str:  # noqa: ARG002  the same everywhere
         return default_dtype(self.tensors, self.naming, self.config)
@@ -222,6 +224,8 @@ class _OpenedFolder(_Opened):
         return _generation_defaults(self.folder)
 
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if isinstance(self.tensors, BlockSource):
+            return _as_stored(self, self.tensors, recipe, weights)
         if weights is None:
             return recipe
         if not isinstance(recipe.storage, Dense):
@@ -251,13 +255,18 @@ class _OpenedGguf(_Opened):
         return sampling_defaults(self._made.metadata)
 
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
-        if weights is not None:
-            raise InputError(f"{self.path}: weights={weights!r} is for dense checkpoints; these are packed already.")
-        if isinstance(recipe.storage, Dense | AsInFile):
-            forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
-            storage = as_in_file(self._made.tensors, self.naming, self.config, recipe.dtype, forms)
-            return replace(recipe, storage=storage)
-        raise InputError(f"{self.path}: its weights stay as they are in the file, and cannot be stored in another way.")
+        return _as_stored(self, self._made.tensors, recipe, weights)
+
+
+def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: str | None) -> Recipe:
+    """The recipe, with matrices as their files have them."""
+    if weights is not None:
+        raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
+    if not isinstance(recipe.storage, Dense | AsInFile):
+        advice = "cannot be stored in another way"
+        raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
+    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
+    return replace(recipe, storage=as_in_file(source, opened.naming, opened.config, recipe.dtype, forms))
 
 
 def _open(path: Path) -> _Opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gguf
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +26,11 @@ def reference(kind, raw):
     flat = raw.reshape(len(raw), -1)
     if kind.name in {"F32", "F16"}:
         return flat.view(np.float32 if kind.name == "F32" else np.float16).astype(np.float32)
+    if kind.name == "INT4":  # Q4_0, but for the scale's dtype
+        scales = raw[..., :2].copy().view(ml_dtypes.bfloat16).astype(np.float32)
+        ones = np.concatenate([np.broadcast_to(np.array([0, 0x3C], np.uint8), raw[..., :2].shape), raw[..., 2:]], -1)
+        found = gguf.dequantize(ones.reshape(len(raw), -1), gguf.GGMLQuantizationType.Q4_0)
+        return (scales * found.reshape(*raw.shape[:-1], 32)).reshape(len(raw), -1)
     return gguf.dequantize(flat, gguf.GGMLQuantizationType[kind.name])
 
 
