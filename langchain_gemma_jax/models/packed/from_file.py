@@ -53,6 +53,11 @@ class AsInFile(FileStorage):
     def kinds(self) -> Collection[str]:
         return KINDS
 
+    def has_dense(self, config: ModelConfig, dtype: str) -> bool:
+        """Whether any matrix of the model is dense in its file, and stays so."""
+        specs = walk(abstract(config, dtype))
+        return any(is_matrix(spec) and path not in self._known for path, spec in specs)
+
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
         runs = self._known.get(path)
         if runs is None:
