@@ -78,7 +78,7 @@ def _ready(served: Served, options: Options) -> Ready:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return Ready(served, dialect_for(facts, options.dialect), conversations())
+    return Ready(served, dialect_for(facts, options.dialect or served.model.spoken), conversations())
 
 
 class Coming:

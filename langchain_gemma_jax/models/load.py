@@ -124,6 +124,7 @@ def load(
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
+        spoken = opened.spoken(tokenizer)
         recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
         if planned is not None:
             planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
@@ -131,7 +132,7 @@ def load(
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
     known = ReadFrom(files, digest)
-    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, where, known)
+    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, where, known)
 
 
 def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
@@ -193,6 +194,10 @@ class _Opened(ABC):
     def generation_defaults(self) -> Mapping[str, object]:
         """What its authors recommend for generating."""
 
+    def spoken(self, tokenizer: Tokenizer) -> str | None:  # noqa: ARG002  folders leave it to the vocabulary
+        """The chat format that the files name, if they do."""
+        return None
+
     @abstractmethod
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
@@ -250,6 +255,9 @@ class _OpenedGguf(_Opened):
 
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
         return gguf_tokenizer(self._made.metadata, self.path)
+
+    def spoken(self, tokenizer: Tokenizer) -> str | None:
+        return self._made.spoken(tokenizer.control_tokens)
 
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)

@@ -326,3 +326,28 @@ def test_a_cut_off_file_is_said_to_be_incomplete(tmp_path):
     path.write_bytes(content[:-33])
     with pytest.raises(CorruptCheckpointError, match="incomplete"):
         open_gguf(path)
+
+
+# The chat format.
+
+
+@pytest.mark.parametrize(
+    ("template", "tokens", "spoken"),
+    [
+        ("{{ bos_token }}<start_of_turn>user", ["<start_of_turn>"], "gemma"),
+        (
+            "<start_of_turn>developer <start_function_call>",
+            ["<start_of_turn>", "<start_function_call>"],
+            "function_gemma",
+        ),
+        ("<|turn>user", ["<|turn>", "<start_of_turn>", "<start_function_call>"], "gemma4"),
+        ("<|turn>user", ["<start_of_turn>"], None),
+        ("{% for i in range(10**9) %}{{ ().__class__ }}{% endfor %}", ["<start_of_turn>"], None),
+        (None, ["<start_of_turn>"], None),
+    ],
+)
+def test_the_template_says_which_format_and_is_never_run(tmp_path, template, tokens, spoken):
+    add = (lambda _: None) if template is None else (lambda writer: writer.add_chat_template(template))
+    model = open_gguf(file_of(tmp_path / "x.gguf", change=add))
+    with model.tensors:
+        assert model.spoken(tokens) == spoken
