@@ -17,6 +17,7 @@ from langchain_gemma_jax.errors import (
     CorruptCheckpointError,
     GemmaJaxError,
     TensorMismatchError,
+    UnsafeCheckpointError,
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
@@ -311,6 +312,21 @@ def test_a_model_in_shards_is_opened_by_any_of_them(tmp_path):
     (tmp_path / "away").rename(paths[2])
     with pytest.raises(CorruptCheckpointError, match=r"split\.no"):
         open_gguf(paths[0])
+
+
+def test_a_link_that_was_named_is_followed_and_one_in_a_shards_place_is_not(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    whole = file_of(tmp_path / "elsewhere" / "x.gguf")
+    (tmp_path / "here" / "y.gguf").symlink_to(whole)
+    open_gguf(tmp_path / "here" / "y.gguf").tensors.close()
+    whole.unlink()
+    for path in shards(tmp_path / "elsewhere"):
+        (tmp_path / "here" / path.name).symlink_to(path)
+    with pytest.raises(UnsafeCheckpointError, match="a link to"):
+        open_gguf(min((tmp_path / "here").glob("m-*.gguf")))
+    with pytest.raises(CheckpointNotFoundError):
+        open_gguf(tmp_path / "here" / "gone.gguf")
 
 
 def test_a_shard_by_another_name_is_no_model(tmp_path):
