@@ -15,8 +15,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
+from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, Blocks
 from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.recipes.store import alone, recipe_file
@@ -72,11 +73,13 @@ def _time_of(form: BlockForm) -> float:
 def _ones(kind: str) -> tuple[jax.Array, ...]:
     outputs, inputs = SHAPE
     blocks = (outputs, inputs // KINDS[kind].elements)
-    return tuple(jnp.ones((*blocks, *part.shape), part.dtype) for part in KINDS[kind].parts)
+    specs = ((*blocks, *part.shape) for part in KINDS[kind].parts)
+    arrays = (np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, KINDS[kind].parts, strict=True))
+    return tuple(map(jax.device_put, arrays))  # said outright: a caller may have forbidden every other transfer
 
 
 def _seconds(matrix: Blocks) -> float:
-    x = jnp.ones((1, SHAPE[1]), jnp.float32)
+    x = jax.device_put(np.ones((1, SHAPE[1]), np.float32))
     try:
         program = jax.jit(Blocks.product, static_argnums=2).lower(matrix, x, PLAIN).compile()
         best = math.inf
