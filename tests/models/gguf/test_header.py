@@ -8,6 +8,7 @@ import struct
 import time
 import tracemalloc
 
+import gguf
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ from langchain_gemma_jax.models.gguf.gguf_source import open_source
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.header import Strings
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
+from langchain_gemma_jax.models.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
 MOST_BYTES, MOST_SECONDS = 64 << 20, 5.0
@@ -277,6 +279,38 @@ def test_a_tensor_that_nobody_knows_or_that_is_missing(tmp_path):
     path = file_of(tmp_path / "x.gguf", change=lambda w: w.add_tensor("blk.0.attn_q.bias", np.zeros(32, np.float32)))
     with pytest.raises(TensorMismatchError, match=r"also 'blk.0.attn_q.bias'"):
         open_gguf(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "size", "says"),
+    [
+        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in .*Q6_K, found IQ4_NL"),
+        ("blk.0.attn_q.weight", 39, 17, r"'blk.0.attn_q.weight' in .*found MXFP4"),
+        ("blk.0.attn_norm.weight", 8, 34, r"'blk.0.attn_norm.weight' in float32.*found Q8_0"),
+        ("token_embd.weight", None, 0, "expected a tensor 'token_embd.weight'"),
+        ("blk.1.attn_k.weight", None, 0, "expected a tensor 'blk.1.attn_k.weight'"),
+        ("blk.1.attn_k.weight", 0, 4, r"'blk.1.attn_k.weight' of shape \[128, 256\]"),
+    ],
+)
+def test_a_tensor_in_a_format_that_is_not_read_of_another_shape_or_missing(tmp_path, name, number, size, says):
+    def change(writer):
+        add = writer.add_tensor
+
+        def other(given, tensor, raw_dtype=None):
+            if given != name:
+                add(given, tensor, raw_dtype=raw_dtype)
+            elif number == 0:
+                add(given, np.zeros((32, 32), np.float32))
+            elif number is not None:
+                rows = 1 if tensor.ndim < 2 else len(tensor)
+                shape = (8 * size,) if tensor.ndim < 2 else (rows, 8 * size)
+                add(given, np.zeros(shape, np.uint8), raw_dtype=gguf.GGMLQuantizationType(number))
+
+        writer.add_tensor = other
+
+    path = file_of(tmp_path / "x.gguf", change=change, tokenizer=small_tokenizer())
+    with pytest.raises(TensorMismatchError, match=says):
+        load(path, dtype="float32", progress=False)
 
 
 def test_images_beside_a_text_model_are_passed_over(tmp_path):
