@@ -94,4 +94,4 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    return ReadyModel(served, dialect_for(facts, options.dialect), conversation_memory())
+    return ReadyModel(served, dialect_for(facts, options.dialect or served.model.spoken), conversation_memory())
