@@ -44,8 +44,8 @@ def main() -> None:
     host = {watched: each[0] for watched, each in quartiles.items()}
     step = min(wall for rounds in found.values() for _, wall in rounds)
     print(
-        f"{asked.model}: a step takes {step * 1e6:.0f} µs at best. The engine's own Python takes {host[False] * 1e6:.1f} "
-        f"µs of it without guards and metrics, {host[True] * 1e6:.1f} µs with them: "
+        f"{asked.model}: a step takes {step * 1e6:.0f} µs at best. The engine's own Python takes "
+        f"{host[False] * 1e6:.1f} µs of it without guards and metrics, {host[True] * 1e6:.1f} µs with them: "
         f"{(host[True] - host[False]) / step:+.2%} of a step"
     )
 

@@ -175,6 +175,11 @@ def test_what_other_threads_do_is_theirs_unless_they_run_in_the_context():
         ours.start()
         ours.join()
     assert g.report().trips_by_guard == {"transfer": 1}
+    with guard(recompile="raise", compiles=0) as g:
+        other = threading.Thread(target=fresh(), args=(x,))
+        other.start()
+        other.join()
+    assert g.report().compiles == 0
 
 
 async def test_tasks_have_guards_of_their_own():
