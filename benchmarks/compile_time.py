@@ -16,8 +16,8 @@ from benchmarks.workload import CAPACITY, PROMPT
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
-from langchain_gemma_jax.models.catalog import published
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import choose_recipe
 

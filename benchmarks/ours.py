@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax import Model
-from langchain_gemma_jax.models.forward import forward
-from langchain_gemma_jax.models.kv_cache import allocate
+from langchain_gemma_jax.models.gemma.forward import forward
+from langchain_gemma_jax.models.gemma.kv_cache import allocate
 from langchain_gemma_jax.models.model import Params
 
 LOUD = 1e4  # beside a residual of about 10

@@ -16,8 +16,8 @@ from pathlib import Path
 from stream_text import small_vocabulary
 
 from langchain_gemma_jax import Engine, Model, Sampling, Served, engine
-from langchain_gemma_jax.models.catalog import published
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer

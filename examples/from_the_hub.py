@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from langchain_gemma_jax import load_model
-from langchain_gemma_jax.models.hub import download
+from langchain_gemma_jax.models.hub.download import download
 
 
 def main(model_id: str) -> str:

@@ -49,8 +49,8 @@ from langchain_gemma_jax.errors import (
 )
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.cut_off import CutOffError
-    from langchain_gemma_jax.chat.options import UnknownOptionWarning
+    from langchain_gemma_jax.chat.answering.cut_off import CutOffError
+    from langchain_gemma_jax.chat.asking.options import UnknownOptionWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
     from langchain_gemma_jax.engine.api.engine import Engine
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.eviction_log import Evicted
     from langchain_gemma_jax.engine.residency.model_status import ModelStatus
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.config import ModelConfig
+    from langchain_gemma_jax.models.configuration.model_config import ModelConfig
     from langchain_gemma_jax.models.from_gemma import from_gemma
     from langchain_gemma_jax.models.load import load as load_model
     from langchain_gemma_jax.models.model import Model
@@ -153,7 +153,7 @@ _LAZY = {
     "CodeReport": ("observe.jax_code.code_report", "CodeReport"),
     "CompileCacheWarning": ("compile_cache.warning", "CompileCacheWarning"),
     "Completion": ("engine.requests.request", "Completion"),
-    "CutOffError": ("chat.cut_off", "CutOffError"),
+    "CutOffError": ("chat.answering.cut_off", "CutOffError"),
     "Engine": ("engine.api.engine", "Engine"),
     "Evicted": ("engine.residency.eviction_log", "Evicted"),
     "FinishReason": ("engine.requests.request", "FinishReason"),
@@ -162,7 +162,7 @@ _LAZY = {
     "Ladders": ("engine.base.ladders", "Ladders"),
     "MetricsCollector": ("observe.metrics.collector", "MetricsCollector"),
     "Model": ("models.model", "Model"),
-    "ModelConfig": ("models.config", "ModelConfig"),
+    "ModelConfig": ("models.configuration.model_config", "ModelConfig"),
     "ModelStatus": ("engine.residency.model_status", "ModelStatus"),
     "Piece": ("engine.requests.request", "Piece"),
     "Report": ("engine.api.report", "Report"),
@@ -172,7 +172,7 @@ _LAZY = {
     "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
     "Tripped": ("engine.base.events", "Tripped"),
-    "UnknownOptionWarning": ("chat.options", "UnknownOptionWarning"),
+    "UnknownOptionWarning": ("chat.asking.options", "UnknownOptionWarning"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
     "Webhook": ("observe.alerts.webhook", "Webhook"),
     "configure": ("engine.api.process", "configure"),

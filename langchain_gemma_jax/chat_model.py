@@ -13,20 +13,21 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 
-from langchain_gemma_jax.chat.answer_format import checked_format
-from langchain_gemma_jax.chat.batching import Configs, together
-from langchain_gemma_jax.chat.call import Call
-from langchain_gemma_jax.chat.counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.held import check_answer, check_tools
-from langchain_gemma_jax.chat.messages_out import Chunks, whole
-from langchain_gemma_jax.chat.metadata import PROVIDER
-from langchain_gemma_jax.chat.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
-from langchain_gemma_jax.chat.profile import profile_of, profile_of_all
-from langchain_gemma_jax.chat.schemas import SchemaLike
-from langchain_gemma_jax.chat.starting import astart, beside, called_together, clock_of, start
-from langchain_gemma_jax.chat.steps import escalated, may_escalate
-from langchain_gemma_jax.chat.structured import Method, Structure, with_raw
-from langchain_gemma_jax.chat.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.chat.answering.answer_metadata import PROVIDER
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
+from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
+from langchain_gemma_jax.chat.asking.answer_format import checked_format
+from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_tools
+from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
+from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.asking.schemas import SchemaLike
+from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, lenient_tools, openai_tools, plain_choice
+from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
+from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
+from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
+from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
@@ -77,7 +78,8 @@ class ChatGemmaJax(BaseChatModel):
     logit_bias: dict[int, float] | None = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: int | None = None
-    """The same seed, conversation and settings give the same answer, whatever else runs. None: a new one each time."""
+    """A number with which the same conversation and settings give the same answer, whatever else runs. None: a new one
+    each time."""
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it: one, or up to 64. They count in words
     and thoughts, and cut no call and no object that is held to a schema."""
@@ -87,7 +89,7 @@ class ChatGemmaJax(BaseChatModel):
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None
-    """From 0 to 20. With ``logprobs=True``: those of the most likely tokens at each place too."""
+    """From 0 to 20. With ``logprobs=True``: report so many of the most likely tokens at each place too."""
 
     thinking: bool = False
     """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
@@ -99,7 +101,7 @@ class ChatGemmaJax(BaseChatModel):
     """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
     longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
     route: Route | dict[str, str] | None = None
-    """With ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
+    """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
     keep_alive: float | None = None
     """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
     scope: str = ""
@@ -112,9 +114,9 @@ class ChatGemmaJax(BaseChatModel):
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None
-    """Of the weights: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     revision: str | None = None
-    """On the Hub: a branch, tag or commit."""
+    """A branch, tag or commit of the model on the Hub. None: its main branch."""
     streaming: bool = False
     """Stream inside ``invoke`` too, for callbacks that watch tokens."""
 
@@ -178,8 +180,7 @@ class ChatGemmaJax(BaseChatModel):
                 done = call.generation.result()
             finally:
                 call.generation.cancel()  # for whoever interrupts the waiting
-            found = _result(call, done)
-            options = escalated(call.options, call.answer, done)
+            found, options = _whole(call, done)
         return found
 
     async def _agenerate(
@@ -195,8 +196,7 @@ class ChatGemmaJax(BaseChatModel):
             call = await astart(messages, options, clock)
             done = await call.generation
             short = done.generated_tokens < _LONG_ANSWER
-            found = _result(call, done) if short else await beside(_result, call, done)
-            options = escalated(call.options, call.answer, done)
+            found, options = _whole(call, done) if short else await beside(_whole, call, done)
         return found
 
     def _stream(
@@ -210,20 +210,20 @@ class ChatGemmaJax(BaseChatModel):
         clock = clock_of(self, options)
         call = start(messages, options, clock)
         while may_escalate(call.options):  # whose answer it is shows at its end
-            at_once = self._at_once(call, done := call.generation.result())
-            if (larger := escalated(call.options, call.answer, done)) is None:
-                yield from map(_generation, at_once)
+            outcome = call.finish(call.generation.result(), streamed=False)
+            if (larger := escalated(outcome)) is None:
+                yield from map(_generation, self._at_once(call, outcome))
                 return
             call = start(messages, larger, clock)
         chunks = self._chunks(call)
         try:
             for piece in call.generation:
-                yield from map(_generation, chunks.of(piece))
+                yield from map(_generation, chunks.of(call.take(piece), piece.logprobs))
             done = call.generation.result()
         except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
             yield from map(_generation, chunks.broken())
             raise
-        yield from map(_generation, chunks.last(done))
+        yield from map(_generation, chunks.last(call.finish(done, streamed=True)))
 
     async def _astream(
         self,
@@ -236,9 +236,9 @@ class ChatGemmaJax(BaseChatModel):
         clock = clock_of(self, options)
         call = await astart(messages, options, clock)
         while may_escalate(call.options):
-            at_once = self._at_once(call, done := await call.generation)
-            if (larger := escalated(call.options, call.answer, done)) is None:
-                for chunk in at_once:
+            outcome = call.finish(await call.generation, streamed=False)
+            if (larger := escalated(outcome)) is None:
+                for chunk in self._at_once(call, outcome):
                     yield _generation(chunk)
                 return
             call = await astart(messages, larger, clock)
@@ -246,14 +246,14 @@ class ChatGemmaJax(BaseChatModel):
         try:
             async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
                 async for piece in pieces:
-                    for chunk in chunks.of(piece):
+                    for chunk in chunks.of(call.take(piece), piece.logprobs):
                         yield _generation(chunk)
             done = await call.generation
         except EngineError:
             for chunk in chunks.broken():
                 yield _generation(chunk)
             raise
-        for chunk in chunks.last(done):
+        for chunk in chunks.last(call.finish(done, streamed=True)):
             yield _generation(chunk)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
@@ -356,11 +356,11 @@ class ChatGemmaJax(BaseChatModel):
         return count_tokens(messages, self._options(None, {"tools": tools}))
 
     def _chunks(self, call: Call) -> Chunks:
-        return Chunks(call, as_blocks=self.output_version == "v1")
+        return Chunks(call.spells_logprobs_with, as_blocks=self.output_version == "v1")
 
-    def _at_once(self, call: Call, done: Completion) -> list[AIMessageChunk]:
+    def _at_once(self, call: Call, outcome: Outcome) -> list[AIMessageChunk]:
         chunks = self._chunks(call)
-        return [*chunks.of(Piece(done.ids, done.text, done.logprobs)), *chunks.last(done)]
+        return [*chunks.of((), outcome.done.logprobs), *chunks.last(outcome)]
 
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
         return options(self._settings(), stop, given)
@@ -369,8 +369,11 @@ class ChatGemmaJax(BaseChatModel):
         return {name: getattr(self, name) for name in SETTINGS}
 
 
-def _result(call: Call, done: Completion) -> ChatResult:
-    return ChatResult(generations=[ChatGeneration(message=whole(call, done))])
+def _whole(call: Call, done: Completion) -> tuple[ChatResult, Options | None]:
+    """Return an answer that was not streamed; and, if it is not to be taken, the options of who answers instead."""
+    outcome = call.finish(done, streamed=False)
+    larger = None if outcome.options.route is None else escalated(outcome)
+    return ChatResult(generations=[ChatGeneration(message=whole(outcome))]), larger
 
 
 def _generation(chunk: AIMessageChunk) -> ChatGenerationChunk:

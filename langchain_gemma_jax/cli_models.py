@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.residency.status_file import notices
-from langchain_gemma_jax.models.abstract import abstract, total_bytes
-from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.engine.residency.status_file import shown_models
+from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
+from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
 
 Say = Callable[[str], None]
@@ -43,7 +43,7 @@ def show_models(say: Say) -> None:
     for each in sorted(disk, key=lambda each: -each.used_at):
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used_at))
         say(f"  {each.name:40} {show_bytes(each.nbytes):>10}, last used {used}")
-    running = notices()
+    running = shown_models()
     say(f"In memory, in {len({each.process for each in running})} processes:")
     now = time.time()
     for notice in running:

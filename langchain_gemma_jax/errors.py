@@ -27,7 +27,7 @@ GemmaJaxError
 │   ├── ReentrantCallError                 a call, by a signal handler or a hook, that would wait for itself
 │   └── GuardError                         a guard that is set to "raise" was tripped
 ├── CutOffError                            an answer broke off before it was the object that was asked for. Also
-│                                          LangChain's OutputParserException, so it is made in chat/cut_off.py
+│                                          LangChain's OutputParserException, so it is made in chat/answering/cut_off.py
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
     └── UnsafeJaxError                     a JAX release that is known to compute wrong results
 

@@ -16,7 +16,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
-from langchain_gemma_jax.chat.seen import seen_in
+from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Choice, Policy, default_policy
 from langchain_gemma_jax.routing.route import checked_choice
@@ -62,7 +62,7 @@ class RouteMiddleware(AgentMiddleware[Any, Any, Any]):
         answers = (each for each in reversed(request.messages) if isinstance(each, AIMessage))
         said = next((each.response_metadata.get("route", {}).get("size") for each in answers), None)
         last = said if said in self._models else None
-        signals = seen_in(request.messages).signals(
+        signals = conversation_signals(request.messages).signals(
             tuple(self._models),
             last,
             tools=0 if request.tool_choice == "none" else len(request.tools),

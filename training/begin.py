@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.abstract import Path as TreePath
-from langchain_gemma_jax.models.abstract import abstract, walk
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import Path as TreePath
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Params, assemble
 from langchain_gemma_jax.models.recipes import Recipe

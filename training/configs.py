@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 
 CONTEXT = 4096
 BOS = 2

@@ -17,9 +17,9 @@ import ml_dtypes
 import numpy as np
 from safetensors.numpy import save_file
 
-from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params
 from training.configs import EOS, HF_CONFIGS, model_config
 

@@ -1,7 +1,7 @@
 """The forward pass for training: whole rows at once, no cache, several conversations a row.
 
-Its numbers are those of ``langchain_gemma_jax.models.forward`` (a test compares them), which has a cache to keep and
-one conversation a row.
+Its numbers are those of ``langchain_gemma_jax.models.gemma.forward`` (a test compares them), which has a cache to
+keep and one conversation a row.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import cast
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig
-from langchain_gemma_jax.models.feed_forward import gated
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
+from langchain_gemma_jax.models.gemma.feed_forward import gated
+from langchain_gemma_jax.models.gemma.norms import rms_norm
+from langchain_gemma_jax.models.gemma.rope import rotate, rotation
 from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.norms import rms_norm
-from langchain_gemma_jax.models.rope import rotate, rotation
 from training.attend import attend
 from training.look import Asked, Looking, look_loss
 from training.passed_on import passed_on_loss

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import tokenizers
 
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.forward import forward, logits
-from langchain_gemma_jax.models.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gemma.forward import forward, logits
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache, allocate
 from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.recipes import Recipe
 from training.configs import EOS

@@ -11,8 +11,8 @@ from typing import cast
 import jax
 import numpy as np
 
-from langchain_gemma_jax.models.abstract import Path, abstract, walk
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import Path, abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
 
 _APART = 0.5  # how far two copies of a weight are drawn apart, in standard deviations

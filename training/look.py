@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from training.attend import seen
 from training.data.pointers import (
     BEHIND,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.norms import rms_norm
+from langchain_gemma_jax.models.gemma.norms import rms_norm
 from training.configs import BOS
 from training.data.pointers import LABELS, PLACES, VALUE_BEFORE
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.norms import rms_norm
+from langchain_gemma_jax.models.gemma.norms import rms_norm
 from training.data.pointers import NUMBERED, NUMBERS
 
 AFTER = {"sprout-s": (2, 3, 4, 3, 3), "sprout-m": (4, 5, 8, 7, 7)}

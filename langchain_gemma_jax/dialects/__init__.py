@@ -7,13 +7,22 @@
     for text, is_control in output:
         events = parser.feed(text, is_control)
 
-One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``. ``notation.py``, ``declarations.py`` and
-``native_call.py`` hold what the two with native tools have in common.
+One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``. Below them are ``native``, which the two with
+tools of their own have in common, ``fenced`` for the one without, and ``conversation``, the values that go in and
+come out. Plain Python, run in the caller's thread. The room may import ``grammar`` and ``errors``.
 """
 
 from langchain_gemma_jax.dialects.choose import NAMES, ModelFacts, dialect_for
-from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
-from langchain_gemma_jax.dialects.events import (
+from langchain_gemma_jax.dialects.conversation.messages import (
+    Message,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    result_value,
+)
+from langchain_gemma_jax.dialects.conversation.output_events import (
     ArgumentsDelta,
     CallBegin,
     CallEnd,
@@ -24,18 +33,9 @@ from langchain_gemma_jax.dialects.events import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.dialects.grammar import grammar_for, json_grammar
-from langchain_gemma_jax.dialects.messages import (
-    Message,
-    Text,
-    Thinking,
-    Tool,
-    ToolCall,
-    ToolResult,
-    result_value,
-)
-from langchain_gemma_jax.dialects.prompt import Encoded, Piece, Prompt
-from langchain_gemma_jax.dialects.tokens import TokenParser
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import EncodedPrompt, PromptPiece, RenderedPrompt
+from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
+from langchain_gemma_jax.dialects.turn_grammar import grammar_for, json_grammar
 from langchain_gemma_jax.grammar.json_value import Json
 
 __all__ = [
@@ -44,21 +44,20 @@ __all__ = [
     "CallBegin",
     "CallEnd",
     "Dialect",
-    "Encoded",
+    "EncodedPrompt",
     "Event",
     "Invalid",
     "Json",
     "Message",
     "ModelFacts",
-    "Piece",
-    "Prompt",
+    "PromptPiece",
     "RenderOptions",
+    "RenderedPrompt",
     "StreamParser",
     "Text",
     "TextDelta",
     "Thinking",
     "ThoughtDelta",
-    "TokenParser",
     "Tool",
     "ToolCall",
     "ToolResult",

@@ -6,17 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from langchain_gemma_jax.dialects.dialect import Dialect
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 
-NAMES = (Gemma.name, FunctionGemma.name, Gemma4.name)
+NAMES = (GemmaDialect.name, FunctionGemmaDialect.name, Gemma4Dialect.name)
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the choice depends on.
+    """What is known of a model that its chat format depends on.
 
     ``generation`` is the configuration's, and so is whether there is a ``per_layer_input``; ``control_tokens`` are the
     tokenizer's.
@@ -28,7 +28,7 @@ class ModelFacts:
 
 
 def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
-    """The format of a model, or the one of this name.
+    """Return the chat format of a model, or the one of a name.
 
     A model speaks the format whose control tokens its vocabulary has. So a model of any architecture can
     be trained in any format: the embedded ones are built like Gemma 3 and speak Gemma 4's.
@@ -39,24 +39,24 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
     """
     if name is None:
         name = _spoken(facts)
-    if name == Gemma.name:
-        return Gemma()
-    if name == FunctionGemma.name:
-        return FunctionGemma()
-    if name == Gemma4.name:
+    if name == GemmaDialect.name:
+        return GemmaDialect()
+    if name == FunctionGemmaDialect.name:
+        return FunctionGemmaDialect()
+    if name == Gemma4Dialect.name:
         # E2B and E4B, which have inputs of their own for each layer, were not trained to begin with an empty thought.
-        return Gemma4(empty_thought=facts.generation == "gemma4" and not facts.per_layer_input)
+        return Gemma4Dialect(empty_thought=facts.generation == "gemma4" and not facts.per_layer_input)
     raise InputError(f"dialect: expected one of {', '.join(NAMES)}, found {name!r}.")
 
 
 def _spoken(facts: ModelFacts) -> str:
     tokens = facts.control_tokens
     if "<|turn>" in tokens:
-        return Gemma4.name
+        return Gemma4Dialect.name
     if "<start_function_call>" in tokens:
-        return FunctionGemma.name
+        return FunctionGemmaDialect.name
     if "<start_of_turn>" in tokens:
-        return Gemma.name
+        return GemmaDialect.name
     raise UnsupportedModelError(
         "The model's vocabulary has no control token that begins a turn, neither <start_of_turn> nor <|turn>, so its "
         "chat format is unknown. Use a checkpoint that was tuned for conversations."

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape
-from langchain_gemma_jax.dialects.events import StreamParser
-from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
-from langchain_gemma_jax.dialects.prompt import Prompt
+from langchain_gemma_jax.dialects.call_shapes import CallShape
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import RenderedPrompt
 from langchain_gemma_jax.errors import InputError
 
 
@@ -47,8 +47,8 @@ class Dialect(ABC):
     @abstractmethod
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
-        """The prompt for a conversation.
+    ) -> RenderedPrompt:
+        """Return the prompt for a conversation.
 
         Raises:
             InputError: the conversation cannot be rendered: it is empty, or a result answers no call.
@@ -56,7 +56,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def parser(self, *, in_thought: bool = False) -> StreamParser:
-        """A parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
+        """Return a parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
 
     def check(self, messages: Sequence[Message], options: RenderOptions) -> None:
         """Refuse what this format cannot render."""
@@ -67,7 +67,7 @@ class Dialect(ABC):
 
 
 def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:
-    """The results that directly follow the assistant's message with this number, with the names of the tools."""
+    """Return the results that directly follow the assistant's message ``index``, with the names of their tools."""
     calls = messages[index].calls
     names = {call.id: call.name for call in calls if call.id is not None}
     found: list[tuple[str, ToolResult]] = []
@@ -82,10 +82,10 @@ def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, T
 
 
 def refuse_stray_results(messages: Sequence[Message]) -> None:
-    """A result has to follow the message that called the tool, directly or behind other results of it.
+    """Refuse results that do not follow the message that called the tool, directly or behind other results of it.
 
     Raises:
-        InputError: one does not.
+        InputError: a result does not.
     """
     calling = False
     for number, message in enumerate(messages):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape, NativeCalls
-from langchain_gemma_jax.dialects.declarations import declare
+from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.messages import Message, Tool
-from langchain_gemma_jax.dialects.native_parser import NativeParser
-from langchain_gemma_jax.dialects.notation import Notation
-from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.native.declarations import declare
+from langchain_gemma_jax.dialects.native.native_parser import NativeParser
+from langchain_gemma_jax.dialects.native.notation import Notation
 from langchain_gemma_jax.errors import InputError
 
 TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"
@@ -30,12 +30,12 @@ NOTATION = Notation(
 )
 
 TRIGGER = "You are a model that can do function calling with the following functions"
-"""The words, and no others, that the model was trained to call tools by."""
+"""The words that FunctionGemma was trained to call tools by. No others do."""
 
 
 @dataclass(frozen=True)
-class FunctionGemma(Dialect):
-    """FunctionGemma. It was trained for one request and one answer; longer conversations are beyond its training."""
+class FunctionGemmaDialect(Dialect):
+    """FunctionGemma's format. The model was trained for one request and one answer, not for conversations."""
 
     name: ClassVar[str] = "function_gemma"
     stops: ClassVar[tuple[str, ...]] = NOTATION.stops
@@ -45,11 +45,11 @@ class FunctionGemma(Dialect):
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """See ``Dialect.render``. With tools, ``TRIGGER`` is put before them unless the system prompt has it."""
         self.check(messages, options)
         refuse_stray_results(messages)
-        out = Writer()
+        out = PromptWriter()
         out.control("<bos>")
         told = "".join(text.strip() for text in messages[0].texts) if messages[0].role == "system" else None
         if tools and TRIGGER not in (told or ""):
@@ -68,7 +68,7 @@ class FunctionGemma(Dialect):
         if options.generation_prompt and not is_open:
             out.control(TURN)
             out.text("model\n")
-        return Prompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
+        return RenderedPrompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
 
     def parser(self, *, in_thought: bool = False) -> NativeParser:
         """See ``Dialect.parser``.
@@ -81,7 +81,7 @@ class FunctionGemma(Dialect):
         return NativeParser(NOTATION)
 
 
-def _message(out: Writer, messages: Sequence[Message], index: int, *, is_open: bool) -> bool:
+def _message(out: PromptWriter, messages: Sequence[Message], index: int, *, is_open: bool) -> bool:
     """Write a message, with the results of its calls. Gives whether it leaves the model's turn open."""
     message = messages[index]
     by_model = message.role == "assistant"
@@ -107,7 +107,7 @@ def _message(out: Writer, messages: Sequence[Message], index: int, *, is_open: b
     return True
 
 
-def _end_turn(out: Writer) -> None:
+def _end_turn(out: PromptWriter) -> None:
     out.control(TURN_END)
     out.text("\n")
     out.mark()

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape, FencedCalls
+from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.fence_parser import CLOSER, OPENER, FenceParser
-from langchain_gemma_jax.dialects.messages import Message, Tool, ToolResult
-from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.fenced.fence_parser import CLOSER, OPENER, FenceParser
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 
@@ -43,8 +43,8 @@ class _Turn:
 
 
 @dataclass(frozen=True)
-class Gemma(Dialect):
-    """Gemma 1, 2, 3 and 3n."""
+class GemmaDialect(Dialect):
+    """The format of Gemma 1, 2, 3 and 3n."""
 
     name: ClassVar[str] = "gemma"
     stops: ClassVar[tuple[str, ...]] = (TURN_END, "<eos>")
@@ -54,7 +54,7 @@ class Gemma(Dialect):
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """See ``Dialect.render``. Messages of one speaker that follow each other become one turn."""
         self.check(messages, options)
         refuse_stray_results(messages)
@@ -65,7 +65,7 @@ class Gemma(Dialect):
         turns = _turns(messages, first)
         if prefix and (not turns or turns[0].role != "user"):
             turns.insert(0, _Turn("user"))
-        out, system = Writer(), 0
+        out, system = PromptWriter(), 0
         out.control("<bos>")
         for number, turn in enumerate(turns):
             out.control(TURN)
@@ -83,7 +83,7 @@ class Gemma(Dialect):
         if options.generation_prompt:
             out.control(TURN)
             out.text("model\n")
-        return Prompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
+        return RenderedPrompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
 
     def parser(self, *, in_thought: bool = False) -> FenceParser:
         """See ``Dialect.parser``.

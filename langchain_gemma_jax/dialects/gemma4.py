@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from langchain_gemma_jax.dialects.calls import CallShape, NativeCalls
-from langchain_gemma_jax.dialects.declarations import declare
+from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.messages import Message, Tool
-from langchain_gemma_jax.dialects.native_parser import NativeParser
-from langchain_gemma_jax.dialects.notation import Notation
-from langchain_gemma_jax.dialects.prompt import Prompt, Writer
+from langchain_gemma_jax.dialects.native.declarations import declare
+from langchain_gemma_jax.dialects.native.native_parser import NativeParser
+from langchain_gemma_jax.dialects.native.notation import Notation
 
 TURN, TURN_END = "<|turn>", "<turn|>"
 CHANNEL, CHANNEL_END = "<|channel>", "<channel|>"
@@ -28,8 +28,8 @@ NOTATION = Notation(
 
 
 @dataclass(frozen=True)
-class Gemma4(Dialect):
-    """Gemma 4, and the embedded models.
+class Gemma4Dialect(Dialect):
+    """The format of Gemma 4 and of the embedded models.
 
     ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
     12B, 26B-A4B and 31B, and not with E2B and E4B.
@@ -47,18 +47,18 @@ class Gemma4(Dialect):
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         """See ``Dialect.render``."""
         self.check(messages, options)
         refuse_stray_results(messages)
-        out = Writer()
+        out = PromptWriter()
         out.control("<bos>")
         system = _system(out, messages, tools, options)
         turns = _Turns(out, messages, options)
         for index in range(1 if messages[0].role == "system" else 0, len(messages)):
             turns.add(index)
         in_thought = self._generation_prompt(out, turns, options) if options.generation_prompt else False
-        return Prompt(
+        return RenderedPrompt(
             tuple(out.pieces),
             system,
             tuple(out.marks),
@@ -72,8 +72,8 @@ class Gemma4(Dialect):
         """See ``Dialect.parser``."""
         return NativeParser(NOTATION, in_thought=in_thought)
 
-    def _generation_prompt(self, out: Writer, turns: _Turns, options: RenderOptions) -> bool:
-        """Begin what the model is to write. Gives whether that is a thought."""
+    def _generation_prompt(self, out: PromptWriter, turns: _Turns, options: RenderOptions) -> bool:
+        """Begin what the model is to write. Return True if that is a thought."""
         if turns.calling:
             return False
         if turns.answered:
@@ -90,7 +90,7 @@ class Gemma4(Dialect):
         return False
 
 
-def _system(out: Writer, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
+def _system(out: PromptWriter, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
     """Write the system turn, if there is to be one. Gives how many pieces there are up to its end."""
     told = messages[0].role == "system"
     if not (told or tools or options.thinking):
@@ -115,7 +115,7 @@ def _system(out: Writer, messages: Sequence[Message], tools: Sequence[Tool], opt
 class _Turns:
     """Writes the messages behind the system turn. One turn of the model can be several messages."""
 
-    def __init__(self, out: Writer, messages: Sequence[Message], options: RenderOptions) -> None:
+    def __init__(self, out: PromptWriter, messages: Sequence[Message], options: RenderOptions) -> None:
         self._out = out
         self._messages = messages
         self._options = options
@@ -143,7 +143,7 @@ class _Turns:
         self._before = message.role
 
     def _model(self, index: int) -> bool:
-        """The model's own message. Gives whether words stand at its end."""
+        """Write a message of the model's own. Return True if words stand at its end."""
         out, message = self._out, self._messages[index]
         said = "".join(_without_thoughts(text) for text in message.texts)
         shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
@@ -190,7 +190,7 @@ class _Turns:
 
 
 def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
-    """For each message the role of the next one, results aside."""
+    """Return for each message the role of the next one, results aside."""
     found: list[str | None] = []
     role: str | None = None
     for message in reversed(messages):
@@ -200,6 +200,6 @@ def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
 
 
 def _without_thoughts(text: str) -> str:
-    """What is left of an answer that was stored with its thoughts in it."""
+    """Return what is left of an answer's text without the thoughts that were stored in it."""
     parts = text.split(CHANNEL_END)
     return "".join(part.partition(CHANNEL)[0] for part in parts).strip()

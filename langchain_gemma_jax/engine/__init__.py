@@ -6,8 +6,8 @@
     generation = engine().submit(served, prompt_ids, Sampling(max_tokens=64))
 
 ``README.md`` has the loop as a picture, and says what each room owns. Callers enter by ``api``; ``process.py`` sees to
-it that there is one engine a process. The rooms in here may import ``grammar``, ``compile_cache``, ``models`` and what
-is below them.
+it that there is one engine a process. Each room says which thread runs it. The rooms in here may import ``grammar``,
+``compile_cache``, ``models`` and what is below them.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from langchain_gemma_jax.grammar.nodes import (
     Control,
     Either,
     Grammar,
-    Json,
     Literal,
     Node,
     Repeat,
     Rule,
+    SchemaJson,
     Sequence,
     Terminal,
 )
@@ -22,7 +22,7 @@ SHORT = 40  # characters that can as well be written twice
 
 
 def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
-    """The grammar's text.
+    """Return a grammar as text, as llguidance reads it.
 
     Raises:
         KeyError: it has a control token that is none of these.
@@ -33,7 +33,7 @@ def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
 class _Writer:
     def __init__(self, grammar: Grammar, control_ids: Mapping[str, int]) -> None:
         self._grammar, self._ids = grammar, control_ids
-        self._leaves: dict[Terminal | Json, str] = {}
+        self._leaves: dict[Terminal | SchemaJson, str] = {}
         self._rules: dict[str, str] = {}  # by the grammar's names for them
         self._lines: list[str] = []
 
@@ -46,7 +46,7 @@ class _Writer:
             done += len(todo)
             self._lines += [f"{name}: {self._node(self._grammar.rules[known])}" for known, name in todo]
         for leaf, name in self._leaves.items():
-            if isinstance(leaf, Json):
+            if isinstance(leaf, SchemaJson):
                 self._lines.append(f"{name}: %json {leaf.schema}")
                 continue
             if leaf.lazy:
@@ -68,7 +68,7 @@ class _Writer:
                 return self._repeat(node)
             case Rule(name):
                 return self._rules.setdefault(name, f"r{len(self._rules)}")
-            case Json():
+            case SchemaJson():
                 return self._leaves.setdefault(node, f"t{len(self._leaves)}")
             case Terminal():
                 name = self._leaves.setdefault(node, f"t{len(self._leaves)}")
@@ -79,7 +79,7 @@ class _Writer:
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
 
     def _named(self, written: str) -> str:
-        """What is written more than once. Repetitions in repetitions would double each time."""
+        """Return a name for a part that is long, as it stands in several places: nested, it would double each time."""
         if len(written) <= SHORT:
             return written
         name = f"x{len(self._lines)}"
@@ -105,7 +105,7 @@ def _count(low: int, high: int | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal."""
+    """Return a text as a literal of the grammar's text."""
     return f'"{text.translate(_ESCAPES)}"'
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Literal:
-    """Just this text, which is not empty."""
+    """A fixed text, which is not empty."""
 
     text: str
 
@@ -31,7 +31,7 @@ class Terminal:
 
 
 @dataclass(frozen=True)
-class Json:
+class SchemaJson:
     """JSON of a schema that llguidance compiles itself."""
 
     schema: str
@@ -64,12 +64,12 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Rule:
-    """What the grammar's rule of this name says."""
+    """A reference to the grammar's rule of this name."""
 
     name: str
 
 
-Node: TypeAlias = Literal | Control | Terminal | Json | Sequence | Either | Repeat | Rule
+Node: TypeAlias = Literal | Control | Terminal | SchemaJson | Sequence | Either | Repeat | Rule
 
 NOTHING = Sequence(())
 
@@ -94,7 +94,7 @@ class Grammar:
             raise ValueError("a grammar with an opener says what comes behind it")
 
     def shortest(self) -> int:
-        """How many characters and control tokens the shortest text has, about."""
+        """Return about how many characters and control tokens the shortest text has."""
         known: dict[str, int] = {}
         for name, node in self.rules.items():  # those that others are made of come first
             known[name] = _least(node, known)
@@ -131,7 +131,7 @@ def _least(node: Node, known: Mapping[str, int]) -> int:
             return len(text)
         case Control():
             return 1
-        case Terminal() | Json():
+        case Terminal() | SchemaJson():
             return node.least
         case Rule(name):
             return known[name]

@@ -31,7 +31,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression of Rust's that means the whole text."""
+    """A regular expression in Rust's syntax that has to fit a whole text."""
 
     regex: str
     least: int  # characters that such a text has at least
@@ -43,12 +43,12 @@ _ANYTHING = Pattern(ANYTHING, 0, None, 1)
 
 
 def exactly(text: str) -> str:
-    """Just this text, as a regular expression."""
+    """Return the regular expression of one text."""
     return "".join(map(_one, text))
 
 
 def parse(text: str) -> Pattern:
-    """The pattern of all texts in which this one is found.
+    """Return the pattern of all texts in which a regular expression is found.
 
     Raises:
         ValueError: it cannot be promised. The message says what in it.
@@ -142,7 +142,7 @@ class _Reader:
         return Pattern(f"{item.regex}{counted}", low * item.least, most, item.size * max(1, low + 1, high))
 
     def _braces(self) -> tuple[int, int] | None:
-        """``{2}``, ``{2,}`` or ``{2,5}``; None: a brace that means itself, or something else."""
+        """Read ``{2}``, ``{2,}`` or ``{2,5}``. None: a brace that means itself, or something else."""
         end = self.text.find("}", self.at)
         if not self._peek("{") or end < 0:
             return None
@@ -159,7 +159,7 @@ class _Reader:
         return least, most
 
     def _escape(self) -> str:
-        """One character, or what stands in brackets for a class."""
+        """Read what follows a backslash: one character, or what stands in brackets for a class."""
         character = self._next("a backslash at its end")
         if character in _CLASSES:
             return _CLASSES[character]
@@ -218,7 +218,7 @@ class _Reader:
         return f"[{others}{outside}]" if outside else others
 
     def _member(self) -> str:
-        """A character behind a space, or the name of a class."""
+        """Return a member of a class: a character behind a space, or the name of a class."""
         character = self._next("a class that is not closed")
         if character != "\\":
             return f" {character}"

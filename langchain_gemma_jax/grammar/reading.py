@@ -17,7 +17,7 @@ FUEL_FOR_ONE = 20_000  # for one part, besides what it takes to read it
 
 
 def limits(fuel: int = FUEL) -> LLParserLimits:
-    """How far llguidance goes, before it gives a grammar up. Its errors do not repeat what the grammar says."""
+    """Return how far llguidance goes before it gives a grammar up. Its errors do not repeat what the grammar says."""
     from llguidance import LLParserLimits
 
     return LLParserLimits(
@@ -34,14 +34,14 @@ _EMPTY = frozenset({"NoExtension", "NoExtensionBias", "InternalError"})
 
 
 class ReadingError(ValueError):
-    """What no text fits, or what costs too much."""
+    """A grammar that no text fits, or that costs too much to read."""
 
 
 class Reading:
     """One part of a grammar, without control tokens, and which texts fit it."""
 
     def __init__(self, node: Node) -> None:
-        """Compile it.
+        """Compile a node of a grammar.
 
         Raises:
             ReadingError: it costs too much, or no text fits it.
@@ -59,7 +59,7 @@ class Reading:
             self._check()
 
     def fits(self, text: str) -> bool:
-        """Whether all of a text fits.
+        """Return True if all of a text fits.
 
         Raises:
             ReadingError: it costs too much to tell.
@@ -76,7 +76,7 @@ class Reading:
 
 
 def prepare() -> None:
-    """Make what the first reading of a process needs: it is nobody's schema that this takes time for."""
+    """Make what the first reading of a process needs, so that no schema's time is spent on it."""
     _bytes()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _Collector(threading.local):
-    """What collections have taken of one thread's time."""
+    """How much of one thread's time garbage collections have taken."""
 
     began = 0.0
     seconds = 0.0

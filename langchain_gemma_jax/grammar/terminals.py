@@ -19,7 +19,7 @@ WRITTEN = f"[^{UNWRITTEN}]"
 def words(
     patterns: Sequence[Pattern] = (), low: int = 0, high: int | None = None, excluded: Iterable[str] = ()
 ) -> Terminal:
-    """A text that fits all of the patterns, has so many characters, and is none of the excluded ones.
+    """Return the terminal of texts that fit all patterns, have a length in bounds, and are none of the excluded ones.
 
     Without a pattern it is anything that can be written.
     """
@@ -34,15 +34,15 @@ def words(
 
 
 def before(marker: str) -> Terminal:
-    """Free text in which no line begins with the marker, which is a line by itself."""
+    """Return the terminal of free text in which no line begins with the marker, which is a line by itself."""
     return Terminal(rf"/{ANYTHING}/ & ~/(?:{ANYTHING}\n)?{exactly(marker)}{ANYTHING}/")
 
 
 def up_to(marker: str) -> Terminal:
-    """Free text and the first line that begins with the marker, up to the marker's end."""
+    """Return the terminal of free text and the first line that begins with the marker, up to the marker's end."""
     return Terminal(rf"/(?:{ANYTHING}\n)?{exactly(marker)}/", len(marker), lazy=True)
 
 
 def count(low: int, high: int | None) -> str:
-    """How often something comes, behind it in a regular expression."""
+    """Return what a regular expression says behind something to say how often it comes."""
     return "*" if (low, high) == (0, None) else f"{{{low},{'' if high is None else high}}}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
 
-class Tokenizer(Protocol):
+class GrammarTokenizer(Protocol):
     """As much of a tokenizer as grammars need."""
 
     @property
@@ -36,8 +36,8 @@ class Tokenizer(Protocol):
 class Lexicon:
     """A model's vocabulary, for matchers."""
 
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        """``vocab_size``: rows of the embedding, of which there can be more than tokens."""
+    def __init__(self, tokenizer: GrammarTokenizer, vocab_size: int) -> None:
+        """Make a lexicon. ``vocab_size``: rows of the embedding, of which there can be more than tokens."""
         self.tokenizer = tokenizer
         self.words = -(-vocab_size // 32)  # of a mask
         self._valid = min(tokenizer.vocab_size, vocab_size)
@@ -45,7 +45,7 @@ class Lexicon:
         self._made: LLTokenizer | None = None
 
     def matching(self) -> LLTokenizer:
-        """Llguidance's form of it, which takes a second to make for a vocabulary of Gemma's size."""
+        """Return llguidance's form of the vocabulary, which takes a second to make for one of Gemma's size."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
         with self._making:
@@ -55,11 +55,11 @@ class Lexicon:
 
     @property
     def end(self) -> int:
-        """The token by which llguidance means that a text is over. It is not asked for that here."""
+        """Return the token by which llguidance means that a text is over. It is not asked for that here."""
         return self.tokenizer.eos_ids[0]
 
     def control_ids(self, names: Sequence[str]) -> list[int]:
-        """The ids of control tokens.
+        """Return the ids of control tokens by their names.
 
         Raises:
             UnsupportedModelError: the vocabulary lacks one.
@@ -79,7 +79,7 @@ class Lexicon:
 class _Wrapped:
     """A tokenizer in the shape in which llguidance takes them."""
 
-    def __init__(self, tokenizer: Tokenizer, count: int) -> None:
+    def __init__(self, tokenizer: GrammarTokenizer, count: int) -> None:
         self._tokenizer = tokenizer
         self.eos_token_id = tokenizer.eos_ids[0]
         self.bos_token_id = None

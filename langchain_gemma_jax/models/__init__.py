@@ -1,1 +1,7 @@
-"""Gemma itself: configuration, forward pass, matmul recipes, tokenizers, checkpoint readers."""
+"""Models, whatever their kind: found, checked, brought into memory, and described to the engine.
+
+This room owns a loaded ``Model`` and the three seams behind which models differ: ``architecture``, ``weights`` and
+``placement``. Its sub-rooms fetch files (``hub``), read them (``checkpoint``, ``tokenizer``), say what a model is
+(``configuration``), compute (``gemma``) and choose how to multiply (``recipes``). Callers' own threads load models
+here; what is traced runs on whichever thread traces it. It may import ``private`` and the plain files below it.
+"""

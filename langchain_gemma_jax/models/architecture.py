@@ -12,8 +12,8 @@ from typing import Any
 
 import jax
 
-from langchain_gemma_jax.models.config import CacheLayout
-from langchain_gemma_jax.models.kv_cache import KVCache
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 

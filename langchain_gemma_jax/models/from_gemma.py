@@ -10,13 +10,13 @@ import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import TokenizerError
-from langchain_gemma_jax.models.catalog import known
-from langchain_gemma_jax.models.checkpoint.gemma_config import like_published, read_architecture
-from langchain_gemma_jax.models.checkpoint.gemma_memory import Tree, TreeSource
-from langchain_gemma_jax.models.checkpoint.gemma_shapes import check_all_used, find_naming
+from langchain_gemma_jax.models.checkpoint.official.gemma_config import like_published, read_architecture
+from langchain_gemma_jax.models.checkpoint.official.gemma_memory import Tree, TreeSource
+from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_naming
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.catalog import known
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import asked_dtype
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement, placement_of

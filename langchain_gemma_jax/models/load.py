@@ -12,17 +12,17 @@ import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
-from langchain_gemma_jax.models.checkpoint.strict_json import read_object
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
-from langchain_gemma_jax.models.gemma_architecture import Gemma
-from langchain_gemma_jax.models.hub_request import is_model_id
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -38,7 +38,7 @@ _loading = Inside("it loaded a model")  # which takes locks, on files too, that 
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     """A model before its weights are read."""
 
     name: str
@@ -59,7 +59,7 @@ def load(
     recipe: Recipe | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
-    planned: Callable[[Plan], None] | None = None,
+    planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
     stop: Stop | None = None,
 ) -> Model:
@@ -108,7 +108,7 @@ def load(
         recipe = recipe or choose_recipe(dtype)
         where = placement_of(device)
         if planned is not None:
-            planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
+            planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
@@ -128,7 +128,9 @@ def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
     return params
 
 
-def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
+def _load_again(
+    like: Model, folder: Path, *, progress: bool | None, planned: Callable[[LoadPlan], None] | None
+) -> Model:
     files = Unchanged.now(folder)
     config, tensors, naming = open_folder(folder)
     with tensors:
@@ -137,7 +139,7 @@ def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Ca
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", other, advice)
         recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, files))
+            planned(LoadPlan(like.name, like.architecture, recipe, like.tokenizer, where, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
             read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
@@ -193,7 +195,7 @@ def _find(
             'which is written "organisation/name", as in "google/gemma-3-1b-it". '
             f"Embedded models are {' and '.join(EMBEDDED)}."
         )
-    from langchain_gemma_jax.models.hub import download
+    from langchain_gemma_jax.models.hub.download import download
 
     try:
         return download(source, revision=revision, token=token, progress=progress, stop=stop), source

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import jax
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.abstract import Path
 from langchain_gemma_jax.models.architecture import Architecture
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.abstract import Path
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.weights import Packed, Weight, total_bytes
 

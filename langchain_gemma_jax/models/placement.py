@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from langchain_gemma_jax.models.abstract import ArraySpec, Axes, numpy_dtype
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes, numpy_dtype
 from langchain_gemma_jax.models.weights import total_bytes
 
 

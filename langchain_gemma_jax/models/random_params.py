@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.abstract import ArraySpec, Path, abstract, walk
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import stored_as

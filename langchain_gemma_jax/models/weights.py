@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.models.abstract import ArraySpec, Path, Tree
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, Tree
 
 
 class Form(StrEnum):

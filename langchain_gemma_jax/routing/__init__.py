@@ -3,7 +3,7 @@
     llm = ChatGemmaJax(model="auto", route=Route(light="google/gemma-3-270m-it", heavy="google/gemma-3-4b-it"))
 
 A policy is one function from ``Signals`` to a ``Choice``; ``default_policy`` is the one that is used unless a route has
-its own.
+its own. Plain Python, on the thread of the caller that is routed. The room may import ``errors`` alone.
 """
 
 from langchain_gemma_jax.routing.policy import default_policy

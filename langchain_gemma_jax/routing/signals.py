@@ -13,25 +13,25 @@ class Signals:
     sizes: tuple[str, ...]
     """The names of the route's sizes, smallest first."""
     last: str | None = None
-    """Which of them answered in this conversation before."""
+    """The size that answered in this conversation before. None: nobody has."""
     tools: int = 0
     """Tools that may be called."""
     forced: bool = False
-    """Whether a call has to come."""
+    """Whether the answer has to be a call of a tool."""
     structured: bool = False
-    """Whether an object of a schema is wanted."""
+    """Whether the answer has to be an object of a schema."""
     prompt_tokens: int = 0
-    """Of the conversation, about."""
+    """About how many tokens the conversation has."""
     results: int = 0
     """Results of tools since somebody last said something."""
     failed: int = 0
-    """Calls since then that failed, or that could not be understood."""
+    """Calls that failed, or that could not be understood, since somebody last said something."""
     quiet_turns: int = 0
     """Turns in a row, before this one, in which no tool was called."""
     resident: frozenset[str] = frozenset()
     """The sizes whose weights are in memory."""
     switch_s: Mapping[str, float] = field(default_factory=dict)
-    """What it would cost to let each size answer: loading it, and reading the conversation. Seconds, about."""
+    """About how many seconds it would cost to let each size answer: loading it, and reading the conversation."""
 
 
 @dataclass(frozen=True)

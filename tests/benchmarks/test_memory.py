@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import memory
 from benchmarks.checkpoint import shapes
-from langchain_gemma_jax.models.abstract import abstract, total_bytes
-from langchain_gemma_jax.models.catalog import published
-from langchain_gemma_jax.models.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
+from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 
 TIMES = memory.Times(
     nbytes=2 * 10**9,

@@ -135,7 +135,7 @@ def test_ten_turns_with_six_tools(several_buckets):
     assert 0 < sum(told) <= sum(compiled)
     for turn, seen in enumerate(buckets):
         assert compiled[turn] == 0 or not known.issuperset(seen), (turn, compiled, buckets)
-        # A turn that only ended in a bucket may have done so at its last word: then the next turn still reads there first.
+        # A turn that only ended in a bucket may have done so at its last word: the next one is the first to read there.
         known.add(seen[0])
 
 

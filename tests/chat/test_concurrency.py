@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_core.messages import HumanMessage
 
-from langchain_gemma_jax.chat.batching import AT_ONCE, together
+from langchain_gemma_jax.chat.calling.batch_concurrency import AT_ONCE, together
 
 WORDS = [chr(65 + number) * 3 for number in range(12)]
 

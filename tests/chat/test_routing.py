@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 
 from langchain_gemma_jax import ChatGemmaJax, Choice, InputError, Route
-from langchain_gemma_jax.chat import answers
+from langchain_gemma_jax.chat.history import generated_ids
 from langchain_gemma_jax.engine.base.events import StepRouted
 
 SIZES = {"light": "./light", "heavy": "./heavy"}
@@ -122,11 +122,11 @@ def test_a_conversation_stays_with_its_size_through_every_form(said):
 
 
 def test_what_is_remembered_is_bounded(said, monkeypatch):
-    monkeypatch.setattr(answers, "MOST_BYTES_ROUTED", 1000)  # two of them
+    monkeypatch.setattr(generated_ids, "MOST_BYTES_ROUTED", 1000)  # two of them
     model, _, _ = said(*["Hello<turn|>"] * 4)
     for word in "abcd":
         model.invoke(word)
-    assert len(answers.conversations().answered) == 2
+    assert len(generated_ids.conversation_memory().answered) == 2
 
 
 def test_a_failed_call_goes_up(said):

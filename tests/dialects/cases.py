@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.dialects import Message, Prompt, RenderOptions, Text, Thinking, Tool, ToolCall, ToolResult
+from langchain_gemma_jax.dialects import (
+    Message,
+    RenderedPrompt,
+    RenderOptions,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from langchain_gemma_jax.dialects.dialect import Dialect
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from tests.goldens_dialects.corpus import Case, Said
 
 DIALECTS: dict[str, Dialect] = {
-    "gemma2": Gemma(),
-    "gemma3": Gemma(),
-    "function_gemma": FunctionGemma(),
-    "gemma4": Gemma4(),
-    "gemma4_large": Gemma4(empty_thought=True),
+    "gemma2": GemmaDialect(),
+    "gemma3": GemmaDialect(),
+    "function_gemma": FunctionGemmaDialect(),
+    "gemma4": Gemma4Dialect(),
+    "gemma4_large": Gemma4Dialect(empty_thought=True),
 }
 
 
-def render(name: str, case: Case) -> Prompt:
+def render(name: str, case: Case) -> RenderedPrompt:
     """The conversation in a format."""
     return DIALECTS[name].render(
         [message(each) for each in case.messages], [Tool.of(each) for each in case.tools], RenderOptions(**case.options)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
-from langchain_gemma_jax.dialects import Event, Message, Prompt, StreamParser, ToolCall, merged
+from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.dialects import Event, Message, RenderedPrompt, StreamParser, ToolCall, merged
 from langchain_gemma_jax.dialects.dialect import Dialect
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
+from langchain_gemma_jax.models.tokenizer import StreamDecoder, Tokenizer
 from tests.goldens_dialects import made_up
 
 Output = list[tuple[str, bool]]
@@ -24,7 +27,9 @@ CONTROL: dict[str, list[str]] = {
         *("<channel|>", "<|turn>", "<|tool>", "<|think|>"),
     ],
 }
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Gemma(), FunctionGemma(), Gemma4())}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect())
+}
 SCRAPS = [
     *(
         "call:",
@@ -84,7 +89,18 @@ def fed(parser: StreamParser, output: Output) -> list[Event]:
     return merged([*events, *parser.finish()])
 
 
-def written(prompt: Prompt, message: int) -> Output:
+def fed_ids(parser: StreamParser, tokenizer: Tokenizer, ids: Sequence[int], *, at_once: int = 1) -> list[Event]:
+    """The events of an output of these tokens, read as a chat model reads it, with nothing held back."""
+    decoder, reader = StreamDecoder(tokenizer), EventReader(parser, tokenizer.control_name)
+    decoded = [decoder.push(token) for token in ids]
+    events: list[Event] = []
+    for start in range(0, len(ids), at_once):
+        texts = decoded[start : start + at_once]
+        events += reader.take(ids[start : start + at_once], texts, "".join(texts))
+    return events + reader.finish("".join([*decoded, decoder.finish()]))
+
+
+def written(prompt: RenderedPrompt, message: int) -> Output:
     """What the model wrote as this message."""
     (place,) = [each for each in prompt.written if each.message == message]
     return [(piece.text, piece.is_control) for piece in prompt.pieces[place.start : place.end]]

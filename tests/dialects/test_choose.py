@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.dialects import NAMES, ModelFacts, dialect_for
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
-from langchain_gemma_jax.models.catalog import published
+from langchain_gemma_jax.models.configuration.catalog import published
 
 GEMMA3 = ("<bos>", "<start_of_turn>", "<end_of_turn>")
 EMBEDDED = (
@@ -20,15 +20,15 @@ GEMMA4 = ("<bos>", "<|turn>", "<turn|>", "<|tool_call>")
 @pytest.mark.parametrize(
     ("name", "control", "expected"),
     [
-        ("gemma-2b", GEMMA3, Gemma()),
-        ("gemma-2-9b", GEMMA3, Gemma()),
-        ("gemma-3-4b", GEMMA3, Gemma()),
-        ("functiongemma-270m", (*GEMMA3, "<start_function_call>"), FunctionGemma()),
-        ("gemma-4-e2b", GEMMA4, Gemma4()),
-        ("gemma-4-e4b", GEMMA4, Gemma4()),
-        ("gemma-4-26b-a4b", GEMMA4, Gemma4(empty_thought=True)),
-        ("gemma-4-31b", GEMMA4, Gemma4(empty_thought=True)),
-        ("gemma-3-270m", EMBEDDED, Gemma4()),
+        ("gemma-2b", GEMMA3, GemmaDialect()),
+        ("gemma-2-9b", GEMMA3, GemmaDialect()),
+        ("gemma-3-4b", GEMMA3, GemmaDialect()),
+        ("functiongemma-270m", (*GEMMA3, "<start_function_call>"), FunctionGemmaDialect()),
+        ("gemma-4-e2b", GEMMA4, Gemma4Dialect()),
+        ("gemma-4-e4b", GEMMA4, Gemma4Dialect()),
+        ("gemma-4-26b-a4b", GEMMA4, Gemma4Dialect(empty_thought=True)),
+        ("gemma-4-31b", GEMMA4, Gemma4Dialect(empty_thought=True)),
+        ("gemma-3-270m", EMBEDDED, Gemma4Dialect()),
     ],
 )
 def test_a_model_speaks_what_its_vocabulary_has_the_control_tokens_for(name, control, expected):

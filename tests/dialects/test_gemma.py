@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_gemma_jax.dialects import Message, RenderOptions, Tool, ToolCall
-from langchain_gemma_jax.dialects.gemma import Gemma
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.errors import InputError
 
 BELL = Tool("ring", 'Rings\n"twice"', {"type": "object", "properties": {"times": {"type": "integer"}}})
@@ -16,7 +16,7 @@ RING = ToolCall("ring", {"times": 2}, "1")
 
 def turns(*messages: Message, tools: tuple[Tool, ...] = ()) -> list[tuple[str, str]]:
     """Who says what, of a prompt that is well formed."""
-    text = Gemma().render(messages, tools).text.removeprefix("<bos>").removesuffix("<start_of_turn>model\n")
+    text = GemmaDialect().render(messages, tools).text.removeprefix("<bos>").removesuffix("<start_of_turn>model\n")
     said = []
     for turn in text.split("<start_of_turn>")[1:]:
         role, _, words = turn.partition("\n")
@@ -83,7 +83,7 @@ def test_nothing_in_a_result_can_close_its_block():
 
 def test_what_the_parser_is_told_to_expect_is_what_the_model_is_told_to_write():
     ((_, words),) = turns(Message.user("Ring."), tools=(BELL,))
-    assert Gemma().call_opener in words
+    assert GemmaDialect().call_opener in words
 
 
 def test_thoughts_are_left_out():
@@ -92,17 +92,17 @@ def test_thoughts_are_left_out():
 
 def test_it_cannot_be_told_to_think():
     with pytest.raises(InputError, match="thinking"):
-        Gemma().render([Message.user("Hi")], [], RenderOptions(thinking=True))
+        GemmaDialect().render([Message.user("Hi")], [], RenderOptions(thinking=True))
     with pytest.raises(InputError, match="in_thought"):
-        Gemma().parser(in_thought=True)
+        GemmaDialect().parser(in_thought=True)
 
 
 @pytest.mark.parametrize("value", [object(), {"a": {1}}])
 def test_what_is_no_json_is_refused(value):
     with pytest.raises(InputError, match="JSON values"):
-        Gemma().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
+        GemmaDialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
 
 
 def test_a_result_that_answers_no_call_is_refused():
     with pytest.raises(InputError, match="tool's result"):
-        Gemma().render([Message.user("Hi"), Message.tool("dong")])
+        GemmaDialect().render([Message.user("Hi"), Message.tool("dong")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.dialects import Message, RenderOptions, Tool, ToolCall
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError
 
 RING = ToolCall("ring", {}, "1")
@@ -14,7 +14,7 @@ THINK = RenderOptions(thinking=True)
 
 def test_words_stand_before_the_calls_as_the_model_wrote_them_and_its_turn_goes_on():
     messages = [Message.user("Hi"), Message.assistant(" At once. ", calls=[RING]), Message.tool("dong", id="1")]
-    assert Gemma4().render(messages).text == (
+    assert Gemma4Dialect().render(messages).text == (
         "<bos><|turn>user\nHi<turn|>\n<|turn>model\nAt once.<|tool_call>call:ring{}<tool_call|>"
         '<|tool_response>response:ring{value:<|"|>dong<|"|>}<tool_response|>'
     )
@@ -22,7 +22,7 @@ def test_words_stand_before_the_calls_as_the_model_wrote_them_and_its_turn_goes_
 
 def test_words_before_calls_without_results():
     messages = [Message.user("Hi"), Message.assistant("At once.", calls=[RING])]
-    assert Gemma4().render(messages).text.endswith("At once.<|tool_call>call:ring{}<tool_call|><|tool_response>")
+    assert Gemma4Dialect().render(messages).text.endswith("At once.<|tool_call>call:ring{}<tool_call|><|tool_response>")
 
 
 def test_behind_a_result_the_answer_follows_in_the_same_turn():
@@ -30,7 +30,7 @@ def test_behind_a_result_the_answer_follows_in_the_same_turn():
         *(Message.user("Hi"), Message.assistant("Wait.", calls=[RING]), Message.tool("dong", id="1")),
         *(Message.assistant("It rang."), Message.user("Thanks.")),
     ]
-    assert '<|"|>}<tool_response|>It rang.<turn|>\n<|turn>user\n' in Gemma4().render(messages).text
+    assert '<|"|>}<tool_response|>It rang.<turn|>\n<|turn>user\n' in Gemma4Dialect().render(messages).text
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_behind_a_result_the_answer_follows_in_the_same_turn():
     ],
 )
 def test_a_prompt_says_whether_it_ends_inside_a_thought(messages, inside):
-    prompt = Gemma4().render(messages, [], THINK)
+    prompt = Gemma4Dialect().render(messages, [], THINK)
     assert prompt.in_thought == inside == prompt.text.endswith("<|channel>thought\n")
-    assert not Gemma4().render(messages).in_thought
+    assert not Gemma4Dialect().render(messages).in_thought
 
 
 def test_only_the_large_ones_begin_with_an_empty_thought_and_only_without_thinking():
     ends = {
-        (large, thinking): Gemma4(empty_thought=large)
+        (large, thinking): Gemma4Dialect(empty_thought=large)
         .render([Message.user("Hi")], [], RenderOptions(thinking=thinking))
         .text.rpartition("<|turn>model\n")[2]
         for large in (False, True)
@@ -62,7 +62,7 @@ def test_only_the_large_ones_begin_with_an_empty_thought_and_only_without_thinki
 def test_results_without_ids_and_names_answer_the_calls_in_their_order():
     calls = [ToolCall("first"), ToolCall("second")]
     messages = [Message.user("Hi"), Message.assistant(calls=calls), *(Message.tool(n) for n in range(3))]
-    text = Gemma4().render(messages).text
+    text = Gemma4Dialect().render(messages).text
     assert text.endswith(
         "<|tool_response>response:first{value:0}<tool_response|><|tool_response>response:second{value:1}"
         "<tool_response|><|tool_response>response:unknown{value:2}<tool_response|>"
@@ -73,7 +73,7 @@ def test_an_error_that_is_an_object_with_an_error_in_it_stays_as_it_is():
     payloads = {"e": {"error": "no", "code": 3}, "o": {"code": 3}}
     calls = [ToolCall("ring", {}, key) for key in payloads]
     results = [Message.tool(value, id=key, is_error=True) for key, value in payloads.items()]
-    text = Gemma4().render([Message.user("Hi"), Message.assistant(calls=calls), *results]).text
+    text = Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=calls), *results]).text
     assert 'response:ring{code:3,error:<|"|>no<|"|>}' in text
     assert "response:ring{error:{code:3}}" in text
 
@@ -81,7 +81,7 @@ def test_an_error_that_is_an_object_with_an_error_in_it_stays_as_it_is():
 @pytest.mark.parametrize("key", ["a:b", "{", "a,b", "[0]", '"q"', " a", "a ", "\n", ""])
 def test_a_key_that_could_be_misread_is_quoted(key):
     messages = [Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {key: 1})])]
-    assert f'call:f{{<|"|>{key}<|"|>:1}}' in Gemma4().render(messages).text
+    assert f'call:f{{<|"|>{key}<|"|>:1}}' in Gemma4Dialect().render(messages).text
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,18 @@ def test_a_key_that_could_be_misread_is_quoted(key):
 )
 def test_a_result_that_answers_no_call_is_refused(messages, number):
     with pytest.raises(InputError, match=rf"messages\[{number}\] is a tool's result"):
-        Gemma4().render(messages)
+        Gemma4Dialect().render(messages)
 
 
 def test_an_empty_conversation_is_refused():
     with pytest.raises(InputError, match="at least one"):
-        Gemma4().render([])
+        Gemma4Dialect().render([])
 
 
 @pytest.mark.parametrize("value", [object(), {"a": {1, 2}}, [b"x".__class__]])
 def test_what_is_no_json_is_refused(value):
     with pytest.raises(InputError, match="JSON values"):
-        Gemma4().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
+        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
 
 
 def test_what_is_nested_too_deep_is_refused():
@@ -114,15 +114,15 @@ def test_what_is_nested_too_deep_is_refused():
     for _ in range(100):
         value = [value]
     with pytest.raises(InputError, match="64 levels"):
-        Gemma4().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
+        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
 
 
 def test_a_number_that_python_does_not_print_is_refused():
     with pytest.raises(InputError, match="too many digits"):
-        Gemma4().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": 10**5000})])])
+        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": 10**5000})])])
 
 
 def test_a_long_conversation_takes_time_in_proportion():
     turn = [Message.user("Hi"), Message.assistant(calls=[RING]), Message.tool("dong", id="1"), Message.assistant("ok")]
-    prompt = Gemma4().render(turn * 2000, [Tool("ring")])
+    prompt = Gemma4Dialect().render(turn * 2000, [Tool("ring")])
     assert len(prompt.marks) == 4001

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.conversation.messages import Message, ToolCall
 from langchain_gemma_jax.dialects.dialect import Dialect
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
-from langchain_gemma_jax.dialects.messages import Message, ToolCall
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from tests.dialects import hostile
@@ -210,7 +210,7 @@ def test_refused(schema):
 def test_refused_as_a_tool(name):
     parameters = {"type": "object", "properties": {"a": REFUSED[name]}}
     with pytest.raises(SchemaError, match="x: #"):
-        grammar_for([Tool("x", "", parameters)], "auto", True, Gemma4())
+        grammar_for([Tool("x", "", parameters)], "auto", True, Gemma4Dialect())
 
 
 @pytest.mark.usefixtures("_bounded")
@@ -220,7 +220,7 @@ def test_taken(schema):
     assert constraints().of(grammar, frozenset(), forces=True) is not None
 
 
-DIALECTS = [None, Gemma(), FunctionGemma(), Gemma4()]
+DIALECTS = [None, GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect()]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name if dialect else "JSON")
@@ -261,7 +261,7 @@ def compiled(seed: int) -> None:
         if seed % 2:
             grammar = json_grammar(schema)
         else:
-            grammar = grammar_for([Tool("x", "", {"properties": {"v": schema}})], "any", True, Gemma4())
+            grammar = grammar_for([Tool("x", "", {"properties": {"v": schema}})], "any", True, Gemma4Dialect())
         rule = constraints().of(grammar, frozenset(), forces=True)
     except SchemaError:
         return

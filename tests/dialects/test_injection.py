@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from langchain_gemma_jax.dialects import Message, Prompt, RenderOptions, Tool, ToolCall
+from langchain_gemma_jax.dialects import Message, RenderedPrompt, RenderOptions, Tool, ToolCall
 from langchain_gemma_jax.dialects.dialect import Dialect
 from tests.dialects.outputs import DIALECTS
 from tests.dialects.vocabulary import CONTROL, OTHERS, tokenizer
 
-Way = Callable[[Dialect, str], Prompt]
+Way = Callable[[Dialect, str], RenderedPrompt]
 ASKED, PLAIN = Message.user("Hi"), Tool("f", "d")
 CALL = ToolCall("f", {"a": 1}, "1")
 

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from langchain_gemma_jax.dialects import CallBegin, CallEnd, Message, TextDelta, TokenParser, ToolCall
+from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.dialects import CallBegin, CallEnd, Message, TextDelta, ToolCall
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
-from tests.dialects.outputs import DIALECTS, fed, written
+from tests.dialects.outputs import DIALECTS, fed, fed_ids, written
 from tests.dialects.vocabulary import tokenizer
 from tests.goldens_dialects import made_up
 
@@ -133,21 +134,19 @@ def test_through_a_models_tokens_too(name):
     ids = [token for text, control in written(prompt, 1) for token in
            ([encode.control_id(text)] if control else encode.encode_text(text))]  # fmt: skip
     assert place.message == 1
-    parser = TokenParser(DIALECTS[name].parser(), StreamDecoder(encode), encode.control_name)
-    events = [event for token in ids for event in parser.push([token])] + parser.finish()
-    assert events[-1] == CallEnd(places)
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "So: é"
+    for at_once in (1, len(ids)):
+        events = fed_ids(DIALECTS[name].parser(), encode, ids, at_once=at_once)
+        assert events[-1] == CallEnd(places)
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "So: é"
 
 
 def test_half_a_character_at_the_end_is_told():
     encode = tokenizer()
-    parser = TokenParser(DIALECTS["gemma4"].parser(), StreamDecoder(encode), encode.control_name)
-    events = parser.push(encode.encode_text("é")[:1])
-    assert [*events, *parser.finish()] == [TextDelta("\ufffd")]
+    assert fed_ids(DIALECTS["gemma4"].parser(), encode, encode.encode_text("é")[:1]) == [TextDelta("\ufffd")]
 
 
 def test_a_control_token_ends_half_a_character():
     encode = tokenizer()
-    parser = TokenParser(DIALECTS["gemma4"].parser(), StreamDecoder(encode), encode.control_name)
-    events = parser.push([*encode.encode_text("é")[:1], encode.control_id("<turn|>")])
-    assert events == [TextDelta("\ufffd")]
+    ids = [*encode.encode_text("é")[:1], encode.control_id("<turn|>")]
+    decoder, reader = StreamDecoder(encode), EventReader(DIALECTS["gemma4"].parser(), encode.control_name)
+    assert reader.take(ids, [decoder.push(token) for token in ids], "\ufffd") == [TextDelta("\ufffd")]

@@ -14,30 +14,28 @@ from langchain_gemma_jax.dialects import (
     Invalid,
     TextDelta,
     ThoughtDelta,
-    TokenParser,
     Tool,
     ToolCall,
     grammar_for,
     merged,
 )
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
-from langchain_gemma_jax.dialects.gemma import Gemma
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
-from langchain_gemma_jax.dialects.messages import Message
+from langchain_gemma_jax.dialects.conversation.messages import Message
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, SchemaError
-from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from tests.dialects.outputs import fed_ids
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
 from tests.dialects.walks import check, constraints, tokens_of, walk
 
-DIALECTS = [Gemma(), FunctionGemma(), Gemma4()]
+DIALECTS = [GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect()]
 CHOICES = ["auto", "any", "required", "none", "get"]
 GET = Tool("get", "", {"type": "object", "properties": {"b": {"type": "string"}, "A": {"type": "integer"}}})
 
 
 def read(dialect, ids, *, in_thought=False):
-    parser = TokenParser(dialect.parser(in_thought=in_thought), StreamDecoder(tokenizer()), tokenizer().control_name)
-    return merged([*parser.push(ids), *parser.finish()])
+    return merged(fed_ids(dialect.parser(in_thought=in_thought), tokenizer(), ids, at_once=len(ids) or 1))
 
 
 def calls(events):
@@ -111,10 +109,10 @@ def test_a_call_as_it_is_rendered_is_let_through(dialect, seed):
 
 
 def test_thoughts_come_before_calls_that_have_to_come():
-    grammar, rng = grammar_for([GET], "any", False, Gemma4(), thoughts="may"), random.Random(1)
+    grammar, rng = grammar_for([GET], "any", False, Gemma4Dialect(), thoughts="may"), random.Random(1)
     seen = set()
     for _ in range(20):
-        events = read(Gemma4(), walk(grammar, rng, 100, hurry=0.3))
+        events = read(Gemma4Dialect(), walk(grammar, rng, 100, hurry=0.3))
         assert len(calls(events)) == 1
         seen.add(any(isinstance(event, ThoughtDelta) for event in events))
     assert seen == {True, False}
@@ -122,50 +120,54 @@ def test_thoughts_come_before_calls_that_have_to_come():
 
 def test_with_an_answers_schema_a_turn_is_calls_or_json():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    grammar, rng = grammar_for([GET], "auto", True, Gemma4(), answer=schema), random.Random(2)
+    grammar, rng = grammar_for([GET], "auto", True, Gemma4Dialect(), answer=schema), random.Random(2)
     kinds = set()
     for _ in range(20):
-        events = read(Gemma4(), walk(grammar, rng, 80, hurry=0.4))
+        events = read(Gemma4Dialect(), walk(grammar, rng, 80, hurry=0.4))
         texts = [event.text for event in events if isinstance(event, TextDelta)]
         kinds.add(bool(calls(events)))
         assert bool(calls(events)) != bool(texts)
         for text in texts:
             check(json.loads(text), schema)
     assert kinds == {True, False}
-    only = grammar_for([GET], "none", True, Gemma4(), answer=schema)
+    only = grammar_for([GET], "none", True, Gemma4Dialect(), answer=schema)
     check(json.loads(tokenizer().decode(walk(only, rng, 80))), schema)
 
 
 def test_a_tool_of_which_nothing_is_said_is_called_with_nothing():
     for parameters in ({}, {"type": "object"}, {"type": "object", "properties": {}}):
-        ids = walk(grammar_for([Tool("now", "", parameters)], "any", False, Gemma4()), random.Random(3), 50)
-        assert calls(read(Gemma4(), ids)) == [("now", {})]
+        ids = walk(grammar_for([Tool("now", "", parameters)], "any", False, Gemma4Dialect()), random.Random(3), 50)
+        assert calls(read(Gemma4Dialect(), ids)) == [("now", {})]
 
 
 @pytest.mark.parametrize("name", [" x", "x ", "a{b", "a\nb", "a}"])
 def test_a_name_that_cannot_be_written_is_refused(name):
     with pytest.raises(InputError, match="tool's name"):
-        grammar_for([Tool(name)], "auto", True, Gemma4())
-    assert calls(read(Gemma(), walk(grammar_for([Tool(name)], "any", False, Gemma()), random.Random(1), 50)))
+        grammar_for([Tool(name)], "auto", True, Gemma4Dialect())
+    assert calls(
+        read(GemmaDialect(), walk(grammar_for([Tool(name)], "any", False, GemmaDialect()), random.Random(1), 50))
+    )
 
 
 def test_what_is_asked_for_has_to_be_possible():
     with pytest.raises(InputError, match="tool_choice"):
-        grammar_for([GET], "other", True, Gemma4())
+        grammar_for([GET], "other", True, Gemma4Dialect())
     with pytest.raises(InputError, match="tool_choice"):
-        grammar_for([], "any", True, Gemma4())
+        grammar_for([], "any", True, Gemma4Dialect())
     with pytest.raises(InputError, match="names that differ"):
-        grammar_for([GET, GET], "any", True, Gemma4())
+        grammar_for([GET, GET], "any", True, Gemma4Dialect())
     with pytest.raises(InputError, match="chat format"):
         grammar_for([GET], "any", True)
     with pytest.raises(InputError, match="has none"):
-        grammar_for([GET], "any", True, Gemma(), thoughts="may")
+        grammar_for([GET], "any", True, GemmaDialect(), thoughts="may")
     with pytest.raises(SchemaError, match="get: #/properties/a") as caught:
-        grammar_for([Tool("get", "", {"properties": {"a": {"not": {}}}})], "auto", True, Gemma4())
+        grammar_for([Tool("get", "", {"properties": {"a": {"not": {}}}})], "auto", True, Gemma4Dialect())
     assert caught.value.problem.startswith("not")
-    lenient = grammar_for([Tool("get", "", {"properties": {"a": {"not": {}}}})], "auto", True, Gemma4(), lenient=True)
+    lenient = grammar_for(
+        [Tool("get", "", {"properties": {"a": {"not": {}}}})], "auto", True, Gemma4Dialect(), lenient=True
+    )
     assert lenient.unpromised[0].startswith("get: #/properties/a: not")
 
 
 def test_without_tools_the_text_is_free():
-    assert grammar_for([], "auto", True, Gemma4()).root is None
+    assert grammar_for([], "auto", True, Gemma4Dialect()).root is None

@@ -15,7 +15,7 @@ PRELUDE = """
 import contextlib, os, signal, sys, threading, time
 from pathlib import Path
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.device.device_access import Device
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.api.process import configure, engine
 from langchain_gemma_jax.errors import BusyError

@@ -32,7 +32,7 @@ def folders_in(place: Path) -> list[Path]:
 def need_of(engine: Engine, folder: Path) -> int:
     """What a model of this shape needs before it can be loaded, as the engine predicts it."""
     served = engine.load(folder)
-    need = engine._known[served].entry.need
+    need = engine._owner.models.known[served].entry.need
     engine.unload(served)
     return need
 
@@ -40,8 +40,8 @@ def need_of(engine: Engine, folder: Path) -> int:
 def status(engine: Engine, served: Served) -> ModelStatus:
     """What the engine says of a model, when its books are up to date."""
     settle(engine)
-    entry = engine._known[served].entry
-    return next(s for e, s in zip(engine._owner.keeper.pool.entries, engine.models(), strict=True) if e is entry)
+    entry = engine._owner.models.known[served].entry
+    return next(s for e, s in zip(engine._owner.evictor.ledger.entries, engine.models(), strict=True) if e is entry)
 
 
 def on_device() -> int:
@@ -59,6 +59,8 @@ def constants(engine: Engine) -> int:
     """Bytes that runners keep on the device beside weights and conversations: what nobody's rows are sampled with."""
     return sum(
         leaf.nbytes
-        for runner in engine._models.values()
-        for leaf in {id(leaf): leaf for leaf in jax.tree.leaves((runner.idle_row, runner._all_allowed))}.values()
+        for runner in engine._owner.models.runners.values()
+        for leaf in {
+            id(leaf): leaf for leaf in jax.tree.leaves((runner.knobs.idle_row, runner.knobs.all_allowed))
+        }.values()
     )

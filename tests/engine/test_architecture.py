@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.abstract import ArraySpec
 from langchain_gemma_jax.models.architecture import Architecture
-from langchain_gemma_jax.models.config import CacheLayer, CacheLayout
-from langchain_gemma_jax.models.kv_cache import KVCache, write_span
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache, write_span
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from tests.engine.faults_support import greedy

@@ -81,7 +81,7 @@ def serve(strict_transfers, tiny_model, monkeypatch):
         engine = Engine(Settings(ladders=LADDERS, guards="raise", drafts=False))
 
         def library_of(programs, tally, name, background):
-            return Library(programs, Store(folder, root=folder.parent), tally, name=name, later=background.submit)
+            return Library(programs, Store(folder, root=folder.parent), tally, name=name, background=background)
 
         monkeypatch.setattr(libraries, "library_of", library_of)
         ids = engine.submit(engine.serve(tiny_model), PROMPT, greedy(4)).result().ids

@@ -12,10 +12,10 @@ import pytest
 
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables import map_limit
-from langchain_gemma_jax.engine.loop import owner as owner_module
+from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
 from tests.engine.faults_support import (
     SMALL,
@@ -197,7 +197,7 @@ def test_an_error_in_the_engines_own_code_ends_nobodys_wait(small, monkeypatch):
         raise BrokenError("a mistake")
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner_module.postprocess, "accept", mistaken)
+        patch.setattr(postprocess, "accept", mistaken)
         with pytest.raises(DeviceFailedError, match="a mistake"):
             engine.submit(served, [10, 11], greedy(4)).result()
     assert_works(engine, served)
@@ -219,8 +219,8 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
         engine.submit(served, [10], greedy(1))
     report = engine.report()
     assert (report.requests, report.failed, report.running, report.waiting, report.kv_bytes) == (12, 12, 0, 0, 0)
-    assert all(generation._request.resident is None for generation in generations)
-    assert all(generation._request.device_knobs is None for generation in generations)
+    assert all(generation._request.on_device.resident is None for generation in generations)
+    assert all(generation._request.on_device.knobs is None for generation in generations)
     again = engine_of(ladders=SMALL)
     assert_works(again, again.serve(tiny_model))
 
@@ -231,9 +231,9 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
     wanted = [engine.submit(served, prompt, greedy(12), scope="before").result().ids for prompt in prompts]
     idle_memory_dropped(engine)
     fetches = []
-    fetch = Device.fetch
+    fetch = DeviceAccess.fetch
 
-    def nan_in_the_second_row(self: Device, tree: object) -> object:
+    def nan_in_the_second_row(self: DeviceAccess, tree: object) -> object:
         found = fetch(self, tree)
         tokens = getattr(found, "tokens", found)
         if tokens.shape == (4,):
@@ -245,7 +245,7 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Device, "fetch", nan_in_the_second_row)
+        patch.setattr(DeviceAccess, "fetch", nan_in_the_second_row)
         with slowed(0.005):
             generations = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
             results = [outcome(generation) for generation in generations]
@@ -255,9 +255,9 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
     good = [(result.ids, ids) for result, ids in zip(results, wanted, strict=True) if not isinstance(result, Exception)]
     assert all(found == ids for found, ids in good)
     settle(engine)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     bad = prompts[next(index for index, result in enumerate(results) if isinstance(result, Exception))]
-    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.memory.index.residents), "its KV is gone"
+    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.kv_store.index.residents), "its KV is gone"
     assert_works(engine, served)
     assert engine.submit(served, bad, greedy(12)).result().ids == wanted[prompts.index(bad)]
     idle_memory_dropped(engine)
@@ -267,7 +267,7 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
 def test_guard_off_lets_an_unknown_program_run(engine_of, tiny_model):
     engine = engine_of(ladders=SMALL, guards="off")
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     runner.device.bound = frozenset()
     assert_works(engine, served)
     assert engine.report().guard_trips == {}
@@ -276,7 +276,7 @@ def test_guard_off_lets_an_unknown_program_run(engine_of, tiny_model):
 def test_guard_warn_says_which_program_is_unknown(engine_of, tiny_model):
     engine = engine_of(ladders=SMALL, guards="warn")
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     runner.device.bound = frozenset()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -302,7 +302,7 @@ def test_guard_raise_ends_the_request_alone(engine_of, tiny_model, mode, missing
     idle_memory_dropped(engine)
     engine.submit(served, known[:20], greedy(1), scope="known").result()  # which keeps what the next can go back to
     engine.submit(served, known, greedy(30), scope="known").result()
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     bound, seen = runner.device.bound, set(runner.device.seen)
     with slowed(0.02):
         other = engine.submit(served, [10, 11, 12], greedy(25), scope="other")
@@ -324,7 +324,7 @@ def test_guard_raise_ends_the_request_alone(engine_of, tiny_model, mode, missing
 def test_guard_raise_in_a_step_ends_those_in_it(engine_of, tiny_model):
     engine = engine_of(ladders=SMALL, guards="raise")
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     bound = runner.device.bound
     runner.device.bound = frozenset(key for key in bound if key[0] != "step")
     generations = [engine.submit(served, [10, index], greedy(5)) for index in range(20, 24)]

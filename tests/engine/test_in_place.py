@@ -13,9 +13,9 @@ import pytest
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
-from langchain_gemma_jax.models.abstract import abstract
-from langchain_gemma_jax.models.catalog import published
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.abstract import abstract
+from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from tests.xla_flags import as_users

@@ -18,15 +18,15 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from langchain_gemma_jax.models.abstract import abstract, walk
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model, assemble
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, folders_in, on_device, status
-from tests.engine.tiny import CONTEXT, memory_of, text
+from tests.engine.tiny import CONTEXT, kv_store_of, text
 from tests.models.int8 import Int8, Int8Storage, unpacked
 
 RECIPE = Recipe("float32", storage=Int8Storage())
@@ -93,12 +93,12 @@ def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(eng
 
     def engine_with(**settings):
         engine = engine_of(ladders=SMALL, **settings)
-        engine._loader = partial(load, recipe=RECIPE)
+        engine._loader._load_model = partial(load, recipe=RECIPE)
         return engine
 
     engine, before = engine_with(), baseline()
     served = engine.load(folders[0])
-    entry = engine._known[served].entry
+    entry = engine._owner.models.known[served].entry
     assert isinstance(served.model.params["layers"][0]["qkv"], Int8)
     assert entry.weights == served.model.nbytes == total_bytes(RECIPE.abstract(served.model.config))
     assert status(engine, served).weights == on_device() - before - constants(engine)
@@ -159,11 +159,11 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     for model in (twins[0], half):
         engine = engine_of(ladders=SMALL)
         ids = engine.submit(engine.serve(model), prompt, greedy(4)).result().ids
-        (resident,) = memory_of(engine).index.residents
+        (resident,) = kv_store_of(engine).index.residents
         layer = resident.handle.layers[0]
         arrays = sum(leaf.nbytes for leaf in jax.tree.leaves(resident.handle))
         found.append((str(layer.keys.dtype), str(layer.values.dtype), resident.nbytes == arrays, len(ids)))
-        floor = engine._known[engine._served(model)].entry.floor
+        floor = engine._owner.models.known[engine._owner.models.served_as(model)].entry.floor
         found.append(floor)
     assert found[0] == ("float32", "float32", True, 4)
     assert found[2] == ("bfloat16", "bfloat16", True, 4)

@@ -33,7 +33,7 @@ def need(engine_of, folders):
     served = engine.load(folders[0])
     assert_works(engine, served)
     settle(engine)
-    need = engine._known[served].entry.need
+    need = engine._owner.models.known[served].entry.need
     engine.unload(served)
     return max(need, need_of(engine, folders[0]))
 
@@ -88,7 +88,7 @@ def test_five_hundred_cycles_of_three_models_leave_no_byte_and_no_megabyte(
     store = Store(tmp_path / "programs")
 
     def library_of(programs, tally, name, background):
-        return Library(programs, store, tally, name=name, later=background.submit, ended=lambda: background.closed)
+        return Library(programs, store, tally, name=name, background=background)
 
     monkeypatch.setattr(libraries, "library_of", library_of)
     engine = engine_of(ladders=SMALL, memory_budget=need + need // 2)
@@ -111,20 +111,20 @@ class Watch:
     def __init__(self, engine, served):
         self.most, self.turns, self.wrong = 0, 0, []
         self.engine, self.served = engine, served
-        self.home, keeper = served[0].model.placement, engine._owner.keeper
+        self.home, keeper = served[0].model.placement, engine._owner.evictor
         self.turn = keeper.round
         keeper.round = self.look
-        engine._loader = self.load
+        engine._loader._load_model = self.load
 
     def look(self):
         self.turn()
-        used = self.engine._owner.keeper.pool.used(self.home)
+        used = self.engine._owner.evictor.ledger.used(self.home)
         self.turns, self.most = self.turns + 1, max(self.most, used)
 
     def load(self, source, **options):
         model = load_model(source, **options)
         there = sum(each.model.nbytes for each in self.served if not each.model.closed) + model.nbytes
-        if there > self.engine._owner.keeper.pool.budget(self.home):
+        if there > self.engine._owner.evictor.ledger.budget(self.home):
             self.wrong.append(there)
         return model
 

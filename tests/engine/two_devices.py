@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from langchain_gemma_jax.models.abstract import Axes
+from langchain_gemma_jax.models.configuration.abstract import Axes
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.weights import map_specs
 
@@ -111,18 +111,18 @@ def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) ->
 
     ladders = Ladders(chunks=(16,), capacities=(64, 128), rows=(1, 2), draft=4)
     engine = Engine(Settings(ladders=ladders, guards="raise", drafts=True, host_kv_bytes=2**20))
-    engine._loader = partial(load, device=where, recipe=recipe)
+    engine._loader._load_model = partial(load, device=where, recipe=recipe)
     served = engine.load(folder)
     model = served.model
     shards = [shard for array in leaves(model.params) for shard in array.addressable_shards]
     found: dict[str, object] = {
         "nbytes": model.nbytes,
         "on each": [sum(shard.data.nbytes for shard in shards if shard.device == device) for device in where.devices],
-        "entry": engine._known[served].entry.weights,
+        "entry": engine._owner.models.known[served].entry.weights,
         "foretold": where.nbytes(recipe.abstract(model.config)),
         "divided": sum(not array.sharding.is_fully_replicated for array in leaves(model.params)),
     }
-    found |= conversations(engine, served) if talk else programs(engine._models[served])
+    found |= conversations(engine, served) if talk else programs(engine._owner.models.runners[served])
     if not engine.close(60):
         raise AssertionError("the engine did not close")
     model.close()
@@ -137,7 +137,7 @@ def programs(runner: Runner) -> dict[str, object]:
     sequence = library.of(("empty", 64))()
     numbers = put((np.arange(5, 21, dtype=np.int32)[None], np.zeros(1, np.int32), np.full(1, 16, np.int32)))
     hidden, ends, sequence = library.of(("read", 16, 64))(runner.params, *numbers, sequence)
-    first, idle = sequence.layers[0].keys, (runner.idle_row,)
+    first, idle = sequence.layers[0].keys, (runner.knobs.idle_row,)
     began = library.of(("pick", 1))(runner.params, hidden, ends, (sequence.ids,), idle)
     picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, began.tokens, ends, (sequence,), idle)
     keys = [np.asarray(jax.device_get(layer.keys))[..., :17, :].tolist() for layer in sequence.layers]

@@ -12,11 +12,17 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.abstract import Layout
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
 from langchain_gemma_jax.models.checkpoint.parts import TensorSource
 from langchain_gemma_jax.models.checkpoint.place import place
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.configuration.abstract import Layout
+from langchain_gemma_jax.models.configuration.model_config import (
+    LayerConfig,
+    ModelConfig,
+    MoeConfig,
+    PerLayerInputConfig,
+    Rope,
+)
 
 WIDTH, HEADS, SIZE, FFW, VOCABULARY = 12, 4, 6, 20, 30
 

@@ -16,7 +16,7 @@ from langchain_gemma_jax.errors import (
     TokenizerError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.catalog import known
+from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.from_gemma import from_gemma
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer

@@ -23,10 +23,10 @@ from langchain_gemma_jax.errors import (
     TokenizerError,
     UnsafeCheckpointError,
 )
-from langchain_gemma_jax.models import hub
 from langchain_gemma_jax.models import load as load_module
-from langchain_gemma_jax.models.abstract import abstract, total_bytes, walk
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
+from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes, walk
+from langchain_gemma_jax.models.hub import download as hub
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import leaves
 from langchain_gemma_jax.models.placement import SingleDevice

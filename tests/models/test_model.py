@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.abstract import abstract, walk
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model, assemble, leaves
 
 CONFIG = ModelConfig(

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.abstract import ArraySpec, Layout, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Layout, abstract, walk
+from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.placement import Placement, SingleDevice, placement_of
 from tests.parity.tiny import small
 

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.abstract import ArraySpec, abstract, walk
-from langchain_gemma_jax.models.abstract import total_bytes as dense_bytes
-from langchain_gemma_jax.models.forward import forward, logits
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import total_bytes as dense_bytes
+from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.gemma.forward import forward, logits
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model, leaves
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe

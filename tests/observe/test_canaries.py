@@ -92,7 +92,7 @@ def test_nobody_else_sees_a_word(running_of, tmp_path, received, caplog, capsys,
             llm.invoke([HumanMessage("CANARY")], timeout=0.0)
         with pytest.raises(Exception):  # noqa: B017, PT011  too long for the model, which says how long it is
             llm.invoke(spoken * 3)
-        (runner,) = engine._models.values()
+        (runner,) = engine._owner.models.runners.values()
         runner.device.excess = lambda: 5000  # a guard is tripped
         llm.invoke([HumanMessage("CANARY trips")])
     stop()

@@ -27,7 +27,7 @@ class Ground:
         engine.on_trip(self.told.append)
         self.ask("warm", timeout=60)
         self.ask("warm", timeout=60)  # each program has run
-        (self.runner,) = engine._models.values()
+        (self.runner,) = engine._owner.models.runners.values()
 
     def ask(self, app: str, *, timeout: float | None = None, **options: object) -> None:
         self.engine.submit(self.served, [50, 51, 52], greedy(2), app=app, timeout=timeout, **options).result()
@@ -142,7 +142,7 @@ def test_what_a_guard_is_around_gets_its_name_and_policies(ground):
 def test_a_cold_request_is_refused_before_anything_is_compiled(running_of, tiny_model):
     engine = running_of(guards={"cold_start": "raise"})
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     runner.library._tally.costs.add("another model", "step", 5.0)
     runner.library._made.clear()
     with pytest.raises(GuardError, match=r"deadline is in 0\.\d+ s, and compiling what the request needs takes about"):

@@ -23,7 +23,13 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.configuration.model_config import (
+    LayerConfig,
+    ModelConfig,
+    MoeConfig,
+    PerLayerInputConfig,
+    Rope,
+)
 from langchain_gemma_jax.models.from_gemma import from_gemma
 from langchain_gemma_jax.models.model import Params
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK

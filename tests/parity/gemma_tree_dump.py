@@ -30,9 +30,9 @@ from gemma import gm
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from langchain_gemma_jax.models.catalog import known
-from langchain_gemma_jax.models.checkpoint.gemma_config import read_architecture, same_architecture
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.checkpoint.official.gemma_config import read_architecture, same_architecture
+from langchain_gemma_jax.models.configuration.catalog import known
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 
 PROMPT, CONTINUATION, VOCABULARY = 40, 16, 96
 

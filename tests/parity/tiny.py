@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.models.abstract import ArraySpec, Path, abstract
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.forward import Params, forward, logits
-from langchain_gemma_jax.models.hf_config import config_from_hf
-from langchain_gemma_jax.models.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gemma.forward import Params, forward, logits
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache, allocate
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.parity.architectures import with_few_layers
 from tests.parity.made_up import tensor

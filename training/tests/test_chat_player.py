@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.chat import messages_in
-from langchain_gemma_jax.chat.tool_choice import checked_tools
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.chat.asking.tool_choice import checked_tools
+from langchain_gemma_jax.chat.history import messages_in
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from training.chat_player import declared, messages
 from training.data.mixture import conversation
 from training.data.render import steps
@@ -19,5 +19,5 @@ def test_prompts_are_those_of_training():
         tools = checked_tools([declared(tool) for tool in made.tools])
         for place, step in enumerate(steps(made)):
             told = messages_in.conversation(list(messages(made, place)))
-            assert Gemma4().render(told, tools).text == step.prompt, made.skill
+            assert Gemma4Dialect().render(told, tools).text == step.prompt, made.skill
     assert len(seen) > 10

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from training import configs
 from training.forward import hidden_states
 from training.grow import grown

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
-from langchain_gemma_jax.engine.api.model_api import Residents
-from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, Loader, left, until_when
+from langchain_gemma_jax.engine.api.model_api import ModelApi
+from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, LoadsModels, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
-from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, tokens
-from langchain_gemma_jax.engine.base.events import Finished, Refused, Submitted, Tripped
-from langchain_gemma_jax.engine.base.guards import Policies, asking
+from langchain_gemma_jax.engine.api.request_making import RequestMaker
+from langchain_gemma_jax.engine.base.events import Events, Finished, Refused, StepRouted, Submitted, Tripped
+from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
-from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
+from langchain_gemma_jax.engine.executables.warmup import Warmup
+from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
-from langchain_gemma_jax.errors import BusyError, ClosedError, InputError
+from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.models.load import load as load_model
-from langchain_gemma_jax.models.tokenizer import StreamDecoder
-from langchain_gemma_jax.reentry import Inside
+from langchain_gemma_jax.models.model import Model
 
 T = TypeVar("T")
 
 
-class Engine(Residents):
+class Engine:
     """Serves models to every thread and event loop of a process. Get it with ``engine()``.
 
     served = engine().load("google/gemma-3-1b-it")
@@ -42,10 +41,135 @@ class Engine(Residents):
         print(piece.text, end="")
     """
 
-    def __init__(self, settings: Settings, loader: Loader = load_model) -> None:
-        super().__init__(settings, loader)
-        self._grammars = Inside("it compiled a grammar")
+    def __init__(self, settings: Settings, load_model: LoadsModels = load_model) -> None:
+        self._settings = CurrentSettings(settings)
+        self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
+        self.events.subscribe(Finished, self._metrics.finished)
+        self.events.subscribe(StepRouted, self.routes.add)
+        self.tally = ModelTally(self.events)
+        self.guards = Guards(lambda: self._settings.now, self.events)
+        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
+        self._owner, self._process = self._loader.owner, os.getpid()
+        self._models = ModelApi(self._loader)
+        self._requests = RequestMaker()
         self._companions: dict[Callable[[], object], object] = {}
+
+    @property
+    def settings(self) -> Settings:
+        """What ``configure`` has set, as it is in force now."""
+        return self._settings.now
+
+    @property
+    def alive(self) -> bool:
+        """Whether the engine can take requests."""
+        return self._owner.alive
+
+    def refuse_waiting(self) -> None:
+        """Refuse a thread that may not wait for this engine.
+
+        Raises:
+            ReentrantCallError: that would be for ever.
+        """
+        self._owner.refuse_waiting()
+
+    # Models.
+
+    def load(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        timeout: float | None = WAIT_SECONDS,
+    ) -> Served:
+        """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
+
+        It is in memory when this returns, and stays until the memory is needed for another one. A model that was
+        evicted is loaded again. Where others use the memory, this waits.
+
+        Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
+        said, five minutes for room in memory, and as long as it takes for all else. When nobody waits any more, a
+        download ends, and so does the waiting for room; weights that are being read are there for the next call.
+
+        If loading fails, everybody who waits for it gets the error, and the next call tries again.
+
+        Raises:
+            DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
+        """
+        clock = Clock(timeout)
+        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+
+    async def aload(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dtype: str | None = None,
+        revision: str | None = None,
+        timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
+    ) -> Served:
+        """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
+        clock = Clock(timeout)
+        return await await_for(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+
+    def arriving(
+        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
+    ) -> Steps[Served]:
+        """What ``load`` waits for, in steps, for those who wait in their own way."""
+        return self._models.arriving(source, dtype=dtype, revision=revision, clock=clock)
+
+    def serve(self, model: Model) -> Served:
+        """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
+
+        Raises:
+            DeviceMemoryError: it is more than may be in memory, also when everything idle has gone.
+        """
+        return self._models.serve(model)
+
+    def unload(self, served: Served) -> None:
+        """Forget a model: its conversations, its programs and, if the engine has loaded it, its weights, at once.
+
+        Raises:
+            InputError: requests for it are running or waiting, or somebody holds it.
+        """
+        self._models.unload(served)
+
+    def evict(self, served: Served) -> None:
+        """Have a model leave memory as soon as nobody uses it. It comes back when somebody asks for it.
+
+        Raises:
+            InputError: the engine has not loaded it, and cannot load it again.
+        """
+        self._models.evict(served)
+
+    def pin(self, served: Served, *, pinned: bool = True) -> None:
+        """Keep a model in memory, whatever happens, from now on; or, with ``pinned=False``, no longer."""
+        self._models.pin(served, pinned=pinned)
+
+    def keep_alive(self, served: Served, seconds: float | None) -> None:
+        """How long a model stays in memory when nobody uses it; None: until the memory is needed for another one."""
+        self._models.keep_alive(served, seconds)
+
+    @contextmanager
+    def hold(self, served: Served, *, timeout: float | None = WAIT_SECONDS) -> Iterator[Served]:
+        """Have a model in memory for as long as a ``with`` block lasts: it is not evicted meanwhile.
+
+            with engine().hold(served): ...
+
+        Raises:
+            DeadlineError: others used the memory all the time. DeviceMemoryError: it does not fit at all.
+        """
+        with self._models.hold(served, timeout=timeout):
+            yield served
+
+    def status(
+        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
+    ) -> ModelStatus | None:
+        """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
+        return self._models.status(source, dtype=dtype, revision=revision)
+
+    def models(self) -> tuple[ModelStatus, ...]:
+        """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
+        return self._models.models()
 
     # Requests.
 
@@ -69,65 +193,28 @@ class Engine(Residents):
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the name of the application that asks, for the records of what happened. Empty: that of the ``guard``
-                which this is called in, if any.
-            guards: what guards do when this request trips them, as ``configure(guards=...)`` has it. None: as that of
-                the ``guard`` which this is called in says, or as configured.
+            app: the name of the application that asks, for the records of what happened.
+            guards: what guards do when this request trips them; by default, and with ``app``, as a ``guard`` around it.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
-        deadline = until_when(timeout)
-        asks = asking.get()
-        app, guards = app or asks.app, asks.guards if guards is None else guards
-        if guards is not None:
-            self._check_guards(guards)
-        known = self._known_of(served)
-        if known.files is None and served.model.closed:
-            raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
-        vocabulary = served.model.architecture.vocab_size
-        sampling = checked_sampling(sampling, vocabulary)
-        asked = prompt if isinstance(prompt, Prompt) else None
-        ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)
-        check_place(scope, system, len(ids))
-        stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
-        with self._grammars.here():
-            constraint, banned = known.constraints.begin(sampling, stops)
-        request = Request(
-            model=served,
-            prompt=Prompt.of_tokens(ids) if asked is None else asked,
-            sampling=sampling,
-            seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
-            decoder=StreamDecoder(served.model.tokenizer),
-            stop_ids=stops,
-            constraint=constraint,
-            banned=banned,
-            max_context=served.max_context,
-            scope=scope,
-            system=system,
-            app=app,
-            guards=guards,
-            deadline=deadline,
-            marks={system} if system else set(),
+        deadline, who = until_when(timeout), self.guards.asking(app, guards)
+        request = self._requests.make(
+            self._models.known(served), prompt, sampling, scope=scope, system=system, who=who, deadline=deadline
         )
-        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
-            request.lookup = Lookup(limit=known.ladders.draft)
-            request.lookup.extend(ids)
         generation = Generation(request, self._owner.refuse_waiting)
-        self.events.tell(Submitted(request.number, served.name, scope, app, request.submitted_at))
-        if not self._owner.offer(request, self.settings.max_waiting):
-            self.events.tell(Refused(request.number, served.name, scope, app))
+        asked, most = request.asked, self.settings.max_waiting
+        self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
+        if not self._owner.offer(request, most):
+            self.events.tell(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
-                f"{self.settings.max_waiting} requests wait already. Try again when some are done, or let more wait: "
+                f"{most} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
             )
         return generation
-
-    def _check_guards(self, guards: object) -> None:
-        if "callback" in vars(Policies.of(guards)).values() and self.settings.on_trip is None:
-            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
 
     # The whole.
 
@@ -137,18 +224,16 @@ class Engine(Residents):
         Raises:
             InputError: another one was changed.
         """
-        changed = [f.name for f in dataclasses.fields(settings) if getattr(settings, f.name) != self._setting(f.name)]
+        now = self.settings
+        changed = [f.name for f in dataclasses.fields(settings) if getattr(settings, f.name) != getattr(now, f.name)]
         if fixed := [name for name in changed if name not in Settings.CHANGEABLE]:
             raise InputError(
                 f"configure: {', '.join(fixed)} cannot be changed while the engine is running. Configure before its "
                 "first use, or close it first: engine().close()."
             )
-        self.settings = settings
+        self._settings.now = settings
         if "memory_budget" in changed:
-            self._owner.call(self._owner.keeper.shrink)
-
-    def _setting(self, name: str) -> object:
-        return getattr(self.settings, name)
+            self._owner.call(self._owner.evictor.shrink)
 
     def warmup(
         self,
@@ -171,19 +256,7 @@ class Engine(Residents):
         """
         clock = Clock(timeout)
         served = model if isinstance(model, Served) else self._wait_here(self.arriving(model, clock=clock), clock)
-        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
-            runner = self._models[served]
-            limit = served.max_context if max_context is None else min(tokens(max_context), served.max_context)
-            keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
-            for key in keys:
-                runner.device.expect(key)
-            opening = first_answer(runner.ladders)
-            with self._owner.waiting.here():
-                found = warm(
-                    runner.library, self._owner.background, keys, opening, clock, name=served.name, progress=progress
-                )
-            runner.device.warmed = True
-            return found
+        return self._models.warmup(served, max_context, clock, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -191,9 +264,7 @@ class Engine(Residents):
         Raises:
             SchemaError: the grammar is too large, or too ambiguous.
         """
-        known = self._known_of(served)
-        with self._grammars.here():
-            known.constraints.prepare(grammar)
+        self._requests.prepare(self._models.known(served), grammar)
 
     def on_finished(self, reader: Callable[[Finished], None]) -> Callable[[], None]:
         """Call a reader with the record of each request that ends. Returns what ends that; see ``base/events.py``."""
@@ -215,39 +286,31 @@ class Engine(Residents):
     def report(self) -> Report:
         """What was done so far, and what it cost."""
         ancestry.refuse_forked()
-        owner, view = self._owner, self._owner.kv
-        runners = list(self._models.values())
-        middle, longest = self._metrics.first_token_seconds()
+        owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
+        runners, models = list(owner.models.runners.values()), self.models()
         return Report(
             **vars(self._metrics.copied()),
-            guard_trips=dict(self.guards.trips.by_kind),
-            trips_by_app=self.guards.trips.copied(),
-            series=self._metrics.by_series(),
-            rows=self._metrics.rows.copied(),
-            by_model=dict(self.tally.by_model),
-            latest_compiles=tuple(self.tally.compiles.copy()),
-            refused=self.tally.refused,
-            started_at=self._metrics.started_at,
+            **self._metrics.seen(),
+            **self.tally.seen(),
+            **self.guards.trips.seen(),
             routed=dict(self.routes.steps),
             switches=self.routes.switches,
             escalations=self.routes.escalations,
-            first_token_s=middle,
-            longest_first_token_s=longest,
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             programs=sum(runner.programs_seen for runner in runners),
             program_bound=sum(runner.bound for runner in runners),
             compiles=owner.compiles.compiles,
             compile_s=owner.compiles.seconds,
-            cache_hits=self._libraries.tally.hits,
-            cache_misses=self._libraries.tally.misses,
-            cache_saved_s=self._libraries.tally.seconds_saved,
+            cache_hits=tally.hits,
+            cache_misses=tally.misses,
+            cache_saved_s=tally.seconds_saved,
             kv_bytes=view.total,
-            kv_budget=max((runner.memory.policy.budget for runner in runners), default=0),
+            kv_budget=max((runner.kv_store.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
-            models=self.models(),
-            host_kv_bytes=sum(model.host_kv for model in self.models()),
-            eviction_log=owner.keeper.log.latest(),
+            models=models,
+            host_kv_bytes=sum(model.host_kv for model in models),
+            eviction_log=owner.evictor.log.latest(),
         )
 
     def close(self, timeout: float | None = None) -> bool:
@@ -258,12 +321,14 @@ class Engine(Residents):
         if os.getpid() != self._process:
             return True  # it never lived here
         until = until_when(timeout)
-        self._loads.close(0.0)
+        self._loader.loads.close(0.0)
         ended = self._owner.close(timeout)
-        for threads in (self._loads, self._rereads):
-            ended &= threads.close(left(until))
-        self._models.clear()
-        self._known.clear()
-        self._loaded.clear()
+        ended &= self._loader.close(until)
+        self._models.forget()
         self._companions.clear()
         return ended
+
+    def _wait_here(self, steps: Steps[Served], clock: Clock) -> Served:
+        """Wait in this thread, which then cannot be asked to wait for itself: by a signal handler, say."""
+        with self._owner.waiting.here():
+            return wait_for(steps, clock)

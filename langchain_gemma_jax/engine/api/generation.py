@@ -25,8 +25,8 @@ class Generation:
     The errors of ``EngineError`` are raised where the generation is read.
     """
 
-    def __init__(self, request: Request, may_wait: Callable[[], None] = lambda: None) -> None:
-        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own."""
+    def __init__(self, request: Request, may_wait: Callable[[], None] | None = None) -> None:
+        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own. None: there is none."""
         self._request, self._may_wait = request, may_wait
         self._end: Completion | Exception | None = None
         self._stop = weakref.finalize(self, request.cancelled.set)
@@ -36,7 +36,7 @@ class Generation:
 
     def on(self, clock: Clock) -> None:
         """Count the generation as part of the call that a clock is for, which knows what came before."""
-        clock.parts.now("answering")
+        clock.now("answering")
         self._clock = clock
 
     def cancel(self) -> None:
@@ -121,7 +121,7 @@ class Generation:
 
     def _patience(self) -> float | None:
         # The owner thread keeps deadlines too, but cannot while it compiles.
-        deadline = self._request.deadline
+        deadline = self._request.asked.deadline
         return None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _too_late(self) -> DeadlineError:
@@ -130,5 +130,5 @@ class Generation:
 
     def _check_thread(self) -> None:
         ancestry.refuse_forked()
-        if not self._request.mailbox.has_ended:
+        if self._may_wait is not None and not self._request.mailbox.has_ended:
             self._may_wait()

@@ -2,102 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.base.settings import CurrentSettings
+from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
-from langchain_gemma_jax.engine.conversations.host_store import Shelf
-from langchain_gemma_jax.engine.conversations.kv_eviction import Policy
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
-from langchain_gemma_jax.engine.conversations.transfer_costs import Costs
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
+from langchain_gemma_jax.engine.conversations.kv_eviction import EvictionPolicy
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
+from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.engine.loop.owner import Owner
-from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget, memory_budget
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry
-from langchain_gemma_jax.engine.residency.model_evictor import Keeper
-from langchain_gemma_jax.engine.residency.model_record import Known
+from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
+from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
+from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.models.placement import Placement
 
 
 @dataclass(frozen=True)
-class Share:
-    """A model's share of its device's memory."""
+class DeviceShare:
+    """A model's share of its device's memory, which other models are in too."""
 
-    keeper: Keeper
-    entry: Entry
+    evictor: ModelEvictor
+    models: KnownModels
+    known: KnownModel
 
     def room(self) -> int:
-        return self.keeper.pool.kv_room(self.entry)
+        return self.evictor.ledger.kv_room(self.known.entry)
 
     def more(self, missing: int) -> None:
-        self.keeper.free(missing, self.entry)
+        self.evictor.free(missing, self.known.entry)
+
+    def others(self) -> list[KvStore]:
+        # By what is served, not by runner: in a circle of references, weights stay until the next collection.
+        served = self.known.served
+        return [runner.kv_store for runner in self.models.beside(served, served.model.placement)]
 
     def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
-        self.keeper.log.add(self.entry.name, what, reason, nbytes, seconds)
+        self.evictor.log.add(self.known.entry.name, what, reason, nbytes, seconds)
 
 
-class Surroundings:
-    """Makes them, for the models of one engine. Of each place there is one host memory, and one book of costs."""
+class RunnerFactory:
+    """Makes runners for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
-    def __init__(self, owner: Owner, metrics: Metrics, guards: Guards, settings: Callable[[], Settings]) -> None:
-        self._owner, self._metrics, self._guards, self._settings = owner, metrics, guards, settings
-        self._parked = Parked(host_kv_budget(settings()))
-        self._hosts: dict[Placement, tuple[HostMemory, Costs]] = {}
-        self._budgets: dict[tuple[Hashable, object], int] = {}
-        owner.keeper.pool.budget = self._budget
+    def __init__(
+        self, models: KnownModels, evictor: ModelEvictor, metrics: Metrics, guards: Guards, settings: CurrentSettings
+    ) -> None:
+        self._models, self._evictor, self._metrics, self._settings = models, evictor, metrics, settings
+        self._guards = guards
+        self._host_index = HostIndex(host_kv_budget(settings.now))
+        self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
 
-    def shelf(self, served: Served, where: Placement) -> Shelf:
+    def host_store(self, served: Served, where: Placement) -> HostStore:
         """A model's place in host memory."""
         if where not in self._hosts:
-            self._hosts[where] = HostMemory(where), Costs()
+            self._hosts[where] = HostMemory(where), TransferCosts()
         host, costs = self._hosts[where]
-        return Shelf(served, host, self._parked, costs, self._metrics)
+        return HostStore(served, host, self._host_index, costs, self._metrics)
 
-    def runner(self, known: Known, library: Library) -> Runner:
+    def runner(self, known: KnownModel, library: Library) -> Runner:
         """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
-        settings, served, shape, ladders = self._settings(), known.served, known.shape, known.ladders
-        model, where = served.model, served.model.placement
-        pool, home = self._owner.keeper.pool, known.entry.home
+        settings, shape, ladders = self._settings.now, known.shape, known.ladders
+        model, where = known.served.model, known.served.model.placement
+        ledger, home = self._evictor.ledger, known.entry.home
         window = smallest_window(shape.layout)
-        device = Device(
+        device = DeviceAccess(
             where,
             self._metrics,
             self._guards,
             ladders.program_keys(window),
-            lambda: pool.used(home) - pool.budget(home),
+            lambda: ledger.used(home) - ledger.budget(home),
         )
-        policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
-        runners = self._owner.runners
-        memory = Memory(
-            shape,
-            library,
-            device,
-            ladders,
-            policy,
-            self._metrics,
-            # This must not refer to the runner: in a circle of references, weights stay until the next collection.
-            lambda: [o.memory for key, o in runners.items() if key is not served and o.device.placement == where],
-            Share(self._owner.keeper, known.entry),
-            known.shelf,
-        )
-        return Runner(
-            model.params, shape, ladders, device, memory, self._metrics, known.constraints, drafts=known.drafts
-        )
-
-    def _budget(self, home: Hashable) -> int:
-        """Bytes of each device of a place. Asked of it once, and again when the setting was changed."""
-        settings = self._settings()
-        key = (home, settings.memory_budget)
-        if key not in self._budgets:
-            if not isinstance(home, Placement):
-                raise TypeError(f"expected a placement, found {home!r}")
-            self._budgets[key] = memory_budget(settings, home)
-        return self._budgets[key]
+        policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
+        shared = DeviceShare(self._evictor, self._models, known)
+        held = KvHoldings(shape, library, device, ladders, self._metrics)
+        kv_store = KvStore(held, policy, shared, known.host_store)
+        return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts)

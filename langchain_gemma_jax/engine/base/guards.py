@@ -81,13 +81,31 @@ class Asker(Protocol):
     def guards(self) -> object: ...  # some policies of its own; None: as configured
 
 
-class Asks(Asker, Protocol):
+class AskedFor(Asker, Protocol):
+    """What a request asks for, as far as guards look at it."""
+
+    @property
+    def model(self) -> Hashable: ...
+
+    @property
+    def deadline(self) -> float | None: ...
+
+
+class Watched(Protocol):
+    """How far a request is, as far as guards look at it."""
+
+    watched: bool  # they have
+    cold: bool  # a program was asked for that had never run
+
+
+class Asks(Protocol):
     """A request, as far as guards look at it."""
 
-    model: Hashable
-    deadline: float | None
-    watched: bool
-    cold: bool
+    @property
+    def asked(self) -> AskedFor: ...
+
+    @property
+    def progress(self) -> Watched: ...
 
 
 @dataclass(frozen=True)
@@ -134,6 +152,10 @@ class Trips:
             self.by_kind[record.guard] = self.by_kind.get(record.guard, 0) + 1
             self.by_app[record.guard, app] = self.by_app.get((record.guard, app), 0) + 1
 
+    def seen(self) -> dict[str, Any]:
+        """Return what a report says of trips."""
+        return {"guard_trips": dict(self.by_kind), "trips_by_app": self.copied()}
+
     def copied(self) -> dict[str, dict[str, int]]:
         """Return the trips by kind and, of each kind, by application."""
         with self._lock:
@@ -160,6 +182,19 @@ class Guards:
     def __post_init__(self) -> None:
         self.events.subscribe(ModelEvicted, self._note_evicted)
         self.events.subscribe(ModelLoaded, self._note_loaded)
+
+    def asking(self, app: str, guards: object) -> Asking:
+        """Return who asks, where the call itself says so or else the ``guard`` that it is in.
+
+        Raises:
+            InputError: these are no policies, or "callback" has no function to call.
+        """
+        around = asking.get()
+        who = Asking(app or around.app, around.guards if guards is None else guards)
+        calls = who.guards is not None and "callback" in vars(Policies.of(who.guards)).values()
+        if calls and self.settings().on_trip is None:
+            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
+        return who
 
     def policy(self, kind: str, asker: Asker | None = None) -> str:
         """What is done if this guard is tripped by what was asked for."""
@@ -200,16 +235,16 @@ class Guards:
         Raises:
             GuardError: a guard says so.
         """
-        if request.watched:
+        if request.progress.watched:
             return
-        request.watched = True
-        model: str = getattr(request.model, "name", "")
+        request.progress.watched, asked = True, request.asked
+        model: str = getattr(asked.model, "name", "")
         if (count := self._loads_within_a_minute(model)) > (most := self.settings().loads_per_minute):
             self._returned.pop(model, None)  # told of; the count begins anew
             self.trip(
                 "residency",
                 f"{model} was evicted and loaded again {count} times within a minute, more than {most}",
-                request,
+                asked,
                 model=model,
                 advice="Two models take turns in memory that has room for one: allow more with "
                 "configure(memory_budget=...), pin one with engine().pin(...), or use smaller models.",
@@ -218,19 +253,19 @@ class Guards:
             self.trip(
                 "residency",
                 f"{show_bytes(over)} more than the budget are in memory, and in use",
-                request,
+                asked,
                 model=model,
                 nbytes=over,
                 advice="Unload a model, use shorter contexts, or allow more with configure(memory_budget=...).",
             )
-        if request.deadline is not None and (needs := cold_seconds()) is not None:
-            left = request.deadline - time.monotonic()
+        if asked.deadline is not None and (needs := cold_seconds()) is not None:
+            left = asked.deadline - time.monotonic()
             if needs > left:
                 self.trip(
                     "cold_start",
                     f"the deadline is in {max(0.0, left):.2f} s, and compiling what the request needs takes about "
                     f"{needs:.2f} s on this machine",
-                    request,
+                    asked,
                     model=model,
                     advice=f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or "
                     "allow more time.",

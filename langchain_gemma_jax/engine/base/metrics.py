@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_gemma_jax.engine.base.events import (
     Events,
@@ -221,6 +221,12 @@ class Metrics(Counters):
         """Return what requests came to, by whose they were."""
         return {who: series.copied() for who, series in list(self.series.items())}
 
+    def seen(self) -> dict[str, Any]:
+        """Return what a report says of requests, beside the counters."""
+        middle, longest = self.first_token_seconds()
+        times = {"first_token_s": middle, "longest_first_token_s": longest, "started_at": self.started_at}
+        return {"series": self.by_series(), "rows": self.rows.copied(), **times}
+
     def first_token_seconds(self) -> tuple[float, float]:
         """Return the middle one and the longest of the latest requests' seconds to the first token; 0 without any."""
         found = list(self.first_tokens)  # in one go: the owner thread adds to it
@@ -283,6 +289,11 @@ class ModelTally:
         events.subscribe(ModelLoaded, lambda each: self._add(each.model, ModelCounts(loads=1, load_s=each.seconds)))
         events.subscribe(ModelEvicted, lambda each: self._add(each.model, ModelCounts(evictions=1)))
         events.subscribe(Refused, self._refuse)
+
+    def seen(self) -> dict[str, Any]:
+        """Return what a report says of models, beside what they are now."""
+        compiles = tuple(self.compiles.copy())
+        return {"by_model": dict(self.by_model), "latest_compiles": compiles, "refused": self.refused}
 
     def _made(self, record: ProgramMade) -> None:
         if record.fetched:

@@ -16,6 +16,13 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.errors import InputError
 
 
+@dataclass(eq=False)
+class CurrentSettings:
+    """The settings in force: a running engine can take on new ones, and all its parts find them here."""
+
+    now: Settings
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The engine's settings. Each can be given to ``configure``.
@@ -31,7 +38,7 @@ class Settings:
         "on_trip",
         "loads_per_minute",
     )
-    """Those that can be changed while the engine is running."""
+    """The settings that can be changed while the engine is running."""
 
     ladders: Ladders | None = None
     """The shapes that programs are compiled for. None: what suits the platform."""

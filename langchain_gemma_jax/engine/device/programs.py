@@ -31,7 +31,7 @@ from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.models.architecture import Architecture
-from langchain_gemma_jax.models.config import CacheLayout
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 

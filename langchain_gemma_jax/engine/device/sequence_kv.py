@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.config import CacheLayout
-from langchain_gemma_jax.models.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.gemma.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
 from langchain_gemma_jax.models.placement import Placement
 
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 _Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
 
@@ -23,6 +23,14 @@ def workers() -> int:
     return max(2, min(cores(), 8))
 
 
+class ThreadWatcher(Protocol):
+    """Whoever wants to know what a thread does. It is told in that thread."""
+
+    def watch_this_thread(self) -> None: ...
+
+    def leave_this_thread(self) -> None: ...
+
+
 class Background:
     """A few threads, as long as there is something to do.
 
@@ -32,14 +40,13 @@ class Background:
     def __init__(
         self,
         workers: int,
-        begin: Callable[[], None] = lambda: None,
-        end: Callable[[], None] = lambda: None,
+        watcher: ThreadWatcher | None = None,
         *,
         name: str = "gemma-jax-background",
         daemon: bool = True,
     ) -> None:
-        """``begin`` and ``end`` are called in each thread. The process does not end before one that is no daemon."""
-        self._workers, self._begin, self._end, self._name, self._daemon = workers, begin, end, name, daemon
+        """``watcher`` sees each thread begin and end. The process does not end before one that is no daemon."""
+        self._workers, self._watcher, self._name, self._daemon = workers, watcher, name, daemon
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
         self._lock = threading.RLock()  # a signal handler may come here too
@@ -100,7 +107,8 @@ class Background:
             return self._threads.isdisjoint(threads)
 
     def _live(self) -> None:
-        self._begin()
+        if self._watcher is not None:
+            self._watcher.watch_this_thread()
         try:
             while (task := self._next()) is not None:
                 work, future = task
@@ -112,7 +120,8 @@ class Background:
                         future.set_exception(CancelledError() if self._closed else error)
                 del task, work, future
         finally:
-            self._end()
+            if self._watcher is not None:
+                self._watcher.leave_this_thread()
             with self._lock:
                 self._threads.discard(threading.current_thread())  # also if it could not begin
 

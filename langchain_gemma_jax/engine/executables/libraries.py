@@ -6,18 +6,20 @@ import threading
 import weakref
 
 from langchain_gemma_jax.engine.base.events import Events
+from langchain_gemma_jax.engine.base.metrics import CompileCounter
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
-from langchain_gemma_jax.engine.executables.background import Background
+from langchain_gemma_jax.engine.executables.background import Background, workers
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.placement import Placement
 
 
 class Libraries:
-    """The program libraries of one engine."""
+    """The program libraries of one engine, and the threads that make programs beside the owner thread."""
 
-    def __init__(self, background: Background, events: Events) -> None:
+    def __init__(self, events: Events) -> None:
         self.tally = Tally(events=events)
-        self._background = background
+        self.compiles = CompileCounter()
+        self.background = Background(workers(), self.compiles)
         self._lock = threading.Lock()
         # With the last model of a shape its programs go.
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
@@ -27,7 +29,7 @@ class Libraries:
         with self._lock:
             library = self._known.get((shape, where))
             if library is None:
-                library = library_of(Programs(shape, where), self.tally, name, self._background)
+                library = library_of(Programs(shape, where), self.tally, name, self.background)
                 self._known[shape, where] = library
         return library
 
@@ -46,6 +48,5 @@ def library_of(programs: Programs, tally: Tally, name: str, background: Backgrou
         store_for(programs.placement.devices[0]),
         tally,
         name=name,
-        later=background.submit,
-        ended=lambda: background.closed,
+        background=background,
     )

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 
@@ -28,7 +28,7 @@ from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.background import workers
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
-from langchain_gemma_jax.engine.executables.remembered import LONGEST, Costs, Opening
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, Costs, FirstNeeded
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -63,7 +63,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Made:
+class ReadyProgram:
     """A program that is ready, and what that took."""
 
     call: Callable[..., Any]
@@ -71,6 +71,19 @@ class Made:
     loaded: bool  # from the disk; else it was compiled
     whole: bool  # it can be kept: see ``_compile``
     cost: float  # the seconds that compiling it took, then or now
+
+
+class BackgroundThreads(Protocol):
+    """Where programs are made while nobody waits for them yet: a ``Background``."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the engine was closed, so that nothing is worth waiting for."""
+        ...
+
+    def submit(self, work: Callable[[], object]) -> object:
+        """Have something done some time."""
+        ...
 
 
 class Library:
@@ -83,19 +96,18 @@ class Library:
         tally: Tally,
         *,
         name: str = "",
-        later: Callable[[Callable[[], object]], object] | None = None,
-        ended: Callable[[], bool] = lambda: False,
+        background: BackgroundThreads | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
-        self._name, self._later, self._ended = name, later, ended
+        self._name, self._background = name, background
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
-        self._opening = None if store is None else Opening(store, self._family)
+        self._first_needed = None if store is None else FirstNeeded(store, self._family)
         self._soon: set[ProgramKey] = set()
         self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
         self._lock = threading.Lock()
-        self._made: dict[ProgramKey, Future[Made]] = {}
+        self._made: dict[ProgramKey, Future[ReadyProgram]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
         self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
 
@@ -108,14 +120,14 @@ class Library:
         called = list(self._calls)
         return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
 
-    def opening(self) -> list[ProgramKey]:
+    def first_needed(self) -> list[ProgramKey]:
         """What an earlier process needed first."""
-        return [] if self._opening is None else self._opening.recall()
+        return [] if self._first_needed is None else self._first_needed.recall()
 
     @property
     def makes_later(self) -> bool:
         """Whether there is a background to make programs in."""
-        return self._later is not None
+        return self._background is not None
 
     def there(self, key: ProgramKey) -> bool:
         """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
@@ -124,15 +136,15 @@ class Library:
 
     def soon(self, keys: Iterable[ProgramKey]) -> None:
         """Have programs fetched or made in the background, several at once: they are needed next."""
-        if self._later is not None:
+        if self._background is not None:
             for key in keys:
                 if key not in self._soon and not self.there(key):
                     self._soon.add(key)
-                    self._later(partial(self._make_soon, key))
+                    self._background.submit(partial(self._make_soon, key))
 
-    def make(self, key: ProgramKey) -> Made:
+    def make(self, key: ProgramKey) -> ReadyProgram:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
-        mine: Future[Made] = Future()
+        mine: Future[ReadyProgram] = Future()
         with self._lock:
             future = self._made.setdefault(key, mine)
         if future is not mine:
@@ -153,7 +165,7 @@ class Library:
         mine.set_result(made)
         return made
 
-    def _make_soon(self, key: ProgramKey) -> Made:
+    def _make_soon(self, key: ProgramKey) -> ReadyProgram:
         try:
             return self.make(key)
         except Exception:
@@ -198,11 +210,14 @@ class Library:
 
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
         call = self._calls[key] = self.make(key).call
-        if self._opening is not None and self._opening.add(key):
-            self._later(self._opening.remember) if self._later is not None else self._opening.remember()
+        if self._first_needed is not None and self._first_needed.add(key):
+            if self._background is None:
+                self._first_needed.remember()
+            else:
+                self._background.submit(self._first_needed.remember)
         return call(*args)
 
-    def _find(self, key: ProgramKey) -> Made:
+    def _find(self, key: ProgramKey) -> ReadyProgram:
         if self._store is None:
             return self._compile(key)
         name = fingerprint.name(self._family, key)
@@ -224,7 +239,7 @@ class Library:
             ClosedError: the engine was closed, and need not wait any more.
         """
         left = self._patience
-        while not self._ended():
+        while self._background is None or not self._background.closed:
             wait = min(left, _LOOK)
             left -= wait
             with store.claim(name, wait) as alone:
@@ -233,7 +248,7 @@ class Library:
                     return
         raise ClosedError("The engine was closed while another process was compiling a program for it.")
 
-    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
+    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> ReadyProgram | None:
         """Return a program from the disk. None: it is not there, or of no use."""
         store = self._store
         if store is None or (entry := store.get(name)) is None:
@@ -248,9 +263,9 @@ class Library:
         took = time.perf_counter() - began
         if count:
             self._tally.hit(entry.seconds - took)
-        return Made(call, took, loaded=True, whole=False, cost=entry.seconds)
+        return ReadyProgram(call, took, loaded=True, whole=False, cost=entry.seconds)
 
-    def _compile(self, key: ProgramKey) -> Made:
+    def _compile(self, key: ProgramKey) -> ReadyProgram:
         """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
 
         On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
@@ -264,9 +279,9 @@ class Library:
             with aside(), hits_of_this_thread() as hits:
                 compiled, whole = lower(self.programs, self._signatures, key).compile(), not hits
         took = time.perf_counter() - began
-        return Made(compiled, took, loaded=False, whole=whole, cost=took)
+        return ReadyProgram(compiled, took, loaded=False, whole=whole, cost=took)
 
-    def _keep(self, name: str, key: ProgramKey, made: Made) -> None:
+    def _keep(self, name: str, key: ProgramKey, made: ReadyProgram) -> None:
         if self._store is None or not made.whole:
             return
         try:

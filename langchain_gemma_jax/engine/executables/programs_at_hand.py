@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from langchain_gemma_jax.engine.base.guards import Asks
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 
+_OF_A_CAPACITY = ("read", "step", "verify")  # programs whose key ends in the capacity of a cache
 
-class AtHand:
+
+class ProgramsAtHand:
     """The programs of one model that can run now. For the owner thread."""
 
-    def __init__(self, library: Library, ladders: Ladders, device: Device, *, loops: bool) -> None:
+    def __init__(self, library: Library, ladders: Ladders, device: DeviceAccess, *, loops: bool) -> None:
         self._library, self._ladders, self._device = library, ladders, device
         self._loops = loops  # a step picks its tokens itself, whatever its rows
 
@@ -54,6 +57,34 @@ class AtHand:
         there = tuple(size for size in everything if self._there([("read", size, capacity)]))
         fits = there and there[0] <= capacity + STEP_SLACK - start - count + 1
         return there if fits else everything
+
+    def needed(self, chunks: set[int], capacity: int, *, steps: bool, request: Asks | None = None) -> None:
+        """Have what a prompt needs made at once, where it is not there yet: not one program after the other.
+
+        Args:
+            chunks: the sizes that it is read in.
+            capacity: that of its cache.
+            steps: whether tokens follow behind the first one.
+            request: whose prompt it is, for the guards to look at.
+        """
+        keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
+        if steps:
+            keys.append(("step", 1, capacity))
+        missing = [key for key in keys if key not in self._device.seen]
+        if request is not None:
+            self._device.begins(request, missing, lambda: self._library.cold_seconds(keys))
+        if missing:
+            for key in missing:
+                self._device.expect(key)
+            self._library.soon(missing)
+            self._library.soon(self._as_elsewhere(capacity))
+
+    def _as_elsewhere(self, capacity: int) -> list[ProgramKey]:
+        """What conversations ran in other buckets, for this one: a turn that comes later has not to wait for it."""
+        seen = self._device.seen
+        ran = {key[:-1] for key in seen if key[0] in _OF_A_CAPACITY}
+        keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
+        return [key for key in keys if key not in seen and key in self._device.bound]
 
     def _step(self, rows: int, capacity: int) -> list[ProgramKey]:
         step: ProgramKey = ("step", rows, capacity)

@@ -13,7 +13,7 @@ MOST_READ = 512  # entries of the disk, the latest ones
 LONGEST = 8  # programs; a first answer takes four or five
 
 
-class Opening:
+class FirstNeeded:
     """The first programs that conversations of one model asked for, in their order."""
 
     def __init__(self, store: Store, family: str) -> None:

@@ -17,9 +17,9 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowKnobs, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
-from langchain_gemma_jax.models import kv_cache
-from langchain_gemma_jax.models.abstract import ArraySpec
-from langchain_gemma_jax.models.kv_cache import AXES, LayerKV
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec
+from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.gemma.kv_cache import AXES, LayerKV
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.weights import map_specs
 

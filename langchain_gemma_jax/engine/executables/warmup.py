@@ -13,7 +13,7 @@ from functools import partial
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
-from langchain_gemma_jax.engine.executables.library import Library, Made
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.progress import is_wanted
@@ -83,9 +83,9 @@ def warm(
     Raises:
         ClosedError: the engine was closed meanwhile. DeadlineError: the time was up.
     """
-    clock.parts.now("compiling")
+    clock.now("compiling")
     began = time.perf_counter()
-    waiting: list[Future[Made]] = []
+    waiting: list[Future[ReadyProgram]] = []
     try:
         waiting = [background.submit(lambda key=key: library.make(key)) for key in keys]  # type: ignore[misc]
         with _bar(name, len(keys), progress=progress) as advance:

@@ -68,16 +68,22 @@ class Clock:
         self._timeout = None if self.only_room else limit
         self.until = None if self._timeout is None else self.began + self._timeout
         self.parts = Parts()
-        self.advice: Callable[[], str] = lambda: ADVICE
+        self._advice: Callable[[], str] | None = None
 
     @property
     def left(self) -> float | None:
         """Seconds, 0 at least. None: no end of them."""
         return None if self.until is None else max(0.0, self.until - time.monotonic())
 
+    def now(self, what: str, inside: Parts | None = None, advice: Callable[[], str] | None = None) -> None:
+        """Count the time from here on as this part, with an advice of its own to whoever has no more of it."""
+        self.parts.now(what, inside)
+        self._advice = advice
+
     def error(self, more: str | None = None) -> DeadlineError:
         """The error of whoever has run out of time. It says what the time went into, and ``more``, or an advice."""
-        more = self.advice() if more is None else more
+        if more is None:
+            more = ADVICE if self._advice is None else self._advice()
         now = time.monotonic()
         told = self.parts.told(self.began, now)
         return DeadlineError(f"The time was up after {now - self.began:.1f} s{told and f': {told}'}. {more}")

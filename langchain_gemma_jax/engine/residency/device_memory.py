@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
-from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.models.placement import Placement
 
 SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
@@ -29,6 +29,27 @@ _LIMIT_FILES = {
 _V1_OF_ALL = re.compile(r"^hierarchical_memory_limit ([0-9]+)$", re.MULTILINE)  # groups that a container cannot see too
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # as mountinfo has blanks
 _MOST_CHARACTERS = 1 << 20  # of a file that is looked at
+
+
+class DeviceBudgets:
+    """What models and their conversations may take together of each place's devices, by the settings in force.
+
+    Each place is asked once, and again when the setting was changed.
+    """
+
+    def __init__(self, settings: CurrentSettings) -> None:
+        self._settings = settings
+        self._known: dict[tuple[Hashable, object], int] = {}
+
+    def of(self, home: Hashable) -> int:
+        """Bytes of each device of a place."""
+        settings = self._settings.now
+        key = (home, settings.memory_budget)
+        if key not in self._known:
+            if not isinstance(home, Placement):
+                raise TypeError(f"expected a placement, found {home!r}")
+            self._known[key] = memory_budget(settings, home)
+        return self._known[key]
 
 
 def memory_budget(settings: Settings, where: Placement) -> int:

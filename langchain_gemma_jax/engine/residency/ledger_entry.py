@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class State(StrEnum):
@@ -23,12 +23,20 @@ class KvUse(NamedTuple):
     busy: int = 0  # of that: what running requests own
 
 
-def _nothing() -> KvUse:
-    return KvUse()
+class TakesKv(Protocol):
+    """A model's conversations on its device, as the books see them."""
+
+    def nbytes(self) -> int:
+        """Return the bytes that they take."""
+        ...
+
+    def busy(self) -> int:
+        """Return what running requests own of that."""
+        ...
 
 
 @dataclass(eq=False)
-class Entry:
+class LedgerEntry:
     """One model. Only the owner thread changes it."""
 
     name: str
@@ -46,7 +54,7 @@ class Entry:
     last_used: float = 0.0
     guarded_until: float = 0.0  # just loaded, for somebody who is about to use it
     load_s: float = 0.0  # what loading it took the last time
-    kv: Callable[[], KvUse] = field(default=_nothing, repr=False)
+    conversations: TakesKv | None = field(default=None, repr=False)  # None: the model is not in memory
     seen_kv: int = 0  # what its conversations took when the owner thread last looked: for other threads
     seen_host_kv: int = 0  # and those in host memory
     seen_read_s: float = 0.0  # what reading a token took; 0: it was never measured
@@ -55,6 +63,11 @@ class Entry:
     def leases(self) -> int:
         """How many are using it: it is not evicted before there is none."""
         return self.holds + self.running
+
+    def kv(self) -> KvUse:
+        """Return what the model's conversations take now."""
+        there = self.conversations
+        return KvUse() if there is None else KvUse(there.nbytes(), there.busy())
 
     @property
     def need(self) -> int:
@@ -88,4 +101,4 @@ class Entry:
 
     def reset(self) -> None:
         """Note that the model is not in memory any more."""
-        self.state, self.leaving, self.kv, self.seen_kv = State.ABSENT, False, _nothing, 0
+        self.state, self.leaving, self.conversations, self.seen_kv = State.ABSENT, False, None, 0

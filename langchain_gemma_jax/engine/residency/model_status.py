@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,15 @@ class ModelStatus:
         )
 
 
-def status_of(entry: Entry, now: float) -> ModelStatus:
+@dataclass(frozen=True)
+class KvView:
+    """What conversations occupy, as the owner thread last saw it."""
+
+    total: int = 0
+    by_scope: tuple[tuple[str, int], ...] = ()
+
+
+def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
     """A model's, now."""
     there = entry.state is not State.ABSENT
     return ModelStatus(

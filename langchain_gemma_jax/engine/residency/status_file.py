@@ -35,7 +35,7 @@ _UNUSABLE = (OSError, RuntimeError, InputError, UnsafeFolderError)  # the second
 
 
 @dataclass(frozen=True)
-class Notice:
+class ShownModel:
     """A model in a process that runs."""
 
     process: int
@@ -48,7 +48,7 @@ class Notice:
     pinned: bool
 
 
-class Noticeboard:
+class StatusFile:
     """The file of one engine. Only its owner thread writes it."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Noticeboard:
             return
         self._shown, self._next = there, now + SECONDS
         wall = time.time()
-        notices = [
-            Notice(
+        shown_models = [
+            ShownModel(
                 process=os.getpid(),
                 name=status.name,
                 state=str(status.state),
@@ -81,7 +81,7 @@ class Noticeboard:
             for status in statuses
         ]
         try:
-            self._write(json.dumps([dataclasses.asdict(notice) for notice in notices]).encode())
+            self._write(json.dumps([dataclasses.asdict(notice) for notice in shown_models]).encode())
         except _UNUSABLE as error:
             self._folder = None  # it may have been moved away: the next time it is looked for anew
             _log.debug("what is in memory is not shown to other processes: %s", type(error).__name__)
@@ -105,9 +105,9 @@ class Noticeboard:
             before.release()
 
 
-def notices() -> list[Notice]:
+def shown_models() -> list[ShownModel]:
     """What all engines of this user show. The files of processes that are gone are deleted."""
-    found: list[Notice] = []
+    found: list[ShownModel] = []
     with suppress(*_UNUSABLE):
         folder = _open()
         _clear_away(folder)
@@ -126,9 +126,9 @@ def _clear_away(folder: Folder) -> None:
                     give_back(folder, name, hold)
 
 
-def _read(shown: Iterable[dict[str, object]]) -> list[Notice]:
-    names = {field.name for field in dataclasses.fields(Notice)}
-    return [Notice(**{name: each[name] for name in names}) for each in shown if names <= set(each)]  # type: ignore[arg-type]
+def _read(shown: Iterable[dict[str, object]]) -> list[ShownModel]:
+    names = {field.name for field in dataclasses.fields(ShownModel)}
+    return [ShownModel(**{name: each[name] for name in names}) for each in shown if names <= set(each)]  # type: ignore[arg-type]
 
 
 def _open() -> Folder:

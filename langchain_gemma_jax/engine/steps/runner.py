@@ -8,7 +8,6 @@ of the same rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -17,45 +16,21 @@ import numpy as np
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
-from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
-from langchain_gemma_jax.engine.device.transfers import Device
-from langchain_gemma_jax.engine.executables.programs_at_hand import AtHand
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
-from langchain_gemma_jax.models.forward import Params
+from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
+from langchain_gemma_jax.engine.steps.row_knobs import KnobsOnDevice
+from langchain_gemma_jax.models.gemma.forward import Params
 
 Rows: TypeAlias = tuple[SequenceKV, ...]
 
-_OF_A_CAPACITY = ("read", "step", "verify")  # programs whose key ends in the capacity of a cache
 MAX_TAKEN_BACK = STEP_SLACK - 2  # tokens: the first stays, and rows that are done write one place further
-
-
-@dataclass(eq=False)
-class InFlight:
-    """A dispatch whose tokens the host has not seen."""
-
-    requests: tuple[Request, ...]
-    picked: Picked  # [row] of a step or chunk, [token] of a verification, [step, row] of a loop
-    epochs: tuple[int, ...]  # of each request, when it was handed over
-    draft: tuple[int, ...] = ()  # of a verification
-    got: jax.Array | None = None  # of a loop: how many tokens each row got
-    ends: jax.Array | None = None  # of a step: where the next one goes on
-
-
-@dataclass(frozen=True)
-class Made:
-    """Tokens for one request. The KV holds those before the last one already."""
-
-    request: Request
-    tokens: tuple[int, ...]
-    logprobs: tuple[tuple[float, tuple[int, ...], tuple[float, ...]], ...] = ()
-    drafted: int = 0
-    accepted: int = 0
 
 
 class Runner:
@@ -66,39 +41,20 @@ class Runner:
         params: Params,
         shape: Shape,
         ladders: Ladders,
-        device: Device,
-        memory: Memory,
+        device: DeviceAccess,
+        kv_store: KvStore,
         metrics: Metrics,
-        constraints: Constraints,
         *,
         drafts: bool,
     ) -> None:
-        self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
+        self.ladders, self.kv_store, self.drafts = ladders, kv_store, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
-        self.constraints = constraints
-        self.library = memory.library
+        self.library = kv_store.held.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
-        self._at_hand = AtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
+        self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
+        self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
-        words = -(-shape.architecture.vocab_size // 32)
-        self._all_allowed: jax.Array = device.put(np.full(words, 0xFFFFFFFF, np.uint32))
-        self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self._all_allowed)
-
-    def _chunk_cost(self, size: int) -> float:
-        return size + self._dispatch_tokens
-
-    def knobs_of(self, request: Request) -> RowKnobs:
-        """What a request is sampled with, on the device. Copied there once, but for its grammar's mask."""
-        if request.device_knobs is None:
-            request.device_knobs = RowKnobs(self.device.put(_plain_knobs(request)), self._all_allowed)
-        free = cast("RowKnobs", request.device_knobs)
-        rule = request.constraint
-        if rule is None or rule.allowed is None:
-            return free
-        if request.device_masked is None:
-            request.device_masked = self.device.put(_plain_knobs(request, masked=True))
-        return RowKnobs(cast("Knobs", request.device_masked), self.device.put(rule.allowed, for_step=True))
 
     @property
     def programs_seen(self) -> int:
@@ -112,25 +68,29 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
-        self.memory.clear()
+        self.kv_store.held.clear()
+
+    def _chunk_cost(self, size: int) -> float:
+        return size + self._dispatch_tokens
 
     # Run.
 
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
-        resident = _resident(request)
-        held, total = len(resident.keys), len(request.context)
+        resident, progress = _resident(request), request.progress
+        held, total = len(resident.keys), len(progress.context)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        until = min((mark for mark in request.marks if held < mark < total), default=total)
+        until = min((mark for mark in progress.marks if held < mark < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
-        self._need_soon({chunk.size for chunk in best}, capacity, request)
+        self._at_hand.needed({chunk.size for chunk in best}, capacity, steps=request.room > 1, request=request)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
-        if self.memory.must_keep_before(resident, chunk.tokens):
-            self.memory.keep(resident)
-        ids = request.context[held : held + chunk.tokens]
+        if self.kv_store.must_keep_before(resident, chunk.tokens):
+            self.kv_store.keep(resident)
+        end = held + chunk.tokens
+        ids = progress.context[held:end]
         tokens = np.zeros((1, chunk.size), np.int32)
         tokens[0, : chunk.tokens] = ids
         hidden, ends, resident.handle = self.run(
@@ -139,35 +99,16 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
-        self.memory.index.extend(resident, request.keys(held, held + chunk.tokens))
+        self.kv_store.index.extend(resident, request.keys(held, end))
         self._count_prompt(request, held, chunk.tokens)
         # What a grammar appended, behind what was read before, is no turn.
-        if held + chunk.tokens in request.marks or (held + chunk.tokens == total and held < len(request.prompt)):
+        if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)
-        if held + chunk.tokens < total:
+        if end < total:
             return None
-        picked = self._pick(hidden, ends, (resident.handle,), (self.knobs_of(request),))
-        request.issued = 1
-        return InFlight((request,), picked, (request.epoch,))
-
-    def _need_soon(self, sizes: set[int], capacity: int, request: Request) -> None:
-        """Where a prompt's programs are not there yet, they are made at once: not one after the other."""
-        keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(sizes)), ("pick", 1)]
-        if request.room > 1:
-            keys.append(("step", 1, capacity))
-        missing = [key for key in keys if key not in self.device.seen]
-        self.device.begins(request, missing, lambda: self.library.cold_seconds(keys))
-        if missing:
-            for key in missing:
-                self.device.expect(key)
-            self.library.soon(missing)
-            self.library.soon(self._as_elsewhere(capacity))
-
-    def _as_elsewhere(self, capacity: int) -> list[ProgramKey]:
-        """What conversations ran in other buckets, for this one: a turn that comes later has not to wait for it."""
-        ran = {key[:-1] for key in self.device.seen if key[0] in _OF_A_CAPACITY}
-        keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
-        return [key for key in keys if key not in self.device.seen and key in self.device.bound]
+        picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
+        progress.issued = 1
+        return InFlight((request,), picked, (progress.epoch,))
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
         """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
@@ -176,7 +117,7 @@ class Runner:
         """
         capacity, count = _resident(requests[0]).capacity, len(requests)
         choices = self._at_hand.rows(count, capacity, max(alike, count))
-        fitting = (rows for rows in choices if rows <= count or self.memory.pad(capacity, rows - count))
+        fitting = (rows for rows in choices if rows <= count or self.kv_store.pad(capacity, rows - count))
         rows = next(fitting, 1)
         return min(rows, count), rows
 
@@ -185,81 +126,58 @@ class Runner:
         self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
         capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
-        padding = self.memory.padding(capacity, rows - len(requests))
+        padding = self.kv_store.held.padding(capacity, rows - len(requests))
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
-        row_knobs = tuple(self.knobs_of(request) for request in requests) + (self.idle_row,) * len(padding)
+        row_knobs = self.knobs.of_rows(requests, len(sequences))
         for request, resident in zip(requests, residents, strict=True):
-            self._count_prompt(request, len(resident.keys) + request.issued, 1)
+            self._count_prompt(request, len(resident.keys) + request.progress.issued, 1)
         if self.loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
             flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
         for resident, sequence in zip(residents, sequences, strict=False):
             resident.handle = sequence
-        self.memory.put_padding(capacity, sequences[len(requests) :])
+        self.kv_store.held.put_padding(capacity, sequences[len(requests) :])
         return flight
 
     def follows(self, requests: tuple[Request, ...]) -> bool:
         """Whether a step of these can go on, on the device, from the one before."""
         last = self._last
-        return last is not None and last.requests == requests and last.epochs == _epochs(requests)
+        return last is not None and last.requests == requests and last.epochs == epochs_of(requests)
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
         if not self._at_hand.verifies(resident.capacity):
-            request.draft = ()
+            request.progress.draft = ()
             return self.step((request,), 1)
-        held, draft = len(resident.keys), request.draft
+        held = len(resident.keys)
+        draft = request.progress.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
-        tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
+        tokens[0, : 1 + len(draft)] = (request.progress.context[-1], *draft)
         count = np.array([1 + len(draft)], np.int32)
         arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
         hidden, ends, resident.handle = self.run(
             ("verify", self.ladders.draft + 1, resident.capacity), self.params, *arrays, resident.handle
         )
         rows = self.ladders.draft + 1
-        picked = self._pick(hidden, ends, (resident.handle,) * rows, (self.knobs_of(request),) * rows)
+        picked = self._pick(hidden, ends, (resident.handle,) * rows, (self.knobs.of(request),) * rows)
         self._last = None
         self._metrics.steps += 1
         resident.written = max(resident.written, held + 1 + len(draft))
-        request.issued, request.draft = 1 + len(draft), ()
-        return InFlight((request,), picked, (request.epoch,), draft)
-
-    def collect(self, flight: InFlight) -> list[Made]:
-        """Wait for a dispatch, and say what each request got. The prefix index learns what the KV holds now."""
-        wanted = any(request.sampling.logprobs for request in flight.requests)
-        picked: Picked = self.device.fetch(flight.picked if wanted else flight.picked.tokens)
-        tokens = np.asarray(picked.tokens if wanted else picked)
-        got = None if flight.got is None else self.device.fetch(flight.got)
-        made = []
-        for row, (request, epoch) in enumerate(zip(flight.requests, flight.epochs, strict=True)):
-            if epoch != request.epoch:
-                continue  # it went another way
-            if got is not None:
-                places: list[tuple[int, ...]] = [(step, row) for step in range(int(got[row]))]
-            elif flight.draft:
-                good = _agreeing(flight.draft, tokens)
-                places = [(index,) for index in range(good + 1)]
-            else:
-                places = [(row,)]
-            request.issued = 0 if flight.draft or got is not None else request.issued - 1
-            found = tuple(int(tokens[place]) for place in places)
-            details = tuple(_details(picked, place) for place in places) if request.sampling.logprobs else ()
-            accepted = len(found) - 1 if flight.draft else 0
-            made.append(Made(request, found, details, len(flight.draft), accepted))
-        return made
+        request.progress.issued, request.progress.draft = 1 + len(draft), ()
+        return InFlight((request,), picked, (request.progress.epoch,), draft)
 
     def learn(self, request: Request) -> None:
         """Note, after a request's newest tokens were taken, that its KV holds all of the context but the last one."""
         resident = _resident(request)
-        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.context) - 1))
+        self.kv_store.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
 
     def draw_again(self, request: Request) -> None:
         """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
         resident = _resident(request)
         if request.to_read == 0:
-            self.memory.index.truncate(resident, len(resident.keys) - 1)
+            self.kv_store.index.truncate(resident, len(resident.keys) - 1)
 
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
@@ -284,10 +202,10 @@ class Runner:
             hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
             picked = self._pick(hidden, ends, sequences, row_knobs)
         for request, resident in zip(requests, residents, strict=True):
-            request.issued += 1
-            resident.written = max(resident.written, len(resident.keys) + request.issued)
+            request.progress.issued += 1
+            resident.written = max(resident.written, len(resident.keys) + request.progress.issued)
         self._metrics.steps += 1
-        self._last = InFlight(requests, picked, _epochs(requests), ends=ends)
+        self._last = InFlight(requests, picked, epochs_of(requests), ends=ends)
         return self._last, sequences
 
     def _run_loop(
@@ -302,11 +220,13 @@ class Runner:
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
             limits[row] = min(self._at_once(request), request.room, capacity - len(resident.keys))
-            known = sorted(request.stop_ids)[:MAX_STOPS]
+            known = sorted(request.asked.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
-            request.issued = int(limits[row])
+            request.progress.issued = int(limits[row])
             # While others go on, a row that is done reads its newest token too, one place further.
-            resident.written = max(resident.written, len(resident.keys) + request.issued + (len(sequences) > 1))
+            resident.written = max(
+                resident.written, len(resident.keys) + request.progress.issued + (len(sequences) > 1)
+            )
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
@@ -318,7 +238,7 @@ class Runner:
             row_knobs,
         )
         self._metrics.steps += int(limits.max())
-        return InFlight(requests, picked, _epochs(requests), got=got), sequences
+        return InFlight(requests, picked, epochs_of(requests), got=got), sequences
 
     def _at_once(self, request: Request) -> int:
         """How many steps of a loop a request takes part in. What is illegal has to be taken back: see ``Rings``."""
@@ -338,38 +258,20 @@ class Runner:
     ) -> tuple[jax.Array, jax.Array]:
         tokens, ends = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            tokens[row], ends[row] = request.context[-1], len(resident.keys)
+            tokens[row], ends[row] = request.progress.context[-1], len(resident.keys)
         found = self.device.put((tokens, ends), for_step=True)
         return cast("tuple[jax.Array, jax.Array]", found)
 
     def _keep_turn(self, resident: Resident) -> None:
         """Where a turn ends, keep rings that forget; as long as they do not, what they hold is enough."""
-        if resident.written > (self.memory.index.rings.size or 0):
-            self.memory.keep(resident)
+        if resident.written > (self.kv_store.index.rings.size or 0):
+            self.kv_store.keep(resident)
 
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
-        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.prompt) - held))
+        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))
 
     def run(self, key: ProgramKey, *args: object) -> Any:
         return self.device.run(key, self.library.of(key), *args)
-
-
-def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
-    s = request.sampling
-    return knobs(
-        seed=request.seed,
-        prompt_length=len(request.prompt),
-        temperature=s.temperature,
-        top_k=s.top_k,
-        top_p=s.top_p,
-        min_p=s.min_p,
-        repetition=s.repetition_penalty,
-        presence=s.presence_penalty,
-        frequency=s.frequency_penalty,
-        logit_bias=dict(s.logit_bias) | dict.fromkeys(request.banned, -100.0),
-        logprobs=s.logprobs,
-        masked=masked,
-    )
 
 
 def dispatch_tokens(platform: str) -> int:
@@ -378,23 +280,6 @@ def dispatch_tokens(platform: str) -> int:
 
 
 def _resident(request: Request) -> Resident:
-    if request.resident is None:
-        raise TypeError(f"request {request.number} runs without memory")
-    return request.resident
-
-
-def _epochs(requests: tuple[Request, ...]) -> tuple[int, ...]:
-    return tuple(request.epoch for request in requests)
-
-
-def _agreeing(draft: tuple[int, ...], tokens: np.ndarray) -> int:
-    """How many drafted tokens are what would have been picked anyway."""
-    for index, drafted in enumerate(draft):
-        if drafted != tokens[index]:
-            return index
-    return len(draft)
-
-
-def _details(picked: Picked, place: tuple[int, ...]) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
-    ids, values = np.asarray(picked.top_ids)[place], np.asarray(picked.top_logprobs)[place]
-    return float(np.asarray(picked.logprobs)[place]), tuple(ids.tolist()), tuple(values.tolist())
+    if request.on_device.resident is None:
+        raise TypeError(f"request {request.asked.number} runs without memory")
+    return request.on_device.resident

@@ -91,7 +91,7 @@ class Scheduler:
             self._read_last = True
             self._reads += 1
             by_age = self._reads % self.OLDEST_EVERY == 0
-            return Read(min(readers, key=lambda r: (0 if by_age else r.to_read, r.number)))
+            return Read(min(readers, key=lambda r: (0 if by_age else r.to_read, r.asked.number)))
         self._read_last = False
         self._turn.extend(steps)
         return self._turn.popleft() if self._turn else None
@@ -107,8 +107,8 @@ class Scheduler:
 
     def _steps(self) -> list[Work]:
         ready = [request for request in self.running if request.wants_step]
-        drafting = [r for r in ready if r.draft] if len(ready) <= self.DRAFT_WITH else []
-        work: list[Work] = [Verify(request) for request in drafting if not request.issued]
+        drafting = [r for r in ready if r.progress.draft] if len(ready) <= self.DRAFT_WITH else []
+        work: list[Work] = [Verify(request) for request in drafting if not request.progress.issued]
         groups: dict[Hashable, list[Request]] = {}
         for request in ready:
             if request not in drafting:

@@ -78,12 +78,12 @@ WHOLE_NUMBERS = {
 
 @lru_cache
 def format_pattern(name: str) -> Pattern | None:
-    """What a format of this name looks like; None if it asks nothing."""
+    """Return the pattern of a format's name; None if the format asks nothing."""
     written = _PATTERNS.get(name)
     return None if written is None else parse(f"^{written}$")
 
 
 @lru_cache
 def known() -> frozenset[Pattern]:
-    """The patterns of all formats, of which it is known that something fits them."""
+    """Return the patterns of all formats, of which it is known that something fits them."""
     return frozenset(parse(f"^{written}$") for written in _PATTERNS.values())

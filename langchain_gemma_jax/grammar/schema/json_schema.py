@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
-from langchain_gemma_jax.grammar.nodes import (
-    Literal,
-    Node,
-    Repeat,
-    Rule,
-    Terminal,
-    either,
-)
+from langchain_gemma_jax.grammar.nodes import Literal, Node, Repeat, Rule, Terminal, either
 from langchain_gemma_jax.grammar.reading import Reading, ReadingError, prepare
 from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
-from langchain_gemma_jax.grammar.schema.schema_facts import ASKING, Facts, Part, UnpromisedError, UnreadableError, same
+from langchain_gemma_jax.grammar.schema.schema_facts import (
+    ASKING,
+    Clause,
+    Facts,
+    UnpromisedError,
+    UnreadableError,
+    same,
+)
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
@@ -46,7 +46,7 @@ def _begin() -> float:
 
 
 @dataclass
-class Reader:
+class SchemaReader:
     """Reads one schema; ``rules`` are those that its grammar has, those that others are made of first."""
 
     root: Mapping[str, Json] | bool
@@ -62,10 +62,10 @@ class Reader:
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
     def whole(self, *more: Mapping[str, Json]) -> Node:
-        """The grammar of the whole schema, and of these as well.
+        """Return the node of what fits the whole schema, and further ones too.
 
         Raises:
-            SchemaError: it is malformed or too large, no value fits it, or it asks what cannot be promised.
+            SchemaError: a schema is malformed or too large, no value fits it, or it asks what cannot be promised.
         """
         found = self.values([(self.root, "#"), *((schema, "#") for schema in more)], LEVELS, ())
         if found is None:
@@ -73,12 +73,12 @@ class Reader:
         return found
 
     def value(self, schema: Json, at: str, levels: int, inside: tuple[str, ...] = ()) -> Node | None:
-        """What fits a schema; None if nothing does. ``inside``: the references that led here."""
+        """Return the node of what fits a schema; None if nothing does. ``inside``: the references that led to it."""
         return self.values([(schema, at)], levels, inside)
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None:
-        """What fits all of these."""
-        parts: list[Part] = []
+        """Return the node of what fits several schemas at once; None if nothing does."""
+        parts: list[Clause] = []
         for schema, at in schemas:
             if schema is False:
                 return None
@@ -89,7 +89,7 @@ class Reader:
         return self._all_of(parts, levels, inside)
 
     def cannot(self, at: str, what: str) -> None:
-        """Something cannot be promised."""
+        """Note what cannot be promised, or raise."""
         if not self.lenient:
             advice = "Leave it out and check the result; strict=False leaves it out for you"
             raise UnpromisedError(at, f"{what}: a grammar cannot promise that. {advice}")
@@ -120,7 +120,7 @@ class Reader:
             raise SchemaError(at, f"up to here it took more than {SECONDS} s of a processor: it is too large")
 
     def rule(self, node: Node) -> Node:
-        """The node as a rule of its own."""
+        """Return a node as a rule of its own."""
         if isinstance(node, Rule | Literal):
             return node
         name = f"{self.prefix}{len(self.rules)}"
@@ -131,11 +131,11 @@ class Reader:
 
     # References, and schemas that are made of others
 
-    def _all_of(self, parts: Sequence[Part], levels: int, inside: tuple[str, ...]) -> Node | None:
+    def _all_of(self, parts: Sequence[Clause], levels: int, inside: tuple[str, ...]) -> Node | None:
         asking = [part for part in parts if _asks(part[0])]
         if len(asking) == 1 and isinstance(asking[0][0].get("$ref"), str) and _only_refers(asking[0][0]):
             return self._referred(str(asking[0][0]["$ref"]), asking[0][1], levels, inside)
-        plain: list[Part] = []
+        plain: list[Clause] = []
         groups: list[tuple[Sequence[Json], str, bool]] = []
         for part in asking:
             if not self._flatten(part, plain, groups, ()):
@@ -144,8 +144,8 @@ class Reader:
 
     def _flatten(
         self,
-        part: Part,
-        plain: list[Part],
+        part: Clause,
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         seen: tuple[str, ...],
     ) -> bool:
@@ -177,7 +177,7 @@ class Reader:
 
     def _combined(
         self,
-        plain: list[Part],
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         levels: int,
         inside: tuple[str, ...],
@@ -220,12 +220,12 @@ class Reader:
         self,
         option: Json,
         place: str,
-        plain: list[Part],
+        plain: list[Clause],
         groups: list[tuple[Sequence[Json], str, bool]],
         levels: int,
         inside: tuple[str, ...],
     ) -> Node | None:
-        """One of several alternatives, together with what else is asked."""
+        """Return one of several alternatives, together with what else is asked."""
         if not plain and not groups:  # nothing to join it with: a reference stays one
             return self.value(option, place, levels, inside)
         more_plain, more_groups = list(plain), list(groups)
@@ -271,8 +271,8 @@ class Reader:
             raise SchemaError(at, f"$ref: {reference!r} is no schema")
         return found
 
-    def _apart(self, plain: list[Part], options: Sequence[Json], at: str) -> bool:
-        """Whether a value that fits one of these surely fits no other one."""
+    def _apart(self, plain: list[Clause], options: Sequence[Json], at: str) -> bool:
+        """Return True if a value that fits one of several alternatives surely fits no other one."""
         known: list[Facts] = []
         for index, option in enumerate(options):
             parts, groups = list(plain), list[tuple[Sequence[Json], str, bool]]()
@@ -321,7 +321,7 @@ class Reader:
         return number(self, facts, whole=kind == "integer")
 
     def anything(self, levels: int) -> Node:
-        """Any value, to some depth."""
+        """Return the node of any value, to some depth."""
         levels = min(levels, LEVELS_OF_ANYTHING)
         key = ("", levels)
         if key not in self._made:
@@ -375,7 +375,7 @@ def _are_apart(first: Facts, second: Facts) -> bool:
 
 
 def _have_other_tags(first: Facts, second: Facts) -> bool:
-    """Whether there is a member that both must have and that is never the same."""
+    """Return True if there is a member that two objects must both have, with a value that is never the same."""
     ours, theirs = _tags(first), _tags(second)
     return any(name in theirs and values.isdisjoint(theirs[name]) for name, values in ours.items())
 

@@ -12,12 +12,12 @@ MOST_DIGITS = 40  # of a bound
 
 
 def whole(low: int | None, high: int | None) -> Terminal | None:
-    """Whole numbers from ``low`` to ``high``. None: there is none."""
+    """Return the pattern of whole numbers from ``low`` to ``high``. None: there is none."""
     return _between(low, high, WHOLE_DIGITS, 0)
 
 
 def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, below: bool = False) -> Terminal | None:
-    """Numbers from ``low`` to ``high``, without ``low`` if they are ``above`` it, and without ``high`` if ``below``.
+    """Return the pattern of numbers from ``low`` to ``high``, without the one if ``above``, the other if ``below``.
 
     They have as many digits as a float tells apart. None: there is none.
     """
@@ -36,7 +36,7 @@ def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
 
 
 def _between(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
-    """Numbers whose bounds are counted in their last place. Where one is missing, digits are the limit."""
+    """Return the pattern of numbers with bounds in units of the last place. If one is None, digits are the limit."""
     usual = 10 ** (digits + places) - 1
     far = max(usual, *(10 ** len(str(abs(bound))) - 1 for bound in (low, high) if bound is not None), 0)
     low, high = -far if low is None else low, far if high is None else high
@@ -58,7 +58,7 @@ def _positive(form: str, low: int, high: int, places: int) -> str:
 
 
 def _up_to(high: int, places: int) -> str:
-    """A regular expression of the numbers from 0 to ``high``, among what has a number's form.
+    """Return the expression of the numbers from 0 to ``high``, among what has a number's form.
 
     A smaller one has fewer digits before the point, or a smaller digit at the first place where they differ.
     """

@@ -24,7 +24,7 @@ MAX_PLACES = 200  # that have schemas of their own
 
 
 def array(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
-    """An array that is as all schemas ask; None if there is none.
+    """Return the node of arrays that are as all schemas ask; None if there is none.
 
     Raises:
         SchemaError: one is malformed, or asks what cannot be promised.
@@ -54,7 +54,7 @@ def array(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) ->
 
 
 def in_brackets(node: Node) -> Node:
-    """An array of this."""
+    """Return the node of an array that has something between its brackets."""
     return sequence(Literal("["), node, Literal("]"))
 
 
@@ -78,7 +78,7 @@ class _Parts:
         return cls(firsts, None if rest is None else (rest, f"{at}/{names[1]}"))
 
     def at_place(self, place: int) -> list[tuple[Json, str]]:
-        """The schema for the item at this place."""
+        """Return the schema of the item at a place."""
         if place < len(self.first):
             return [self.first[place]]
         return [] if self.rest is None else [self.rest]
@@ -87,7 +87,7 @@ class _Parts:
 def _rest(
     reader: Values, parts: list[_Parts], count: int, facts: Facts, levels: int, inside: tuple[str, ...]
 ) -> Node | None:
-    """The items behind the first ``count``; None if there have to be some and can be none."""
+    """Return the node of the items behind the first ``count``; None if there have to be some and can be none."""
     low, high = facts.items
     schemas = [each.rest for each in parts if each.rest is not None]
     item = reader.values(schemas, levels, inside) if schemas or low > count or not count else None
@@ -100,7 +100,7 @@ def _rest(
 
 
 def _subset(reader: Values, facts: Facts, parts: list[_Parts], levels: int, inside: tuple[str, ...]) -> Node | None:
-    """Items that differ, where there are few that can be: some of them, in their order. None: there are more."""
+    """Return the node of items that differ, if few values are possible: some of them, in order. None: many."""
     if any(each.first for each in parts):
         return None
     schemas = [each.rest for each in parts if each.rest is not None]

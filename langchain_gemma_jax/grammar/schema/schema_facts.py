@@ -21,7 +21,7 @@ MAX_CHOSEN = 100_000  # characters of all of them together
 HUGE = 1 << 24  # no context holds so many characters, items or members: not a limit
 LARGEST = Decimal(10) ** 15  # beyond it, floats do not tell neighbours apart
 
-Part: TypeAlias = tuple[Mapping[str, Json], str]
+Clause: TypeAlias = tuple[Mapping[str, Json], str]
 """A schema, and where it stands."""
 
 # Keywords that tell what kind of value is meant where no type is given.
@@ -42,17 +42,17 @@ ASKING = frozenset({"type", "enum", "const", *(word for words in _HINTS.values()
 
 
 class UnpromisedError(SchemaError):
-    """What a schema asks is clear, and a grammar cannot promise it."""
+    """A grammar cannot promise what a schema clearly asks."""
 
 
 class Promises(Protocol):
     """As much of a reader of schemas as facts need."""
 
     def cannot(self, at: str, what: str) -> None:
-        """Something cannot be promised."""
+        """Note what cannot be promised, or raise."""
 
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
-        """Whether all of a text is as a terminal has it."""
+        """Return True if all of a text is as a terminal has it."""
 
 
 class UnreadableError(SchemaError):
@@ -61,7 +61,7 @@ class UnreadableError(SchemaError):
 
 @dataclass
 class Facts:
-    """What is asked. Several schemas that ask the same kind of thing make it narrower."""
+    """What schemas ask of one value. Several that ask the same kind of thing make it narrower."""
 
     at: str
     reader: Promises
@@ -76,8 +76,8 @@ class Facts:
     items: tuple[int, int | None] = (0, None)
     members: tuple[int, int | None] = (0, None)
     patterns: list[Pattern] = field(default_factory=list)
-    arrays: list[Part] = field(default_factory=list)
-    objects: list[Part] = field(default_factory=list)
+    arrays: list[Clause] = field(default_factory=list)
+    objects: list[Clause] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
     def add(self, schema: Mapping[str, Json], at: str) -> None:
@@ -105,13 +105,13 @@ class Facts:
             self._format(name, at)
 
     def possible_kinds(self) -> tuple[str, ...] | None:
-        """What it can be, as the keywords have it. None: anything."""
+        """Return which kinds of values the keywords leave possible. None: any."""
         if self.kinds is not None or self.choices is not None:
             return KINDS if self.kinds is None else self.kinds
         return tuple(dict.fromkeys(self.hints)) or None
 
     def allows(self, value: Json) -> bool:
-        """Whether a value is as it is asked, as far as it is no array or object."""
+        """Return True if a value is as it is asked, as far as it is no array or object."""
         kinds = KINDS if self.kinds is None else self.kinds
         match value:
             case None:
@@ -188,7 +188,7 @@ class Facts:
 
 
 def pattern_of(text: Json, at: str) -> Pattern:
-    """A pattern as a schema writes it.
+    """Return the pattern that a schema writes.
 
     Raises:
         SchemaError: it is none, or cannot be promised.
@@ -202,7 +202,7 @@ def pattern_of(text: Json, at: str) -> Pattern:
 
 
 def same(value: Json) -> str:
-    """A text that is the same for values that are equal: 1 is 1.0, and true is neither."""
+    """Return a text that is the same for values that are equal: 1 is 1.0, and true is neither."""
     if isinstance(value, str):  # most are
         return json.dumps(value)
     if isinstance(value, float) and value.is_integer():

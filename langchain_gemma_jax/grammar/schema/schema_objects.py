@@ -10,7 +10,7 @@ from typing import Protocol
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import NOTHING, Literal, Node, Repeat, Terminal, either, sequence
-from langchain_gemma_jax.grammar.schema.schema_facts import Facts, Part, Promises, pattern_of
+from langchain_gemma_jax.grammar.schema.schema_facts import Clause, Facts, Promises, pattern_of
 from langchain_gemma_jax.grammar.schema.schema_scalars import Checks, asked_string, check_places
 from langchain_gemma_jax.grammar.schema.writing import LONGEST_KEY, Asked, Writing
 from langchain_gemma_jax.grammar.terminals import words
@@ -46,7 +46,7 @@ class ObjectShape:
     high: int | None = None
 
     def node(self, rule: Callable[[Node], Node], brackets: str = "{}") -> Node | None:
-        """The object; None if there is none. ``rule`` makes a rule of a node."""
+        """Return the node of the object; None if there is none. ``rule`` makes a rule of a node."""
         if all(member.required for member in self.members) and self.free is None:
             count = len(self.members)
             if count < self.low or (self.high is not None and count > self.high):
@@ -59,7 +59,7 @@ class ObjectShape:
         return None if inner is None else sequence(Literal(brackets[0]), inner, Literal(brackets[1]))
 
     def _chain(self, rule: Callable[[Node], Node]) -> Node | None:
-        """From the last member to the first: the lists that can follow where so many members have been written.
+        """Return the lists of members that can follow where some have been written, made from the last to the first.
 
         There is always one more member in them. Where nothing is counted, it does not matter how many came before.
         """
@@ -99,12 +99,12 @@ class ObjectShape:
 
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
-    """An object whose members have any names."""
+    """Return an object whose members have any names."""
     return ObjectShape(writing, (), sequence(writing.free_key(writing.free_name(asked, frozenset())), value))
 
 
 def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> ObjectShape | None:
-    """The object that is as all schemas ask; None if there is none.
+    """Return the object that is as all schemas ask; None if there is none.
 
     Raises:
         SchemaError: one is malformed, or asks what cannot be promised.
@@ -140,7 +140,7 @@ def _free(
     levels: int,
     inside: tuple[str, ...],
 ) -> Node | None:
-    """A member of any name; None if there can be none."""
+    """Return a member of any name; None if there can be none."""
     if not keys.open or keys.names is not None:
         return None
     patterns = list(dict.fromkeys(pattern for each in declared for pattern in each.patterns))
@@ -192,7 +192,7 @@ class _Declared:
         return [(pattern, words([pattern_of(pattern, self.at)])) for pattern in self.patterns]
 
     def asked_of(self, name: str, reader: Promises) -> list[tuple[Json, str]]:
-        """The schemas for a member of this name."""
+        """Return the schemas of a member by its name."""
         found = [(self.properties[name], f"{self.at}/properties/{name}")] if name in self.properties else []
         found += [
             (self.patterns[pattern], f"{self.at}/patternProperties/{pattern}")
@@ -204,7 +204,7 @@ class _Declared:
         return found
 
     def asked_of_free(self) -> list[tuple[Json, str]]:
-        """The schemas for a member that is not declared."""
+        """Return the schemas of a member that is not declared."""
         if self.patterns:
             return [(schema, f"{self.at}/patternProperties/{pattern}") for pattern, schema in self.patterns.items()]
         return [] if self.additional is None else [(self.additional, f"{self.at}/additionalProperties")]
@@ -212,7 +212,7 @@ class _Declared:
 
 @dataclass(frozen=True)
 class _Keys:
-    """What is asked of the names of members."""
+    """What schemas ask of the names of members."""
 
     open: bool  # there may be others than those that are declared
     asked: Asked
@@ -243,7 +243,7 @@ class _Keys:
         return cls(is_open and not closed and asked is not None, asked or Asked(), names)
 
     def allow(self, name: str, reader: Promises, at: str) -> bool:
-        """Whether a member may be called so."""
+        """Return True if a member may have a name."""
         if self.names is not None:
             return name in self.names
         high = self.asked.high
@@ -254,8 +254,8 @@ class _Keys:
         )
 
 
-def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Part]) -> bool:
-    """Whether all parts of an object stand inside this one, which closes it, or behind its $ref."""
+def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Clause]) -> bool:
+    """Return True if all parts of an object stand inside the schema that closes it, or behind its $ref."""
     inside = schema.get("allOf")
     nested = inside if isinstance(inside, list | tuple) else []
     named = [one["$ref"] for one in (schema, *nested) if isinstance(one, Mapping) and isinstance(one.get("$ref"), str)]

@@ -38,13 +38,13 @@ class Checks(Promises, Protocol):
 
 
 def string(reader: Checks, facts: Facts) -> Node | None:
-    """A string; None if there is none."""
+    """Return the node of a string; None if there is none."""
     asked = asked_string(reader, facts)
     return None if asked is None else reader.writing.string(asked)
 
 
 def asked_string(reader: Checks, facts: Facts) -> Asked | None:
-    """What is asked of a string; None if that contradicts itself.
+    """Return what is asked of a string; None if that contradicts itself.
 
     Raises:
         SchemaError: it cannot be promised.
@@ -62,7 +62,7 @@ def asked_string(reader: Checks, facts: Facts) -> Asked | None:
 
 
 def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, high: int | None) -> Asked:
-    """Patterns, and a length where they do not have it by themselves.
+    """Return patterns, and a length where they do not have it by themselves.
 
     To see whether several things fit at once takes about as long as their sizes multiplied. Where only a length is too
     much, a shorter one is asked for: of what is shorter, all is as it is asked as well.
@@ -82,17 +82,17 @@ def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, h
 
 
 def check_places(at: str, patterns: Sequence[Pattern], others: int) -> None:
-    """See that patterns can be joined, with each other and with what has so many places besides.
+    """See that patterns can be joined with each other, and with something else that has ``others`` places.
 
     Raises:
-        UnreadableError: they are too large.
+        UnreadableError: the patterns are too large.
     """
     if prod(pattern.size for pattern in patterns) * others > MOST_PLACES:
         raise UnreadableError(at, "its patterns are too large to be joined, with each other or with a length")
 
 
 def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
-    """A number; None if there is none.
+    """Return the node of a number; None if there is none.
 
     Raises:
         SchemaError: it cannot be promised.
@@ -117,7 +117,7 @@ def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
 
 
 def _bounds(facts: Facts) -> tuple[Decimal | None, Decimal | None]:
-    """The bounds, without those that no number reaches here anyway."""
+    """Return a number's bounds, without those that no number reaches here anyway."""
     low, high = facts.low, facts.high
     for bound, beyond in ((low, 1), (high, -1)):
         if bound is not None and beyond * bound > 10**number_patterns.WHOLE_DIGITS * 10:
@@ -133,7 +133,7 @@ def _whole_bound(bound: Decimal, excluded: bool, inward: int) -> int:  # noqa: F
 
 
 def _least_common(numbers: Sequence[Decimal]) -> Decimal:
-    """The least number that is a multiple of all."""
+    """Return the least number that is a multiple of all."""
     places = max(map(_places, numbers))
     return Decimal(lcm(*(int(number.scaleb(places)) for number in numbers))).scaleb(-places)
 
@@ -144,7 +144,7 @@ def _places(number: Decimal) -> int:
 
 
 def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None) -> Node | None:
-    """Multiples, which llguidance tells by their remainders. None: there are none.
+    """Return the node of multiples, which llguidance tells by their remainders. None: there are none.
 
     Raises:
         UnpromisedError: there are too many remainders, or digits.
@@ -163,7 +163,7 @@ def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None,
         if first <= last:
             schema: dict[str, Json] = {"type": "number" if places else "integer", "multipleOf": _plain(each)}
             schema |= {"minimum": _plain(first * each), "maximum": _plain(last * each)}
-            found.append(nodes.Json(json.dumps(schema), 1))
+            found.append(nodes.SchemaJson(json.dumps(schema), 1))
     try:
         for node in found:
             reader.check(node, facts.at)

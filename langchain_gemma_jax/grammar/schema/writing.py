@@ -19,7 +19,7 @@ LONGEST_KEY = 64  # of members that have no names in the schema
 
 @dataclass(frozen=True)
 class Asked:
-    """What a string has to be."""
+    """What a schema asks of a string."""
 
     patterns: tuple[Pattern, ...] = ()
     low: int = 0
@@ -27,34 +27,34 @@ class Asked:
 
 
 class Writing(ABC):
-    """How objects, their keys, strings and constants are written."""
+    """A way to write objects, their keys, strings and constants."""
 
     comma: ClassVar[str]
     colon: ClassVar[str]
 
     @abstractmethod
     def ordered(self, names: Iterable[str]) -> list[str]:
-        """Members in the order in which they are written."""
+        """Return the names of members in the order in which they are written."""
 
     @abstractmethod
     def key(self, name: str) -> Node:
-        """A member's name, with the colon."""
+        """Return the node of a member's name, with the colon."""
 
     @abstractmethod
     def free_name(self, asked: Asked, excluded: frozenset[str]) -> Terminal:
-        """A name that the schema leaves open: none of the excluded ones."""
+        """Return the terminal of a name that the schema leaves open: none of the excluded ones."""
 
     @abstractmethod
     def free_key(self, name: Terminal) -> Node:
-        """Such a name with the colon."""
+        """Return the node of a name that was left open, with the colon."""
 
     @abstractmethod
     def string(self, asked: Asked) -> Node:
-        """A string."""
+        """Return the node of a string."""
 
     @abstractmethod
     def constant(self, value: Json) -> Node:
-        """Just this value."""
+        """Return the node of one value."""
 
 
 class JsonWriting(Writing):
@@ -86,7 +86,7 @@ class JsonWriting(Writing):
             schema["allOf"] = [{"pattern": f"^(?:{pattern.regex})$"} for pattern in asked.patterns]
         else:
             schema["x-guidance"] = {"json_allowed_escapes": 'nrt"\\'}
-        return nodes.Json(json.dumps(schema), asked.low + 2)
+        return nodes.SchemaJson(json.dumps(schema), asked.low + 2)
 
     def constant(self, value: Json) -> Node:
         return Literal(_dumped(value))

@@ -15,9 +15,9 @@ from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
-from langchain_gemma_jax.models.checkpoint.strict_json import read_object
-from langchain_gemma_jax.models.config import ModelConfig
-from langchain_gemma_jax.models.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
@@ -51,7 +51,7 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
         )
     if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
         return _open_hf(path)
-    from langchain_gemma_jax.models.checkpoint.orbax import find_orbax, open_orbax
+    from langchain_gemma_jax.models.checkpoint.official.orbax import find_orbax, open_orbax
 
     if (orbax := find_orbax(path)) is not None:
         return open_orbax(orbax, _read_config(path) if CONFIG in names else None)

@@ -15,8 +15,8 @@ from typing import Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.models.abstract import Path
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import Path
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 
 Array: TypeAlias = npt.NDArray[np.generic]
 """A numpy array of any dtype, bfloat16 (``ml_dtypes``) included."""

@@ -16,9 +16,17 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.abstract import ITEM_BYTES, ArraySpec, Layout, Path, abstract, numpy_dtype, walk
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource, as_stored
-from langchain_gemma_jax.models.config import ModelConfig
+from langchain_gemma_jax.models.configuration.abstract import (
+    ITEM_BYTES,
+    ArraySpec,
+    Layout,
+    Path,
+    abstract,
+    numpy_dtype,
+    walk,
+)
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.weights import DENSE, Storage, stored_as, total_bytes

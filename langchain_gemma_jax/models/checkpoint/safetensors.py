@@ -30,7 +30,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
-from langchain_gemma_jax.models.checkpoint.strict_json import MAX_BYTES, parse_object, read_object, short
+from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

@@ -61,7 +61,7 @@ def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
         around = folder.resolve().parent  # where Google's downloads have it
         yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))
     if not any(name.endswith(".safetensors") for name in names):
-        from langchain_gemma_jax.models.checkpoint.orbax import is_orbax
+        from langchain_gemma_jax.models.checkpoint.official.orbax import is_orbax
 
         for place in filter(is_orbax, (folder, *(folder / name for name in names))):
             for where, _, inner in os.walk(place):

@@ -5,7 +5,8 @@ r"""Text to token ids and back, for both formats that Gemma ships in.
     tokenizer.decode(ids, keep_control=True)
 
 ``control.py`` decides which strings are control tokens, ``interface.py`` keeps words and control tokens
-apart, ``stream.py`` decodes while a model generates.
+apart, ``stream.py`` decodes while a model generates. Any thread may use a tokenizer. The room may import
+``models.checkpoint`` (its links), ``models.configuration`` and ``errors``.
 """
 
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer

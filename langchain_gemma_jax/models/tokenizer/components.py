@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from langchain_gemma_jax.errors import CorruptCheckpointError, TokenizerError
-from langchain_gemma_jax.models.checkpoint.strict_json import parse_object, short
+from langchain_gemma_jax.models.configuration.strict_json import parse_object, short
 
 _KINDS: Mapping[str, frozenset[str]] = {
     "normalizer": frozenset({"Sequence", "Replace", "Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}),
@@ -32,7 +32,7 @@ _LISTS = ("normalizers", "pretokenizers", "decoders", "processors")  # the steps
 _TEXTS = ("content", "prepend", "replacement")
 _MOST_STEPS = 32
 MOST_CHARACTERS = 32
-"""Of a string that is looked for, or put in the place of another one or behind each word."""
+"""The most characters of a string that is looked for, or put in the place of another one or behind each word."""
 
 _MODEL = re.compile(rb'"model"\s*:\s*\{')
 _KEY = re.compile(rb'"(?:normalizer|pre_tokenizer|decoder|post_processor)"\s*:\s*(?![0-9])')

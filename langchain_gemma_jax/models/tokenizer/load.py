@@ -9,7 +9,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.checkpoint.strict_json import read_object, short
+from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends
@@ -30,10 +30,10 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     path, data, ends = _find(folder)
     with only_tokenizer_errors(folder, _EXPECTED):
         if ends is not None:
-            from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
+            from langchain_gemma_jax.models.tokenizer.files.hf_json import HfJsonTokenizer
 
             return HfJsonTokenizer(path, data, ends)
-        from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
+        from langchain_gemma_jax.models.tokenizer.files.sentencepiece import SentencePieceTokenizer
 
         return SentencePieceTokenizer(path, data)
 

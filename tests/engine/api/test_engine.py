@@ -249,7 +249,7 @@ def test_one_model_is_served_once_however_many_threads_ask(engine_of, tiny_model
     engine = engine_of(ladders=SMALL)
     found = in_threads(16, lambda _: engine.serve(tiny_model))
     assert len({id(served) for served in found}) == 1
-    assert len(engine._owner.runners) == 1
+    assert len(engine._owner.models.runners) == 1
     assert_works(engine, found[0])
 
 
@@ -376,11 +376,16 @@ def test_the_report_counts_what_was_done(small, rng):
     assert report.compiles == before.compiles
     assert report.dispatches > before.dispatches
     assert 0 < report.step_bytes_to_device - before.step_bytes_to_device < report.bytes_to_device
-    assert report.programs == before.programs == report.program_bound == len(engine._models[served].device.bound)
+    assert (
+        report.programs
+        == before.programs
+        == report.program_bound
+        == len(engine._owner.models.runners[served].device.bound)
+    )
     assert set(report.kv_bytes_by_scope) == {"a", "b"}
     held = sum(
         leaf.nbytes
-        for resident in engine._models[served].memory.index.residents
+        for resident in engine._owner.models.runners[served].memory.index.residents
         for handle in {id(h): h for h in [resident.handle, *(kept.handle for kept in resident.snapshots)]}.values()
         for leaf in jax.tree.leaves(handle)
     )

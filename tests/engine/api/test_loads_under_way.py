@@ -135,7 +135,7 @@ def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of
 
 def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow(planned=True)
+    engine._loader._load_model = slow = Slow(planned=True)
     with in_time("reading its weights"):
         engine.load(folders[0], timeout=LIMIT)
     slow.gate.set()
@@ -145,7 +145,7 @@ def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, fold
 
 def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow()
+    engine._loader._load_model = slow = Slow()
     with in_time("fetching"):
         engine.load(folders[0], timeout=LIMIT)
     assert until(lambda: not loaders())
@@ -163,7 +163,7 @@ def test_waiting_for_room_is_part_of_it(engine_of, folders):
     with engine.hold(one):
         with in_time("waiting for room.*There was no room for the model .*model-0: .*in use by 1"):
             engine.load(folders[1], timeout=LIMIT)
-        assert until(lambda: not engine._owner.keeper.waits), "nobody stands in the line"
+        assert until(lambda: not engine._owner.evictor.queue.waits), "nobody stands in the line"
         with in_time("no room"):
             asyncio.run(engine.aload(folders[1], timeout=LIMIT))
     two = engine.load(folders[1], timeout=SOON)
@@ -180,7 +180,7 @@ def test_waiting_for_room_is_part_of_it(engine_of, folders):
 def busy(engine):
     """While the owner thread is busy with something else."""
     begun, go_on = threading.Event(), threading.Event()
-    engine._post(lambda: begun.set() or go_on.wait(SOON))
+    engine._owner.post(lambda: begun.set() or go_on.wait(SOON))
     assert begun.wait(SOON)
     try:
         yield
@@ -200,7 +200,7 @@ def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
         with pytest.raises(DeadlineError, match=r"deadline passed .* waiting for its turn"):
             engine.submit(served, [2, 9], Sampling(max_tokens=2), timeout=LIMIT).result()
         assert time.monotonic() - began < LIMIT + GRACE
-    assert engine._known[served].entry.holds == 0, "nobody has a hold that was given up"
+    assert engine._owner.models.known[served].entry.holds == 0, "nobody has a hold that was given up"
     engine.evict(served)
     settle(engine)
     settle(engine)
@@ -210,17 +210,17 @@ def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
         with in_time("no room"), engine.hold(served, timeout=LIMIT):
             pass
     assert engine.load(folders[0], timeout=SOON) is served
-    assert engine._known[served].entry.holds == 0
+    assert engine._owner.models.known[served].entry.holds == 0
 
 
 def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow()
+    engine._loader._load_model = slow = Slow()
     with in_time("loading"):
         engine.warmup(folders[0], timeout=LIMIT)
     slow.gate.set()
     served = engine.load(folders[0])
-    library, gate = engine._models[served].library, threading.Event()
+    library, gate = engine._owner.models.runners[served].library, threading.Event()
     monkeypatch.setattr(library, "make", lambda _key: gate.wait(SOON))
     try:
         with in_time(r"compiling\. 0 of \d+ programs are there"):
@@ -232,7 +232,7 @@ def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
 
 async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_free_at_once(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow()
+    engine._loader._load_model = slow = Slow()
     tasks = [asyncio.create_task(engine.aload(folders[0])) for _ in range(40)]
     await asyncio.to_thread(slow.began.wait, SOON)
     assert len(loaders()) == 1
@@ -251,7 +251,7 @@ async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_
 
 def test_closing_ends_what_comes(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow()
+    engine._loader._load_model = slow = Slow()
     errors = []
 
     def wait():
@@ -271,7 +271,7 @@ def test_closing_ends_what_comes(engine_of, folders):
 
 def test_seconds_for_room_limit_nothing_else(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader = slow = Slow()
+    engine._loader._load_model = slow = Slow()
     threading.Timer(0.2, slow.gate.set).start()
     assert engine.load(folders[0], timeout=ForRoom(0.01)).name == "model-0"
     assert engine.status(folders[0]).state is State.RESIDENT

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.api import model_loading
-from langchain_gemma_jax.engine.api.model_loading import Arrivals
+from langchain_gemma_jax.engine.api.model_estimate import first_workspace, weights_bytes
+from langchain_gemma_jax.engine.api.model_loading import ModelLoader
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.residency.ledger_entry import State
-from langchain_gemma_jax.engine.residency.memory_estimate import first_workspace, weights_bytes
 from langchain_gemma_jax.errors import (
     CancelledRequestError,
     CheckpointError,
@@ -87,7 +87,7 @@ def test_what_is_predicted_is_what_is_there(engine_of, folders):
     found = status(engine, served)
     assert found.kv == engine.report().kv_bytes > 0
     assert on_device() - before == found.weights + found.kv + constants(engine)
-    assert found.workspace >= engine._models[served].library.workspace > 0
+    assert found.workspace >= engine._owner.models.runners[served].library.workspace > 0
     engine.unload(served)
     assert on_device() == before
 
@@ -98,14 +98,14 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
     def watched(source, *, planned=None, **options):
         def then(plan):
             planned(plan)
-            seen.append((engine._owner.keeper.pool.used(plan.placement), on_device()))
+            seen.append((engine._owner.evictor.ledger.used(plan.placement), on_device()))
 
         return load_model(source, planned=then, **options)
 
-    engine._loader = watched
+    engine._loader._load_model = watched
     before = baseline()
     served = engine.load(folders[0])
-    entry, known = engine._known[served].entry, engine._known[served]
+    entry, known = engine._owner.models.known[served].entry, engine._owner.models.known[served]
     assert entry.weights == weights_bytes(known.shape, served.model.placement)
     predicted = entry.weights + entry.floor + first_workspace(known.shape, known.ladders)
     assert seen == [(predicted, before)]
@@ -120,7 +120,7 @@ def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, fol
     one, two = (engine.load(folder) for folder in folders[:2])
     assert_works(engine, one)
     assert_works(engine, two)
-    weights, library = one.model.params["embed"], weakref.ref(engine._models[one].library)
+    weights, library = one.model.params["embed"], weakref.ref(engine._owner.models.runners[one].library)
     three = engine.load(folders[2])
     assert [is_there(engine, each) for each in (one, two, three)] == [False, True, True]
     assert weights.is_deleted()
@@ -162,7 +162,7 @@ def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engin
     monkeypatch.setattr(libraries, "library_of", lambda programs, tally, *_: own(programs, None, tally))
     served = engine.load(folders[0])
     assert_works(engine, served)
-    library = weakref.ref(engine._models[served].library)
+    library = weakref.ref(engine._owner.models.runners[served].library)
     engine.evict(served)
     settle(engine)
     settle(engine)
@@ -179,25 +179,25 @@ def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the
     monkeypatch.setattr(
         libraries,
         "library_of",
-        lambda programs, tally, *_: own(programs, None, tally, later=engine._owner.background.submit),
+        lambda programs, tally, *_: own(programs, None, tally, background=engine._owner.background),
     )
     served, read = engine.load(folders[0]), []
 
     def loader(*arguments, **options):
         model = load_model(*arguments, **options)
-        read.extend(set(library._soon) for library in engine._libraries.all())
+        read.extend(set(library._soon) for library in engine._loader.libraries.all())
         return model
 
-    engine._loader = loader
+    engine._loader._load_model = loader
     assert_works(engine, served)
-    ran = set(engine._models[served].library.first_calls())
+    ran = set(engine._owner.models.runners[served].library.first_calls())
     assert ran
     engine.evict(served)
     settle(engine)
     settle(engine)
     engine.load(folders[0])
     assert read == [ran if cores > 2 else set()]
-    assert engine._models[served].library._soon == ran, "nobody has to ask"
+    assert engine._owner.models.runners[served].library._soon == ran, "nobody has to ask"
 
 
 def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fitting, folders, alone):
@@ -223,7 +223,7 @@ def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fi
     for which, ids in in_threads(12, ask):
         assert ids == alone[which]
     # The last answer is there before the owner thread has looked at what its programs took.
-    budget = engine._owner.keeper.pool.budget(models[0].model.placement)
+    budget = engine._owner.evictor.ledger.budget(models[0].model.placement)
     settle(engine)
     assert sum(each.nbytes for each in engine.models()) <= budget
 
@@ -420,7 +420,7 @@ def test_a_model_of_the_callers_that_is_too_much_is_refused(engine_of, tiny_mode
 def test_a_smaller_budget_is_kept_at_once(fitting, folders):
     engine = fitting(3)
     models = [engine.load(folder) for folder in folders]
-    need = engine._known[models[0]].entry.need
+    need = engine._owner.models.known[models[0]].entry.need
     engine.reconfigure(engine.settings.replace(memory_budget=need + need // 2))
     assert [is_there(engine, each) for each in models] == [False, False, True]
     assert engine.report().eviction_log[-1].reason == "a smaller budget"
@@ -430,8 +430,8 @@ def test_a_smaller_budget_is_kept_at_once(fitting, folders):
 def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, folders, monkeypatch):
     engine = fitting(2)
     one, two = (engine.load(folder) for folder in folders[:2])
-    known = engine._known[two]
-    library = engine._models[two].library  # which tests share
+    known = engine._owner.models.known[two]
+    library = engine._owner.models.runners[two].library  # which tests share
     monkeypatch.setattr(library, "workspace", known.entry.workspace + known.entry.need)
     assert_works(engine, two)
     assert not is_there(engine, one)
@@ -456,9 +456,9 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     served = engine.load(folders[0])
     assert_works(engine, served)
     settle(engine)
-    entry, pool = engine._known[served].entry, engine._owner.keeper.pool
+    entry, pool = engine._owner.models.known[served].entry, engine._owner.evictor.ledger
     engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
-    keeper, used = engine._owner.keeper, []
+    keeper, used = engine._owner.evictor, []
     turn = keeper.round
 
     def watched():
@@ -482,7 +482,7 @@ def beside_each_other(engine, folder, count):
         for number, prompt in enumerate(prompts)
     ]
     settle(engine)
-    entry = engine._known[served].entry
+    entry = engine._owner.models.known[served].entry
     engine.reconfigure(engine.settings.replace(memory_budget=entry.weights + entry.workspace + count * entry.floor))
     return served, prompts, alone
 
@@ -491,15 +491,15 @@ def beside_each_other(engine, folder, count):
 def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
     engine = engine_of(ladders=dataclasses.replace(SMALL, rows=rows))
     served, prompts, alone = beside_each_other(engine, folders[0], count)
-    entry, owner = engine._known[served].entry, engine._owner
-    turn, seen, used = owner.keeper.round, [], []
+    entry, owner = engine._owner.models.known[served].entry, engine._owner
+    turn, seen, used = owner.evictor.round, [], []
 
     def watched():
         seen.append(len(owner.scheduler.running))
-        used.append(owner.keeper.pool.used(entry.home) - entry.workspace)  # a program of more rows may need more
+        used.append(owner.evictor.ledger.used(entry.home) - entry.workspace)  # a program of more rows may need more
         turn()
 
-    owner.keeper.round = watched
+    owner.evictor.round = watched
     asked = [
         engine.submit(served, prompt, greedy(20), scope=f"{number} again") for number, prompt in enumerate(prompts)
     ]
@@ -512,7 +512,7 @@ def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, r
 def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_put_off(engine_of, folders):
     engine = engine_of(ladders=dataclasses.replace(SMALL, rows=(1, 2, 4)))
     served, prompts, alone = beside_each_other(engine, folders[0], 3)
-    runner, scheduler = engine._models[served], engine._owner.scheduler
+    runner, scheduler = engine._owner.models.runners[served], engine._owner.scheduler
     step, split, put_off, failed = runner.step, scheduler.split, [], []
 
     def seen(requests):
@@ -539,7 +539,7 @@ def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
     engine = engine_of(ladders=SMALL)
     one = engine.load(folders[0])
     engine.submit(one, PROMPT, greedy(80)).result()
-    kept, known = status(engine, one).kv, engine._known[one]
+    kept, known = status(engine, one).kv, engine._owner.models.known[one]
     need = known.entry.weights + known.entry.floor + first_workspace(known.shape, known.ladders)
     engine.reconfigure(engine.settings.replace(memory_budget=known.entry.nbytes + need - 100))
     engine.load(folders[1])
@@ -572,7 +572,7 @@ def test_when_memory_is_full_against_all_reckoning_what_is_idle_goes_and_it_is_t
 ):
     engine = engine_of(ladders=SMALL)
     idle, held = engine.load(folders[0]), engine.load(folders[1])
-    engine._loader = loader = Refusing(1, error)
+    engine._loader._load_model = loader = Refusing(1, error)
     with engine.hold(held):
         served = engine.load(folders[2])
         assert loader.calls == 2
@@ -584,15 +584,15 @@ def test_when_memory_is_full_against_all_reckoning_what_is_idle_goes_and_it_is_t
 def test_when_it_stays_full_the_error_lists_who_holds_what(engine_of, folders):
     before, engine = baseline(), engine_of(ladders=SMALL)
     held = engine.load(folders[1])
-    engine._loader = loader = Refusing(2)
+    engine._loader._load_model = loader = Refusing(2)
     with engine.hold(held), pytest.raises(DeviceMemoryError, match=r"full twice.*model-1: .*in use by 1") as caught:
         engine.load(folders[2])
     assert loader.calls == 2
     assert caught.value.holders[0].startswith("model-1: ")
     assert isinstance(caught.value.__cause__, jax.errors.JaxRuntimeError)
-    engine._loader = load_model
+    engine._loader._load_model = load_model
     assert_works(engine, engine.load(folders[2]))
-    for served in list(engine._known):
+    for served in list(engine._owner.models.known):
         engine.unload(served)
     assert on_device() == before
 
@@ -600,7 +600,7 @@ def test_when_it_stays_full_the_error_lists_who_holds_what(engine_of, folders):
 def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitting, folders):
     engine = fitting(1)
     one, _ = (engine.load(folder) for folder in folders[:2])
-    engine._loader = Refusing(2)
+    engine._loader._load_model = Refusing(2)
     errors = [outcome(each) for each in [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]]
     assert {type(error) for error in errors} == {DeviceMemoryError}
     assert len({id(error) for error in errors}) == 3
@@ -629,16 +629,16 @@ def test_a_first_load_that_is_interrupted_while_it_waits_leaves_the_line(fitting
     engine = fitting(1)
     one = engine.load(folders[0])
 
-    def interrupted(self, planned, plan, until):
-        original(self, planned, plan, time.monotonic() + 0.05)
+    def interrupted(self, planned, load, plan, until):
+        original(self, planned, load, plan, time.monotonic() + 0.05)
 
-    original = Arrivals._reserve
-    monkeypatch.setattr(Arrivals, "_reserve", interrupted)
+    original = ModelLoader._reserve
+    monkeypatch.setattr(ModelLoader, "_reserve", interrupted)
     with engine.hold(one), pytest.raises(DeadlineError):
         engine.load(folders[1])
     settle(engine)
     assert [model.name for model in engine.models()] == ["model-0"]
-    assert not engine._owner.keeper.waits
+    assert not engine._owner.evictor.queue.waits
 
 
 def test_closing_the_engine_tells_those_who_wait(fitting, folders):
@@ -680,7 +680,7 @@ def test_a_model_that_is_loaded_again_when_the_engine_closes_is_freed(fitting, f
         time.sleep(0.2)
         return model
 
-    engine._loader = slowly
+    engine._loader._load_model = slowly
     generation = engine.submit(one, PROMPT)
     began.wait(SOON)
     assert engine.close(SOON)

@@ -55,7 +55,7 @@ def fresh(monkeypatch, engine_of):
         def make(settings: Settings) -> Engine:
             made.append(engine_of(ladders=SMALL, max_waiting=settings.max_waiting))
             if loader is not None:
-                made[-1]._loader = loader  # type: ignore[assignment]
+                made[-1]._loader._load_model = loader  # type: ignore[assignment]
             return made[-1]
 
         monkeypatch.setattr(process, "_engine", None)
@@ -145,7 +145,7 @@ def test_a_model_that_was_loaded_for_an_engine_that_closed_is_freed(fresh, tiny_
     with pytest.raises(ClosedError):
         process.engine().load(tmp_path)
     assert mortal.closed
-    process.engine()._loader = lambda _source, **_: tiny_model  # type: ignore[assignment]
+    process.engine()._loader._load_model = lambda _source, **_: tiny_model  # type: ignore[assignment]
     assert_works(process.engine(), process.engine().load(tmp_path))
 
 
@@ -177,7 +177,7 @@ def test_settings_are_taken_before_the_start_and_the_harmless_ones_after_it(fres
     fresh()
     assert process.configure(max_waiting=7, kv_bytes=10**6).max_waiting == 7
     engine = process.engine()
-    engine.settings = process.configure()
+    engine._settings.now = process.configure()
     process.configure(max_waiting=9)
     assert engine.settings.max_waiting == 9
     with pytest.raises(InputError, match=r"loop_steps cannot be changed while the engine is running.*close\(\)"):

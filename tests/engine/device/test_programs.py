@@ -17,7 +17,7 @@ CAPACITY = 64
 def bench(engine_of, tiny_model):
     """The programs of the usual model, for use in this thread."""
     engine = engine_of()
-    runner = engine._models[engine.serve(tiny_model)]
+    runner = engine._owner.models.runners[engine.serve(tiny_model)]
     return Bench(runner)
 
 
@@ -28,7 +28,7 @@ class Bench:
             runner.params,
             runner.device.placement.devices[0],
         )
-        self.idle = runner.idle_row
+        self.idle = runner.knobs.idle_row
 
     def put(self, *numbers):
         return jax.device_put(np.array(numbers, np.int32), self.device)

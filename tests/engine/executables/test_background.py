@@ -17,9 +17,20 @@ def log():
     return []
 
 
+class Watcher:
+    def __init__(self, log):
+        self.log = log
+
+    def watch_this_thread(self):
+        self.log.append("begin")
+
+    def leave_this_thread(self):
+        self.log.append("end")
+
+
 @pytest.fixture
 def background(log):
-    found = Background(2, begin=lambda: log.append("begin"), end=lambda: log.append("end"))
+    found = Background(2, Watcher(log))
     yield found
     assert found.close(10)
 

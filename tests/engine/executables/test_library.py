@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,8 +15,8 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from langchain_gemma_jax.engine.executables.remembered import LONGEST, Opening
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, FirstNeeded
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
@@ -79,7 +80,7 @@ def test_without_a_store_nothing_is_kept(library_of):
     library = library_of(store=None)
     library.of(EMPTY)()
     assert counts(library) == (0, 0)
-    assert library.opening() == []
+    assert library.first_needed() == []
 
 
 def test_threads_make_a_program_once(library_of, monkeypatch):
@@ -170,7 +171,7 @@ def test_nobody_is_waited_for_for_ever(library_of, monkeypatch):
 
 def test_what_is_needed_soon_is_handed_on_once(library_of):
     handed = []
-    library = library_of(later=handed.append)
+    library = library_of(background=SimpleNamespace(submit=handed.append, closed=False))
     library.make(EMPTY)
     library.of(EMPTY)()
     for _ in range(2):
@@ -239,18 +240,18 @@ def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_pa
 
 
 def test_the_first_programs_of_one_process_are_told_to_the_next(store):
-    opening = Opening(store, "family")
+    opening = FirstNeeded(store, "family")
     assert opening.recall() == []
     keys = [("empty", 32), ("read", 16, 32), ("pick", 1), ("step", 1, 32)]
     assert [opening.add(key) for key in [*keys[:2], keys[0], *keys[2:]]] == [False, False, False, False, True]
     assert not opening.add(("step", 1, 64))
     opening.remember()
-    assert Opening(store, "family").recall() == keys
-    assert Opening(store, "another family").recall() == []
+    assert FirstNeeded(store, "family").recall() == keys
+    assert FirstNeeded(store, "another family").recall() == []
 
 
 def test_an_opening_has_an_end(store):
-    opening = Opening(store, "family")
+    opening = FirstNeeded(store, "family")
     told = [opening.add(("read", size, 512)) for size in range(20)]
     assert told.index(True) == LONGEST - 1
     assert told.count(True) == 1
@@ -258,7 +259,7 @@ def test_an_opening_has_an_end(store):
 
 def test_an_opening_that_stays_is_not_written_again(store):
     for _ in range(2):
-        opening = Opening(store, "family")
+        opening = FirstNeeded(store, "family")
         opening.add(("step", 1, 32))
         opening.remember()
     assert store.counts.written == 1
@@ -322,7 +323,7 @@ def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, 
     from tests.engine.faults_support import greedy
 
     def with_store(programs, tally, name, background):
-        return library_of(tally=tally, later=background.submit)
+        return library_of(tally=tally, background=background)
 
     monkeypatch.setattr(libraries, "library_of", with_store)
     ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=0)

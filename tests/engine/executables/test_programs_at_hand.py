@@ -9,7 +9,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.executables import libraries
-from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.errors import DeviceFailedError
 from tests.engine.tiny import settle, text
 
@@ -28,7 +28,7 @@ class Workshop:
     def library(self, programs, tally, _name, background):
         return _Made(self, self._common(programs), programs, tally, background)
 
-    def make(self, key, common) -> Made:
+    def make(self, key, common) -> ReadyProgram:
         self.made[key] += 1
         if self.held(key):
             assert self.gate.wait(PATIENCE), f"{key} is still held"
@@ -39,10 +39,10 @@ class Workshop:
 
 class _Made(Library):
     def __init__(self, workshop, common, programs, tally: Tally, background):
-        super().__init__(programs, None, tally, later=background.submit, ended=lambda: background.closed)
+        super().__init__(programs, None, tally, background=background)
         self._workshop, self._common = workshop, common
 
-    def _compile(self, key) -> Made:
+    def _compile(self, key) -> ReadyProgram:
         return self._workshop.make(key, self._common)
 
 
@@ -61,7 +61,7 @@ def engine_with(engine_of, workshop, monkeypatch, tiny_model):
     def engine_with(**settings):
         engine = engine_of(**settings)
         served = engine.serve(tiny_model)
-        device, ran = engine._models[served].device, []
+        device, ran = engine._owner.models.runners[served].device, []
         run = device.run
 
         def watched(key, *args):
@@ -123,7 +123,7 @@ def test_of_the_steps_that_are_there_the_best_is_taken(engine_with, workshop, rn
     engine, served, ran = engine_with()
     asked = six(rng)[:together]
     alone = [answers(engine, served, [each])[0] for each in asked]
-    runner = engine._models[served]
+    runner = engine._owner.models.runners[served]
     for rows in there:
         for key in (("step", rows, 32), ("pick", rows)):
             runner.library.make(key)
@@ -137,7 +137,7 @@ def test_a_long_prompt_is_read_in_the_chunks_that_are_there(engine_with, worksho
     workshop.held = lambda key: key[0] == "read" and key[1] == 32
     engine, served, ran = engine_with()
     long, how = text(rng, 100), Sampling(max_tokens=4)
-    engine._models[served].library.make(("read", 16, 128))
+    engine._owner.models.runners[served].library.make(("read", 16, 128))
     (slowly,) = answers(engine, served, [(long, how)])
     used = {key[1] for key in ran if key[0] == "read"}  # what is left at the end may fit a smaller one
     assert 16 in used

@@ -12,11 +12,11 @@ from langchain_gemma_jax.engine.executables.traced_source import (
     module_digest,
     traced_files,
 )
-from langchain_gemma_jax.models.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 
-GEMMA = "models/gemma_architecture.py"  # an architecture's module counts beside the engine's own
+GEMMA = "models/gemma/gemma_architecture.py"  # an architecture's module counts beside the engine's own
 UNTRACED = (
-    "models/hub.py",
+    "models/hub/download.py",
     "engine/loop/owner.py",
     "errors.py",
     "config.py",
@@ -27,8 +27,8 @@ TRACED = (
     "engine/device/programs.py",
     "engine/device/sampling.py",
     "engine/executables/signatures.py",
-    "models/attention.py",
-    "models/forward.py",
+    "models/gemma/attention.py",
+    "models/gemma/forward.py",
     "models/recipes/linear.py",
 )
 
@@ -63,15 +63,15 @@ def test_the_names_of_programs_hold_the_digest():
 
 def test_an_architectures_own_module_counts_with_all_that_it_imports():
     known = set(traced_files(PACKAGE, (GEMMA,)))
-    assert {"models/attention.py", "models/forward.py", "models/recipes/linear.py"} <= known
+    assert {"models/gemma/attention.py", "models/gemma/forward.py", "models/recipes/linear.py"} <= known
     assert module_digest(Gemma.__module__) == digest_of(traced_files(PACKAGE, (GEMMA,)))
 
 
 def test_no_file_is_an_error(copy):
     with pytest.raises(RuntimeError, match="No traced source"):
         digest_of(traced_files(copy, ()))
-    (copy / "models" / "attention.py").unlink()
-    with pytest.raises(RuntimeError, match=r"models/attention\.py cannot be read"):
+    (copy / "models" / "gemma" / "attention.py").unlink()
+    with pytest.raises(RuntimeError, match=r"models/gemma/attention\.py cannot be read"):
         traced_files(copy, (GEMMA,))
     with pytest.raises(RuntimeError, match="moved"):
         traced_files(copy, ["moved.py"])

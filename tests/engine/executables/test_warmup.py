@@ -43,7 +43,7 @@ def test_only_what_a_shorter_context_needs_is_compiled(engine_of, tiny_model):
     engine = engine_of(ladders=LADDERS)
     served = engine.serve(tiny_model)
     engine.warmup(served, max_context=20)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     assert {key[-1] for key in runner.device.seen if key[0] != "pick"} <= {24, 32}
     assert ("step", 4, 32) in runner.device.seen
 
@@ -51,7 +51,7 @@ def test_only_what_a_shorter_context_needs_is_compiled(engine_of, tiny_model):
 def test_requests_get_their_turn_during_a_warm_up(engine_of, tiny_model, monkeypatch):
     engine = engine_of(ladders=LADDERS)
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     began, go_on = threading.Event(), threading.Event()
     make = type(runner.library).make
 
@@ -103,7 +103,7 @@ def test_a_model_can_be_warmed_by_its_name_and_says_what_that_cost(engine_of, ti
 def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monkeypatch):
     engine = engine_of(ladders=LADDERS)
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     make, made = type(runner.library).make, []
 
     def fail(library, key):
@@ -121,7 +121,7 @@ def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monke
 def test_an_engine_that_is_closed_meanwhile_says_so(engine_of, tiny_model, monkeypatch):
     engine = engine_of(ladders=LADDERS)
     served = engine.serve(tiny_model)
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     make = type(runner.library).make
 
     def slow(library, key):

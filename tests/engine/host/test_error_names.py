@@ -12,11 +12,11 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.conversations.host_store import Shelf
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.host.error_names import MOST, named
-from langchain_gemma_jax.engine.loop import owner as owner_module
+from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError
 from tests.engine.faults_support import LIMIT, SMALL, assert_works, greedy, in_threads, outcome, slowed
 
@@ -81,7 +81,7 @@ def test_a_mistake_on_the_engines_thread_tells_no_tenant_of_another(engine_of, t
     with monkeypatch.context() as patch, slowed(0.02):
         waiting = [engine.submit(served, [10, number], greedy(60), scope=scope) for number, scope in enumerate(scopes)]
         all_run(engine, len(scopes))
-        patch.setattr(owner_module.postprocess, "accept", tell)
+        patch.setattr(postprocess, "accept", tell)
         errors = in_threads(len(scopes), lambda index: outcome(waiting[index]))
     assert {type(error) for error in errors} == {DeviceFailedError}
     told = ["".join(traceback.format_exception(error)) for error in errors]
@@ -101,7 +101,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
     with slowed(0.02):
         waiting = [engine.submit(served, [10, number], greedy(60), scope=scope) for number, scope in enumerate(SCOPES)]
         all_run(engine, len(SCOPES))
-        monkeypatch.setattr(owner_module.postprocess, "accept", end)
+        monkeypatch.setattr(postprocess, "accept", end)
         errors = in_threads(len(SCOPES), lambda index: outcome(waiting[index]))
     engine._owner.thread.wait(10)
     assert {type(error) for error in errors} == {ClosedError}
@@ -114,12 +114,12 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
 def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_model, tmp_path, monkeypatch, heard):
     """Conversations that do not go to the host, programs that the disk does not take or give."""
     refusing = SimpleNamespace(put=tell, budget=2**30, worth_keeping=lambda *_: True)
-    shelf = Shelf(None, refusing, refusing, refusing, Metrics())
+    shelf = HostStore(None, refusing, refusing, refusing, Metrics())
     assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], keys=[1, 2], handle=None), Rings(8))
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
     engine.submit(served, [10, 11], greedy(2)).result()
-    (runner,) = engine._models.values()
+    (runner,) = engine._owner.models.runners.values()
     monkeypatch.setattr(library_module, "_dump", tell)
     monkeypatch.setattr(library_module, "_load", tell)
     library = runner.library
@@ -129,7 +129,9 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
         patch.setattr(library, "_family", "f")
         made = next(iter(library._made.values())).result()
         library._store.put("x", b"code", label="step", seconds=1)
-        library._keep("y", ("step", 1, 32), library_module.Made(made.call, 1.0, loaded=False, whole=True, cost=1.0))
+        library._keep(
+            "y", ("step", 1, 32), library_module.ReadyProgram(made.call, 1.0, loaded=False, whole=True, cost=1.0)
+        )
         assert library._fetch("x", ("step", 1, 32)) is None
     found = heard()
     assert "could not be kept on the host: TellingError in test_error_names.py" in found

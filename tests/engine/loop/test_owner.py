@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax.engine.base.events import Events, Finished
-from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.loop import owner as owner_module
 from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.errors import ClosedError
 from tests.engine.faults_support import LIMIT
 
@@ -30,15 +31,25 @@ class Letters:
         return ""
 
 
+class NoModels:
+    """An engine around an owner thread in which no model is ever loaded."""
+
+    def budget(self, home: object) -> int:
+        raise AssertionError(f"nobody asks for {home}")
+
+    def load_again(self, known: object) -> None:
+        raise AssertionError(f"nobody asks for {known}")
+
+
 def lone_owner() -> Owner:
     """An owner thread without an engine, and what it counts."""
     metrics, events = Metrics(), Events()
     events.subscribe(Finished, metrics.finished)
-    return Owner(4, metrics, events)
+    return Owner(4, metrics, events, Libraries(events), NoModels())
 
 
 def request() -> Request:
-    return Request("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, Letters(), frozenset(), 10)
+    return Request(RequestSpec("nobody's", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10), Letters())
 
 
 @pytest.fixture
@@ -77,7 +88,7 @@ def test_a_request_for_a_model_that_is_gone_is_answered(owner):
     assert isinstance(late.mailbox.get(LIMIT), ClosedError)
     owner.call(lambda: None)
     assert owner.queued == 0
-    assert (owner.metrics.requests, owner.metrics.failed) == (1, 1)
+    assert (owner._work.metrics.requests, owner._work.metrics.failed) == (1, 1)
 
 
 def test_more_than_may_wait_are_not_taken(owner):
@@ -155,7 +166,7 @@ def test_a_thread_that_dies_at_its_start_leaves_nobody_waiting(monkeypatch):
     def fail(_: object) -> None:
         raise SystemExit
 
-    monkeypatch.setattr(owner_module.CompileCounter, "watch_this_thread", fail)
+    monkeypatch.setattr(CompileCounter, "watch_this_thread", fail)
     owner = lone_owner()
     with pytest.raises(ClosedError):
         owner.call(lambda: 3)

@@ -9,10 +9,10 @@ import pytest
 from llguidance import LLParserLimits
 
 from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests import model_grammars as module
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.requests.request_constraint import Trust
 from langchain_gemma_jax.errors import InputError, SchemaError
 from tests.dialects.vocabulary import tokenizer
@@ -24,7 +24,7 @@ NO_STOPS: frozenset[int] = frozenset()
 
 @pytest.fixture
 def constraints():
-    return Constraints(tokenizer(), tokenizer().vocab_size + 50)
+    return ModelGrammars(tokenizer(), tokenizer().vocab_size + 50)
 
 
 def test_a_model_is_trusted_until_it_is_wrong_and_less_each_time():
@@ -165,7 +165,7 @@ def test_what_could_become_another_value_is_not_closed(constraints):
 def test_a_call_is_closed_though_another_one_could_follow(constraints, parallel):
     tool = Tool("x", "", {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
     known = tokenizer()
-    rule = constraints.of(grammar_for([tool], "any", parallel, Gemma4()), NO_STOPS, forces=False)
+    rule = constraints.of(grammar_for([tool], "any", parallel, Gemma4Dialect()), NO_STOPS, forces=False)
     assert all(map(rule.take, rule.forced() or rule._matcher.compute_ff_tokens()))
     assert rule.closing() == ()
     quote = known.control_id('<|"|>')
@@ -182,7 +182,7 @@ def test_behind_an_error_nothing_is_appended(constraints):
 def test_a_request_is_held_to_what_it_asks_for(constraints):
     assert constraints.begin(Sampling(), NO_STOPS) == (None, ())
     assert constraints.begin(Sampling(grammar=NUMBER), NO_STOPS)[0].active
-    none = grammar_for([Tool("x")], "none", True, Gemma4())
+    none = grammar_for([Tool("x")], "none", True, Gemma4Dialect())
     opener = tokenizer().control_id("<|tool_call>")
     assert constraints.begin(Sampling(grammar=none), NO_STOPS) == (None, (opener,))
     full = {token + opener + 1: 1.0 for token in range(512)}

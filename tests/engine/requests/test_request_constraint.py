@@ -9,12 +9,12 @@ import re
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.dialects import CallBegin, CallEnd, Invalid, TokenParser, Tool, grammar_for, json_grammar
-from langchain_gemma_jax.dialects.gemma4 import Gemma4
+from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.dialects import CallBegin, CallEnd, Invalid, Tool, grammar_for, json_grammar
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.request import FinishReason
 from langchain_gemma_jax.errors import InputError, SchemaError, UnsupportedModelError
-from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.dialects.schemas import Schemas
 from tests.dialects.walks import check
 from tests.engine.speaking import speaking
@@ -167,7 +167,7 @@ def test_where_a_text_can_go_on_the_model_says_whether_it_does(ask):
 
 @pytest.mark.parametrize("wary", [0, 10**6])
 def test_the_end_of_a_turn_is_legal_where_the_text_is_whole_and_nowhere_else(ask, wary):
-    ask.engine._models[ask.served].constraints.trust._wary_for = wary
+    ask.engine._owner.models.known[ask.served].grammars.trust._wary_for = wary
     done = ask(json_grammar({"type": "integer", "minimum": 10}), logit_bias={1: 90.0}, max_tokens=12)
     assert (done.stop, done.finish_reason, len(done.text)) == (1, FinishReason.STOP, 2)
 
@@ -196,7 +196,7 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
     for number, wary in enumerate((0, 10**6, 3)):
         engine = engine_of(**settings)
         served = engine.serve(model)
-        trust = engine._models[served].constraints.trust
+        trust = engine._owner.models.known[served].grammars.trust
         trust._wary_for = wary
         sampling = Sampling(grammar=json_grammar(PERSON), max_tokens=50, **options, **ENDS)
         neighbours = [engine.submit(served, text(random.Random(n), 30), sampling) for n in range(2 * number)]
@@ -216,7 +216,7 @@ def test_a_mask_holds_for_one_token(engine_of, model, options):
     for settings in ({}, {"loop_steps": 24}):
         engine = engine_of(**settings)
         served = engine.serve(model)
-        engine._models[served].constraints.trust._wary_for = 10**6
+        engine._owner.models.known[served].grammars.trust._wary_for = 10**6
         sampling = Sampling(grammar=json_grammar(schema), max_tokens=60, **options)
         done = engine.submit(served, text(random.Random(9), 20), sampling).result()
         assert re.fullmatch('"([A-J][F-N0-9])+[A-J]?', done.text) if not done.complete else json.loads(done.text)
@@ -228,7 +228,9 @@ def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
     prompt = text(random.Random(3), 20)
     done = ask(json_grammar(NUMBERS), prompt=prompt, max_tokens=25, logprobs=True)
     (scores,) = cold.scores([[*prompt, *done.ids]])
-    rule = ask.engine._models[ask.served].constraints.of(json_grammar(NUMBERS), frozenset({1, 288}), forces=False)
+    rule = ask.engine._owner.models.known[ask.served].grammars.of(
+        json_grammar(NUMBERS), frozenset({1, 288}), forces=False
+    )
     for place, token in enumerate(done.ids):
         rule.illegal = True
         rule.prepare()
@@ -256,7 +258,7 @@ def test_what_a_grammar_appends_is_no_turn_to_go_back_to(ask):
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     prompt = text(random.Random(7), 40)  # its rings have wrapped
     ask(json_grammar(schema), prompt=prompt)
-    (resident,) = ask.engine._models[ask.served].memory.index.residents
+    (resident,) = ask.engine._owner.models.runners[ask.served].memory.index.residents
     assert [kept.end for kept in resident.snapshots if kept.end > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
 
 
@@ -300,8 +302,8 @@ def test_a_stop_id_that_is_text_does_not_either(ask):
 
 def events(model, done):
     """Begins and ends of calls. A call that broke off is the last, and there is none if the text is complete."""
-    parser = TokenParser(Gemma4().parser(), StreamDecoder(model.tokenizer), model.tokenizer.control_name)
-    found = [*parser.push(done.ids), *parser.finish()]
+    reader = EventReader(Gemma4Dialect().parser(), model.tokenizer.control_name)
+    found = [*reader.take(done.ids, done.decoded, done.text), *reader.finish(done.text)]
     broken = [event for event in found if isinstance(event, Invalid)]
     assert broken == [] if done.complete else broken in ([], found[-1:])
     return [event for event in found if isinstance(event, CallBegin | CallEnd | Invalid)]
@@ -313,7 +315,7 @@ def towards(model, *names):
 
 
 def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     called = 0
     bias = towards(model, "<|tool_call>", '<|"|>')
     for seed in range(12):
@@ -330,7 +332,7 @@ def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, m
 
 
 def test_a_call_may_open_and_break_off(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     bias = {model.tokenizer.control_id("<|tool_call>"): 100.0}
     done = ask(grammar, max_tokens=5, logit_bias=bias)
     assert (done.text, done.complete, done.finish_reason) == ("call", False, FinishReason.LENGTH)
@@ -340,18 +342,18 @@ def test_a_call_may_open_and_break_off(ask, model):
 
 
 def test_a_turn_that_could_have_more_calls_is_not_complete_and_its_calls_are(ask, model):
-    grammar = grammar_for([Tool("R")], "any", True, Gemma4())
+    grammar = grammar_for([Tool("R")], "any", True, Gemma4Dialect())
     length = len("<call:R{}>")  # in tokens
     done = ask(grammar, max_tokens=1)
     assert len(events(model, done)) == 2  # of one call there was no alternative to anything
     assert (done.complete, done.finish_reason, len(done.ids)) == (False, FinishReason.LENGTH, length)
-    done = ask(grammar_for([Tool("R")], "any", False, Gemma4()), max_tokens=1)
+    done = ask(grammar_for([Tool("R")], "any", False, Gemma4Dialect()), max_tokens=1)
     assert (done.complete, done.finish_reason, len(done.ids)) == (True, FinishReason.STOP, length)
 
 
 @pytest.mark.parametrize("choice", ["any", "required", "RING"])
 def test_calls_that_have_to_come_do(ask, model, choice):
-    grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4())
+    grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4Dialect())
     for seed in range(5):
         done = ask(grammar, temperature=2.0, seed=seed, max_tokens=80, logit_bias=towards(model, '<|"|>'))
         begin, end = events(model, done)
@@ -364,7 +366,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
     several = 0
     for seed in range(6):
         for parallel in (False, True):
-            grammar = grammar_for([Tool("R")], "any", parallel, Gemma4())
+            grammar = grammar_for([Tool("R")], "any", parallel, Gemma4Dialect())
             done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=towards(model, "<|tool_call>"))
             count = len(events(model, done)) // 2
             assert count == 1 or parallel
@@ -373,7 +375,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
 
 
 def test_without_calls_the_opener_never_comes(ask, model):
-    grammar = grammar_for([RING], "none", True, Gemma4())
+    grammar = grammar_for([RING], "none", True, Gemma4Dialect())
     opener = model.tokenizer.control_id("<|tool_call>")
     for seed in range(3):
         done = ask(grammar, temperature=3.0, seed=seed, max_tokens=40, logit_bias={opener: 50.0}, ignore_eos=True)
@@ -382,7 +384,7 @@ def test_without_calls_the_opener_never_comes(ask, model):
 
 
 def test_stop_strings_hold_before_a_call(ask, model):
-    grammar = grammar_for([RING], "auto", True, Gemma4())
+    grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     free = ask(grammar, prompt=[5] * 20, temperature=1.0, seed=3, max_tokens=30, ignore_eos=True)
     stop = free.text[4:6]
     done = ask(grammar, prompt=[5] * 20, temperature=1.0, seed=3, max_tokens=30, ignore_eos=True, stop=[stop])
@@ -393,11 +395,11 @@ def test_stop_strings_hold_before_a_call(ask, model):
 
 
 def test_a_grammar_of_another_format_is_refused(ask):
-    from langchain_gemma_jax.dialects.function_gemma import FunctionGemma
+    from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 
-    assert ask(grammar_for([RING], "any", True, FunctionGemma()), max_tokens=20).text
+    assert ask(grammar_for([RING], "any", True, FunctionGemmaDialect()), max_tokens=20).text
     with pytest.raises(UnsupportedModelError, match="<missing>"):
-        ask.engine._models[ask.served].constraints.lexicon.control_ids(["<missing>"])
+        ask.engine._owner.models.known[ask.served].grammars.lexicon.control_ids(["<missing>"])
 
 
 def test_what_is_no_grammar_is_refused():
@@ -415,16 +417,16 @@ def test_the_engine_lives_after_hostile_grammars(ask):
 
 
 def test_a_matcher_that_gives_up_ends_the_text_and_not_the_engine(ask, monkeypatch, caplog):
-    from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+    from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
     ask(json_grammar(PERSON), max_tokens=5)
-    real = Constraint._mask
+    real = RequestConstraint._mask
 
     def none(self):
         self._matcher.consume_token(0)  # which is an error that it does not leave
         return real(self)
 
-    monkeypatch.setattr(Constraint, "_mask", none)
+    monkeypatch.setattr(RequestConstraint, "_mask", none)
     done = ask(json_grammar(PERSON), max_tokens=60, temperature=3.0, seed=2)
     assert (done.complete, done.finish_reason) == (False, FinishReason.LENGTH)
     assert done.generated_tokens < 60

@@ -215,7 +215,7 @@ def test_a_tenant_pays_for_what_is_beyond_its_share_of_a_small_limit(
     limited, engine_of, tiny_model, tmp_path, monkeypatch
 ):
     engine = engine_of(ladders=SMALL)
-    entry = engine._known_of(engine.serve(tiny_model)).entry
+    entry = engine._models.known(engine.serve(tiny_model)).entry
     need = entry.weights + entry.workspace + 4 * entry.floor + entry.floor // 2  # room for four conversations
     settings: dict[str, object] = {"ladders": SMALL, "scope_share": 0.5}
     if limited == "by configure":

@@ -6,19 +6,45 @@ import random
 
 import pytest
 
-from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Never, Pool, Wait
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, KvUse, State
+from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Ledger, Never, Wait
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 BUDGET = 100
 
 
 def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return Entry(name, home, weights, floor, workspace, returns, **facts)
+    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
+
+
+class Kv:
+    """Conversations of so many bytes."""
+
+    def __init__(self, total, busy):
+        self.total, self.taken = total, busy
+
+    def nbytes(self):
+        return self.total
+
+    def busy(self):
+        return self.taken
+
+
+class Taken:
+    """Conversations that take what is noted of them. If somebody uses the model, all of them are busy."""
+
+    def __init__(self, one, noted):
+        self.one, self.noted = one, noted
+
+    def nbytes(self):
+        return self.noted[self.one]
+
+    def busy(self):
+        return self.noted[self.one] if self.one.leases else 0
 
 
 @pytest.fixture
 def pool():
-    return Pool(lambda _home: BUDGET)
+    return Ledger(lambda _home: BUDGET)
 
 
 def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
@@ -26,8 +52,7 @@ def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
     one = entry(name, weights, **facts)
     pool.entries.append(one)
     pool.reserve(one)
-    pool.settle(one, used, 0.0)
-    one.kv = lambda: KvUse(*kv)
+    pool.settle(one, Kv(*kv), used, 0.0)
     return one
 
 
@@ -37,10 +62,9 @@ def test_what_is_reserved_is_what_was_predicted_and_then_what_is_there(pool):
     assert (pool.used("gpu"), one.nbytes) == (0, 0)
     pool.reserve(one)
     assert pool.used("gpu") == one.need == 40
-    pool.settle(one, 0.0, 2.0)
-    one.kv = lambda: KvUse(2, 0)
+    pool.settle(one, Kv(2, 0), 0.0, 2.0)
     assert pool.used("gpu") == 40, "a smallest conversation is sure of its place"
-    one.kv = lambda: KvUse(20, 0)
+    one.conversations = Kv(20, 0)
     assert pool.used("gpu") == 56
     assert pool.used("another") == 0
     one.reset()
@@ -72,7 +96,7 @@ def test_idle_conversations_go_before_a_model_does(pool):
     resident(pool, "a", 1, kv=(50, 10))
     assert pool.can_load(entry("b"), 9) == Grant((), 26)
     # If they are not enough, they stay, as far as they can.
-    alone = Pool(lambda _: BUDGET)
+    alone = Ledger(lambda _: BUDGET)
     gone = resident(alone, "a", 1, 60, kv=(30, 0))
     assert alone.can_load(entry("b", 50), 9) == Grant((gone,), 0)
 
@@ -80,7 +104,7 @@ def test_idle_conversations_go_before_a_model_does(pool):
 def test_the_smallest_conversation_of_a_resident_model_is_not_counted_as_spare(pool):
     one = resident(pool, "a", 1, kv=(50, 0))
     assert one.idle_kv == 46
-    one.kv = lambda: KvUse(3, 0)
+    one.conversations = Kv(3, 0)
     assert one.idle_kv == 0
 
 
@@ -92,7 +116,7 @@ def test_what_may_not_go_does_not(pool, fact):
     if fact == "loading":
         pool.reserve(one)
     if fact == "guarded":
-        pool.settle(one, 9, 0.5)
+        pool.settle(one, Kv(0, 0), 9, 0.5)
     decision = pool.can_load(entry("b", 50), 9.1)
     assert decision == (Never(30) if fact in {"pinned", "not ours"} else Wait(30))
     assert pool.to_free(10, "gpu", 9.1) is None
@@ -145,7 +169,7 @@ def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(po
     one = entry()
     pool.entries.append(one)
     pool.reserve(one)
-    pool.settle(one, 50.0, 20.0)
+    pool.settle(one, Kv(0, 0), 50.0, 20.0)
     assert not one.evictable(50.0 + GUARD_SECONDS - 0.01)
     assert pool.next_change(50.0) == GUARD_SECONDS
     assert one.evictable(50.0 + GUARD_SECONDS)
@@ -154,7 +178,7 @@ def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(po
     one.keep_alive, one.leaving = None, True
     assert pool.expired(50.5) == [one], "whoever asked for it knows better"
     one.leaving = False
-    pool.settle(one, 60.0, 20.0)
+    pool.settle(one, Kv(0, 0), 60.0, 20.0)
     pool.note_running([one], 60.1)
     pool.note_running([], 60.2)
     assert one.evictable(60.3), "it was used"
@@ -162,7 +186,7 @@ def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(po
 
 def test_ten_thousand_random_steps_never_pass_the_budget_nor_touch_what_is_in_use():
     rng = random.Random(7)
-    pool = Pool(lambda _home: BUDGET)
+    pool = Ledger(lambda _home: BUDGET)
     models = [entry(str(number), rng.randint(5, 70), floor=rng.randint(0, 5)) for number in range(6)]
     pool.entries += models
     kv = dict.fromkeys(models, 0)
@@ -183,8 +207,7 @@ def test_ten_thousand_random_steps_never_pass_the_budget_nor_touch_what_is_in_us
                 left -= given
             pool.reserve(one)
         elif one.state is State.LOADING:
-            pool.settle(one, now, rng.random())
-            one.kv = lambda one=one: KvUse(kv[one], kv[one] if one.leases else 0)
+            pool.settle(one, Taken(one, kv), now, rng.random())
         elif one.state is State.RESIDENT:
             one.holds = max(0, one.holds + rng.choice([-1, -1, 1]))
             room = pool.kv_room(one)

@@ -20,10 +20,10 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.abstract import Layout, abstract, walk
-from langchain_gemma_jax.models.checkpoint import orbax
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.official import orbax
 from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.configuration.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.model import leaves
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_names.json").read_text())

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.abstract import abstract, walk
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, PerLayerInputConfig, Rope
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import (
+    LayerConfig,
+    ModelConfig,
+    MoeConfig,
+    PerLayerInputConfig,
+    Rope,
+)
 
 # What transformers saves for tiny models of every kind: make_reference_names.py beside this file.
 REFERENCE = json.loads(Path(__file__).with_name("reference_names.json").read_text())

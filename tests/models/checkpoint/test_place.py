@@ -19,12 +19,12 @@ import pytest
 from safetensors.numpy import save_file
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.checkpoint import place as place_module
 from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
-from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, MoeConfig, Rope
+from langchain_gemma_jax.models.configuration.abstract import Layout, abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, MoeConfig, Rope
 from langchain_gemma_jax.models.model import leaves
 from tests.models.int8 import Int8Storage
 
@@ -506,12 +506,12 @@ MEASURE = """
 
     import jax
 
-    from langchain_gemma_jax.models.abstract import Layout, abstract, total_bytes
+    from langchain_gemma_jax.models.configuration.abstract import Layout, abstract, total_bytes
     from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-    from langchain_gemma_jax.models.checkpoint.orbax import open_orbax
+    from langchain_gemma_jax.models.checkpoint.official.orbax import open_orbax
     from langchain_gemma_jax.models.checkpoint.place import place
     from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
-    from langchain_gemma_jax.models.config import LayerConfig, ModelConfig, Rope
+    from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 
     def resident(what):
         status = Path("/proc/self/status").read_text()

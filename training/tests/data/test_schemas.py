@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from langchain_gemma_jax.chat.schemas import json_schema
+from langchain_gemma_jax.chat.asking.schemas import json_schema
 from training.data.schemas import of_a_class
 
 

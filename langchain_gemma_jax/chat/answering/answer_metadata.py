@@ -1,0 +1,95 @@
+"""What an answer cost and how it ended, in LangChain's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
+
+from langchain_gemma_jax.chat.answering.cut_off import KEY
+from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.engine.requests.request import FinishReason, TokenLogprobs
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+PROVIDER = "gemma_jax"
+
+
+def usage(outcome: Outcome) -> UsageMetadata:
+    """Return how many tokens were read and written, counted as the engine did."""
+    done = outcome.done
+    return UsageMetadata(
+        input_tokens=done.prompt_tokens,
+        output_tokens=done.generated_tokens,
+        total_tokens=done.prompt_tokens + done.generated_tokens,
+        input_token_details=InputTokenDetails(cache_read=done.reused_tokens),
+        output_token_details=OutputTokenDetails(reasoning=_thought_tokens(outcome)),
+    )
+
+
+def ending(outcome: Outcome) -> dict[str, Any]:
+    """Return ``response_metadata``, but for the log-probabilities."""
+    done, answer = outcome.done, outcome.answer
+    reason: str = done.finish_reason
+    if done.finish_reason is FinishReason.STOP and answer.calls:
+        reason = "tool_calls"
+    times = done.timings
+    found: dict[str, Any] = {
+        "model_name": outcome.options.model,
+        "model_provider": PROVIDER,
+        "finish_reason": str(reason),
+        "timings": {
+            "queue_s": times.queued_s,
+            "prefill_s": times.prefill_s,
+            "first_token_s": times.first_token_s,
+            "decode_s": max(0.0, times.total_s - times.first_token_s),
+            "total_s": times.total_s,
+            "reused_tokens": done.reused_tokens,
+            "drafted_tokens": done.drafted_tokens,
+            "accepted_tokens": done.accepted_tokens,
+            "forced_tokens": done.forced_tokens,
+            "bucket": done.bucket,
+            "compiled": done.compiled,
+        },
+    }
+    if isinstance(done.stop, str):
+        found["stop"] = done.stop
+    broken = any(each.unfinished for each in answer.invalid) or not (done.complete or answer.calls)
+    if broken and (cut_off := outcome.limits.reason(done)) is not None:
+        found[KEY] = cut_off
+    if outcome.options.step is not None:
+        found["route"] = outcome.options.step.told
+    return found
+
+
+def logprobs(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> dict[str, Any]:
+    """Return log-probabilities in OpenAI's form, under ``logprobs``; an empty dictionary if there are none."""
+    content = [
+        _token(tokenizer, each.id, each.logprob)
+        | {"top_logprobs": [_token(tokenizer, token, logprob) for token, logprob in each.top]}
+        for each in found
+    ]
+    return {"logprobs": {"content": content}} if content else {}
+
+
+def _token(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:
+    data = tokenizer.token_bytes(token)
+    name = tokenizer.control_name(token)
+    return {"token": name or data.decode("utf-8", "replace"), "bytes": list(data), "logprob": logprob}
+
+
+def _thought_tokens(outcome: Outcome) -> int:
+    """Return how many of the generated tokens are thoughts, the control tokens around them included."""
+    names = outcome.prompt.thought
+    if names is None:
+        return 0
+    begin, end = (outcome.tokenizer.control_id(name) for name in names)
+    inside, count = outcome.prompt.in_thought, 0
+    for token in outcome.done.ids:
+        inside = inside or token == begin
+        count += inside
+        if token == end:
+            inside = False
+    return count

@@ -1,0 +1,83 @@
+"""Answers that break off: by what, what to do about it, and the error where an object was to come of one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from langchain_core.exceptions import OutputParserException
+from langchain_core.messages import AIMessage
+
+from langchain_gemma_jax.engine.requests.request import Completion
+from langchain_gemma_jax.errors import GemmaJaxError
+
+KEY = "cut_off"  # in response_metadata: by what, and what to do
+
+
+class CutOffError(GemmaJaxError, OutputParserException):
+    """An answer that was to be an object broke off before it was one. ``llm_output`` is what there was of it.
+
+    ``reason`` says by what, and what to do.
+    """
+
+    def __init__(self, reason: str, llm_output: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(f"The answer is no whole object, because it was cut off: {reason}", llm_output=llm_output)
+
+    def __reduce__(self) -> tuple[type[CutOffError], tuple[str, str | None]]:
+        return type(self), (self.reason, self.llm_output)
+
+
+@dataclass(frozen=True)
+class AnswerLimits:
+    """How many tokens an answer may have: as many as the caller said, and as there is room for."""
+
+    max_tokens: int | None
+    room: int  # of the context, behind the prompt
+
+    @property
+    def most(self) -> int:
+        """The most tokens that the answer may have: what the caller said, or the room if that is less."""
+        return self.room if self.max_tokens is None else min(self.max_tokens, self.room)
+
+    def reason(self, done: Completion) -> str | None:
+        """Return what cut an answer off, and what to do about it. None: it ended by itself."""
+        if isinstance(done.stop, str):
+            return f"the stop string {done.stop!r} ended it. Choose one that no value has in it, or leave it out."
+        if done.complete:
+            return None
+        if done.generated_tokens < self.most:
+            return "what it is held to allowed no token that could be drawn. Ask again, or allow more of it."
+        if self.max_tokens == self.most:
+            return f"max_tokens={self.max_tokens} were used up. Allow more, or ask for less."
+        return (
+            f"the context was full behind {done.generated_tokens} tokens. Shorten the conversation, or allow a longer "
+            "context if the model has one: max_context=..., configure(max_context=...)."
+        )
+
+
+def whole_only(messages: Iterator[AIMessage]) -> Iterator[AIMessage]:
+    """Pass an answer on, whole or in chunks.
+
+    Raises:
+        CutOffError: the answer was cut off, so no object can be made of it.
+    """
+    said: list[str] = []
+    for message in messages:
+        _check(message, said)
+        yield message
+
+
+async def awhole_only(messages: AsyncIterator[AIMessage]) -> AsyncIterator[AIMessage]:
+    """Pass an answer on, whole or in chunks, as ``whole_only`` does, asynchronously."""
+    said: list[str] = []
+    async for message in messages:
+        _check(message, said)
+        yield message
+
+
+def _check(message: AIMessage, said: list[str]) -> None:
+    said.append(message.text)
+    said += [call["args"] or "" for call in getattr(message, "tool_call_chunks", message.invalid_tool_calls)]
+    if (reason := message.response_metadata.get(KEY)) is not None:
+        raise CutOffError(str(reason), "".join(said))

@@ -1,0 +1,173 @@
+"""What a model says as LangChain's messages: whole, or in chunks as it comes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
+from langchain_core.messages import ToolCall as LangChainCall
+
+from langchain_gemma_jax.chat.answering.answer_metadata import ending, logprobs, usage
+from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.dialects import (
+    ArgumentsDelta,
+    CallBegin,
+    Event,
+    Invalid,
+    TextDelta,
+    ThoughtDelta,
+    merged,
+)
+from langchain_gemma_jax.engine.requests.request import TokenLogprobs
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+_REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
+
+
+def whole(outcome: Outcome) -> AIMessage:
+    """Return the message of an answer that was not streamed."""
+    answer = outcome.answer
+    shown = logprobs(outcome.tokenizer, outcome.done.logprobs) if outcome.options.shows_logprobs else {}
+    return AIMessage(
+        content=answer.text,
+        additional_kwargs={_REASONING: answer.thinking} if answer.thinking else {},
+        tool_calls=[
+            LangChainCall(name=each.name, args=dict(each.arguments), id=_call_id(), type="tool_call")
+            for each in answer.calls
+        ],
+        invalid_tool_calls=[
+            InvalidToolCall(name=each.name, args=each.raw, id=_call_id(), error=each.error, type="invalid_tool_call")
+            for each in answer.invalid
+        ],
+        usage_metadata=usage(outcome),
+        response_metadata=ending(outcome) | shown,
+    )
+
+
+class Chunks:
+    """The message of an answer in chunks, of which the last one says what it cost.
+
+    ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string. ``tokenizer``:
+    what log-probabilities are spelt with. None: they are not shown.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None, *, as_blocks: bool) -> None:
+        self._tokenizer = tokenizer
+        self._as_blocks = as_blocks
+        self._logprobs: list[dict[str, Any]] = []
+        self._kind = ""  # of the block that is being written
+        self._block = -1
+        self._calls = -1
+        self._arguments: list[str] = []  # of the call that is being written
+
+    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[AIMessageChunk]:
+        """Return what a piece of the answer adds: its events, and its tokens' log-probabilities."""
+        if self._tokenizer is not None:
+            self._logprobs.append(logprobs(self._tokenizer, probabilities))
+        return self._chunks(events)
+
+    def last(self, outcome: Outcome) -> list[AIMessageChunk]:
+        """Return what is left, and the last chunk."""
+        chunks = self._chunks(outcome.rest)
+        chunk = self._chunk(chunk_position="last", usage_metadata=usage(outcome), response_metadata=ending(outcome))
+        return [*chunks, chunk]
+
+    def broken(self) -> list[AIMessageChunk]:
+        """Return the chunk that makes a call that is being written invalid, as an error ended the answer; or none."""
+        begun, self._kind = self._kind == "call", ""
+        return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
+
+    def _chunks(self, events: Iterable[Event]) -> list[AIMessageChunk]:
+        return list(chain.from_iterable(map(self._of_event, merged(events))))
+
+    def _of_event(self, event: Event) -> Sequence[AIMessageChunk]:
+        match event:
+            case TextDelta(text):
+                self._enter("text")
+                return [self._chunk({"type": "text", "text": text}, content=text)]
+            case ThoughtDelta(text):
+                self._enter("reasoning")
+                return [self._chunk({"type": "reasoning", "reasoning": text}, additional_kwargs={_REASONING: text})]
+            case CallBegin(name):
+                return [self._begin(name, "")]
+            case ArgumentsDelta(text):
+                return [self._call_chunk(None, text, None)]
+            case Invalid():
+                return [self._ruin(event)]
+            case _:
+                self._kind = ""
+                return []
+
+    def _enter(self, kind: str) -> None:
+        if kind != self._kind:
+            self._kind = kind
+            self._block += 1
+
+    def _begin(self, name: str | None, arguments: str) -> AIMessageChunk:
+        self._kind = "call"
+        self._block += 1
+        self._calls += 1
+        self._arguments = []
+        return self._call_chunk(name, arguments, _call_id())
+
+    def _ruin(self, event: Invalid) -> AIMessageChunk:
+        """Return the chunk of an invalid call, which LangChain must not take for one that it can repair."""
+        if broken := self.broken():
+            return broken[0]
+        chunk = self._begin(event.name, event.raw + unrepairable(event.raw))
+        self._kind = ""
+        return chunk
+
+    def _call_chunk(self, name: str | None, arguments: str, number: str | None) -> AIMessageChunk:
+        self._arguments.append(arguments)
+        part = ToolCallChunk(name=name, args=arguments, id=number, index=self._calls, type="tool_call_chunk")
+        return self._chunk(dict(part), tool_call_chunks=[part])
+
+    def _chunk(self, block: dict[str, Any] | None = None, *, content: str = "", **fields: Any) -> AIMessageChunk:
+        metadata = fields.pop("response_metadata", {})
+        for found in self._logprobs:
+            metadata = _joined(metadata, found)
+        self._logprobs.clear()
+        if not self._as_blocks:
+            return AIMessageChunk(content=content, response_metadata=metadata, **fields)
+        # Blocks with one index become one block, whatever they are.
+        blocks: list[str | dict[str, Any]] = [] if block is None else [block | {"index": self._block}]
+        return AIMessageChunk(content=blocks, response_metadata=metadata | {"output_version": "v1"}, **fields)
+
+
+def unrepairable(text: str) -> str:
+    """Return what to append to arguments that broke off, so that no reader of unfinished JSON takes them for JSON.
+
+    >>> unrepairable('{"city": "Par')
+    '"]'
+    """
+    inside = escaped = False
+    closers: list[str] = []
+    for character in text:
+        if inside:
+            inside = escaped or character != '"'
+            escaped = not escaped and character == "\\"
+        elif character == '"':
+            inside = True
+        elif character in "{[":
+            closers.append("}" if character == "{" else "]")
+        elif character in "}]" and closers and closers[-1] == character:
+            closers.pop()
+    wrong = "]" if closers and closers[-1] == "}" else "}"
+    return ("\\" if escaped else "") + ('"' if inside else "") + wrong
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    if not other:
+        return one
+    before = one.get("logprobs", {}).get("content", [])
+    return one | {"logprobs": {"content": [*before, *other["logprobs"]["content"]]}}
+
+
+def _call_id() -> str:
+    return f"call_{uuid.uuid4().hex}"

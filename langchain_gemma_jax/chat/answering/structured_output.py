@@ -1,0 +1,94 @@
+"""``with_structured_output``: from a schema to a model that answers in it, and a reader of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Literal, get_args
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import JsonOutputKeyToolsParser, JsonOutputParser, PydanticOutputParser
+from langchain_core.output_parsers.openai_tools import PydanticToolsParser
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator, RunnableLambda, RunnableMap
+from langchain_core.utils.pydantic import is_basemodel_subclass
+from pydantic import TypeAdapter
+
+from langchain_gemma_jax.chat.answering.cut_off import awhole_only, whole_only
+from langchain_gemma_jax.chat.asking.schemas import SchemaLike, json_schema
+from langchain_gemma_jax.errors import InputError
+
+Method = Literal["json_schema", "function_calling", "json_mode"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What ``with_structured_output`` asks of answers: a schema, and the way to get objects of it."""
+
+    schema: SchemaLike | None
+    method: str
+    strict: bool | None
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise InputError(f"method: expected one of {', '.join(get_args(Method))}; found {self.method!r}.")
+        if self.schema is None and self.method != "json_mode":
+            raise InputError('schema: expected one, found None. Only method="json_mode" goes without.')
+        if self.strict is not None and self.method == "json_mode":
+            raise InputError('strict: method="json_mode" keeps to what it can promise. Leave strict out.')
+
+    @property
+    def response_format(self) -> dict[str, Any]:
+        """The ``response_format`` of a call whose answer is the object itself, and not a tool's call."""
+        if self.method == "json_mode":
+            known = {} if self.schema is None else {"schema": dict(json_schema(self.schema))}
+            return {"type": "json_object"} | known
+        found = dict(json_schema(self.schema))
+        strict = {} if self.strict is None else {"strict": self.strict}
+        return {"type": "json_schema", "json_schema": {"schema": found} | strict}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What LangSmith's tracing is told of the schema and the method."""
+        kwargs: dict[str, Any] = {"method": self.method} | ({} if self.strict is None else {"strict": self.strict})
+        return {"kwargs": kwargs, "schema": None if self.schema is None else json_schema(self.schema)}
+
+    def reader(self, tool: str | None) -> Runnable[AIMessage, Any]:
+        """Return a runnable that makes an object of an answer: of its call of this tool, or of its words."""
+        # LangChain's parsers repair JSON that breaks off, and give None where there is no call.
+        whole: Runnable[AIMessage, AIMessage] = RunnableGenerator(whole_only, awhole_only)
+        # They take classes of both pydantics.
+        model: Any = self.schema if isinstance(self.schema, type) and is_basemodel_subclass(self.schema) else None
+        if tool is not None:
+            if model is not None:
+                return whole | PydanticToolsParser(tools=[model], first_tool_only=True)
+            found: Runnable[AIMessage, Any] = whole | JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
+        elif model is not None:
+            return whole | PydanticOutputParser(pydantic_object=model)
+        else:
+            found = whole | JsonOutputParser()
+        if isinstance(self.schema, type) and is_dataclass(self.schema):
+            return found | RunnableLambda(_maker(self.schema))
+        return found
+
+
+def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AIMessage, Any]) -> Runnable[Any, Any]:
+    """Return a runnable that gives the answer, the object made of it, and what went wrong in making it."""
+
+    def read(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        try:
+            return found | {"parsed": reader.invoke(found["raw"], config), "parsing_error": None}
+        except Exception as error:  # noqa: BLE001  whatever it is, the message comes with it
+            return found | {"parsed": None, "parsing_error": error}
+
+    async def aread(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        try:
+            return found | {"parsed": await reader.ainvoke(found["raw"], config), "parsing_error": None}
+        except Exception as error:  # noqa: BLE001
+            return found | {"parsed": None, "parsing_error": error}
+
+    return RunnableMap(raw=model) | RunnableLambda(read, aread)
+
+
+def _maker(made: type) -> Callable[[Mapping[str, Any]], Any]:
+    return TypeAdapter(made).validate_python

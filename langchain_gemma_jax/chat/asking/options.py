@@ -1,0 +1,198 @@
+"""What one call asks for: the model's settings, those given with the call, and the checkpoint's own. All checked."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
+from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
+from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, lenient_tools, plain_choice
+from langchain_gemma_jax.dialects import Message, Tool
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.errors import ConfigError, InputError
+from langchain_gemma_jax.routing import Route
+from langchain_gemma_jax.routing.route import AUTO, as_route
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
+
+SAMPLED = (
+    "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
+    "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
+)  # fmt: skip
+PLACED = (
+    "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
+    "route", "keep_alive", "app", "guards",
+)  # fmt: skip
+SETTINGS = (*PLACED, *SAMPLED)
+OF_A_CALL = ("tools", "tool_choice", "response_format")
+OTHER_NAMES = {"n_ctx": "max_context"}  # as llama.cpp's users know it
+
+_BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
+_ELSEWHERE = {  # what users of other models may have meant
+    "num_ctx": "max_context",
+    "max_new_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "num_predict": "max_tokens",
+    "repeat_penalty": "repetition_penalty",
+    "reasoning": "thinking",
+    "stop_sequences": "stop",
+    "request_timeout": "timeout",
+    "torch_dtype": "dtype",
+    "model_name": "model",
+    "model_id": "model",
+}
+_DEFAULTS_READ = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")  # of a generation_config.json
+
+
+class UnknownOptionWarning(UserWarning):
+    """An argument means nothing to this package, and has no effect."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """One call's settings. A setting that is None is left to the checkpoint, or to the engine."""
+
+    model: str
+    dtype: str | None
+    revision: str | None
+    dialect: str | None
+    scope: str
+    timeout: float | None
+    max_context: int | None
+    thinking: bool
+    parallel_tool_calls: bool
+    sampled: Mapping[str, object]  # what was given, by the names that ``Sampling`` has
+    tools: tuple[Tool, ...] = ()
+    choice: str = "auto"  # or "any", "none", or a tool's name
+    answer: AnswerFormat | None = None
+    route: Route | None = None
+    step: RouteDecision | None = None  # what was decided by the route
+    keep_alive: float | None = None
+    app: str = ""  # whose call it is, for what is counted
+    guards: object = None  # what guards do when this call trips them; None: as configured
+    lenient: bool = False  # what a grammar cannot promise of a tool's arguments is left out instead of refused
+
+    @property
+    def on_its_model(self) -> Options:
+        """Return these options with the model that the step was given to."""
+        return self if self.step is None else replace(self, model=self.step.model)
+
+    @property
+    def model_was_named(self) -> bool:
+        """Whether the call said which model, so that no other one may take over."""
+        return self.step is not None and not self.step.chosen
+
+    @property
+    def shows_logprobs(self) -> bool:
+        """Whether the caller wants to see log-probabilities: a route may need them for itself."""
+        return bool(self.sampled.get("logprobs"))
+
+    def told(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""
+        return messages if self.answer is None else self.answer.tell(messages)
+
+    def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
+        """Return how to sample: as was given, for the rest as the checkpoint's authors recommend.
+
+        Raises:
+            InputError: what was given is not possible; ConfigError: what the checkpoint has is not.
+        """
+        recommended = _recommended(defaults)
+        try:
+            Sampling(**recommended)  # type: ignore[arg-type]
+        except InputError as error:
+            raise ConfigError(f"{name}, generation_config.json: {error} Repair the file.") from error
+        return Sampling(**{**recommended, **self.sampled})  # type: ignore[arg-type]
+
+
+def settings_of(given: Mapping[str, object]) -> dict[str, object]:
+    """Return settings as they are stored: checked one by one and together, in plain values.
+
+    Raises:
+        InputError: a setting is not possible. The message says what is.
+    """
+    found = {name: value for name, value in given.items() if name in SETTINGS and value is not None}
+    found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
+    if found.get("model") == AUTO and "route" not in found:
+        raise InputError('model="auto": expected a route to choose from, such as route=Route(light=..., heavy=...).')
+    sampling = Sampling(**{name: value for name, value in found.items() if name in SAMPLED})  # type: ignore[arg-type]
+    for name in SAMPLED:
+        if name in found:
+            value = getattr(sampling, name)
+            found[name] = list(value) if name == "stop" else dict(value) if name == "logit_bias" else value
+    return found
+
+
+def renamed(given: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments given, by our names.
+
+    Raises:
+        InputError: two arguments are names of the same setting.
+    """
+    found = dict(given)
+    for other, ours in OTHER_NAMES.items():
+        if other in found:
+            value = found.pop(other)
+            if value is not None and found.get(ours) is not None:
+                raise InputError(f"{other} is another name of {ours}: give one of them.")
+            if value is not None:
+                found[ours] = value
+    return found
+
+
+def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Mapping[str, object]) -> Options:
+    """Return one call's settings: those of the model, and over them those that were given with the call.
+
+    Raises:
+        InputError: a setting is not possible.
+    """
+    given = renamed(given)
+    warn_unknown(given, {*SETTINGS, *OF_A_CALL, *_BY_LANGCHAIN}, "This call")
+    if stop is not None:
+        given["stop"] = stop
+    changed = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+    found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
+    listed = given.get("tools") or ()
+    tools = checked_tools(listed)
+    return Options(
+        model=cast("str", found["model"]),
+        dtype=cast("str | None", found.get("dtype")),
+        revision=cast("str | None", found.get("revision")),
+        dialect=cast("str | None", found.get("dialect")),
+        scope=cast("str", found.get("scope", "")),
+        timeout=cast("float | None", found.get("timeout")),
+        max_context=cast("int | None", found.get("max_context")),
+        thinking=cast("bool", found.get("thinking", False)),
+        parallel_tool_calls=cast("bool", found.get("parallel_tool_calls", True)),
+        sampled={name: found[name] for name in SAMPLED if name in found},
+        route=as_route(found.get("route")),
+        keep_alive=cast("float | None", found.get("keep_alive")),
+        app=cast("str", found.get("app", "")),
+        guards=found.get("guards"),
+        tools=tools,
+        choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
+        answer=checked_format(given.get("response_format")),
+        lenient=lenient_tools(cast("Sequence[object]", listed)),
+    )
+
+
+def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> None:
+    """Say which arguments have no effect, and what may have been meant."""
+    for name in sorted(set(given) - known):
+        meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+        hint = f" Did you mean {meant}?" if meant else ""
+        warnings.warn(f"{whose} takes no {name}: it has no effect.{hint}", UnknownOptionWarning, stacklevel=4)
+
+
+def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings that a ``generation_config.json`` means: none, without ``do_sample``, but for a length."""
+    length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
+    if defaults.get("do_sample") is not True:
+        return length
+    found = length | {name: defaults[name] for name in _DEFAULTS_READ if defaults.get(name) is not None}
+    return {"temperature": 1.0} | found

@@ -1,0 +1,95 @@
+"""Schemas in all the forms that LangChain's users have, as JSON schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias, cast
+
+from langchain_core.utils.function_calling import convert_to_json_schema
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+from langchain_gemma_jax.dialects import Json
+from langchain_gemma_jax.errors import InputError
+
+SchemaLike: TypeAlias = Any  # classes of pydantic (2 and 1), TypedDict, dataclasses, functions, and dicts of many forms
+Schema: TypeAlias = Mapping[str, Json]
+
+_OF_A_SCHEMA = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "items"}
+
+
+def json_schema(schema: SchemaLike) -> Schema:
+    """Return the JSON schema of whatever stands for one: a class, a function, a dictionary of any known form.
+
+    Raises:
+        InputError: nothing of a known form was given.
+    """
+    if (full := recursive_schema(schema)) is not None:
+        return full
+    if isinstance(schema, Mapping):
+        schema = _unwrapped(schema)
+        if "function" not in schema and _OF_A_SCHEMA & set(schema):
+            return cast("Schema", schema)
+    try:
+        return cast("Schema", convert_to_json_schema(cast("Any", schema)))
+    except (TypeError, ValueError, KeyError) as error:
+        if (found := schema_by_pydantic(schema)) is not None:
+            return found
+        raise InputError(
+            "schema: expected a class of pydantic, a TypedDict, a dataclass or a JSON schema; found "
+            f"{schema!r:.200}. {error}"
+        ) from error
+
+
+def recursive_schema(schema: SchemaLike) -> Schema | None:
+    """Return the schema of a pydantic class that refers to itself, where LangChain's conversion ends; or None."""
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return None
+    found = schema.model_json_schema()
+    definitions = found.get("$defs", {})
+    if not any(_leads_to(name, name, definitions) for name in definitions):
+        return None
+    return {"title": schema.__name__} | found
+
+
+def _leads_to(start: str, target: str, definitions: Mapping[str, Any]) -> bool:
+    seen, waiting = set[str](), [start]
+    while waiting:
+        for name in _references(definitions.get(waiting.pop())):
+            if name == target:
+                return True
+            if name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return False
+
+
+def _references(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(to := value.get("$ref"), str):
+            yield to.removeprefix("#/$defs/")
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+
+
+def _unwrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what OpenAI's envelopes hold: ``{"type": "json_schema", "json_schema": {"name": …, "schema": …}}``."""
+    if isinstance(inner := schema.get("json_schema"), Mapping):
+        schema = inner
+    if isinstance(inner := schema.get("schema"), Mapping):
+        return {"title": schema["name"]} | dict(inner) if isinstance(schema.get("name"), str) else inner
+    return schema
+
+
+def schema_by_pydantic(schema: SchemaLike) -> Schema | None:
+    """Return the JSON Schema that Pydantic gives a class that LangChain's conversion stumbles over, or None.
+
+    Such a class is one with ``NotRequired`` in quoted annotations.
+    """
+    if not isinstance(schema, type):
+        return None
+    try:
+        return {"title": schema.__name__} | TypeAdapter(schema).json_schema()
+    except (PydanticUserError, PydanticSchemaGenerationError):
+        return None

@@ -1,0 +1,98 @@
+"""The settings that are not about sampling: what each of them may be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import cast
+
+from langchain_gemma_jax.dialects import NAMES
+from langchain_gemma_jax.engine.base.guards import Policies
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing.route import as_route
+
+DTYPES = ("bfloat16", "float32", "float16")
+MOST_TOKENS = 2**31 - 1
+
+
+def checked_setting(name: str, value: object) -> object:
+    """Return a setting's value as it is stored.
+
+    Raises:
+        InputError: the value is not possible. The message says which are.
+    """
+    return _CHECKS[name](name, value)
+
+
+def _place(name: str, value: object) -> str:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str) or not value.strip():
+        raise _error(name, "a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'", value)
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _error(name, "a string", value)
+    return value
+
+
+def _truth(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _error(name, "True or False", value)
+    return value
+
+
+def _seconds(name: str, value: object) -> float:
+    # NumPy registers its numbers as Real, which has no order for a type checker.
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast("float", value) < 2**31:
+        raise _error(name, "seconds from 0 to 2**31, or None for no limit", value)
+    return float(value)
+
+
+def _context(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_TOKENS:
+        raise _error(name, "a whole number of tokens from 2 to 2**31 - 1, or None for what the model allows", value)
+    return value
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str, object], str]:
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise _error(name, f"one of {', '.join(choices)}, or None for the checkpoint's own", value)
+        return value
+
+    return check
+
+
+def _error(name: str, expected: str, found: object) -> InputError:
+    return InputError(f"{name}: expected {expected}; found {found!r}.")
+
+
+def _route(name: str, value: object) -> object:  # noqa: ARG001  as all of them
+    route = as_route(value)
+    return None if route is None else route.plain
+
+
+def _guards(name: str, value: object) -> object:  # noqa: ARG001  as all of them
+    Policies.of(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+_CHECKS: dict[str, Callable[[str, object], object]] = {
+    "model": _place,
+    "dtype": _one_of(DTYPES),
+    "revision": _text,
+    "dialect": _one_of(NAMES),
+    "scope": _text,
+    "timeout": _seconds,
+    "max_context": _context,
+    "thinking": _truth,
+    "parallel_tool_calls": _truth,
+    "route": _route,
+    "keep_alive": _seconds,
+    "app": _text,
+    "guards": _guards,
+}

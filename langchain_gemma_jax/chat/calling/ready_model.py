@@ -1,0 +1,96 @@
+"""A model that is loaded, for one call: what it reads, and how its answer is sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
+from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
+from langchain_gemma_jax.chat.model_choice.route_step import may_escalate
+from langchain_gemma_jax.dialects import (
+    Dialect,
+    EncodedPrompt,
+    Message,
+    ModelFacts,
+    RenderedPrompt,
+    RenderOptions,
+    dialect_for,
+)
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.errors import ContextLengthError, InputError
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.residency.served import Served
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ReadyModel:
+    """A model that is loaded, and the format that it speaks."""
+
+    served: Served
+    dialect: Dialect
+    remembered: ConversationMemory = field(repr=False)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.served.model.tokenizer
+
+    def prompt(self, messages: Sequence[Message], options: Options) -> tuple[RenderedPrompt, EncodedPrompt]:
+        """Return what the model reads. Its own answers are read as they were generated, if that is still known."""
+        # Where calls are words, only the lack of declarations keeps a model from them.
+        shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
+        prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
+        known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
+        return prompt, prompt.encode(self.tokenizer, known)
+
+    def sampling(
+        self, prompt: RenderedPrompt, encoded: EncodedPrompt, options: Options
+    ) -> tuple[Sampling, AnswerLimits]:
+        """Return how the answer is sampled, what it is held to and what ends it; and how long it may be.
+
+        Raises:
+            InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
+        """
+        sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
+        stops = [token for name in self.dialect.stops if (token := self.tokenizer.control_id(name)) is not None]
+        if may_escalate(options):
+            sampling = replace(sampling, logprobs=True)
+        grammar = grammar_of(options, self.dialect, prompt)
+        limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
+        return replace(sampling, stop_ids=tuple(stops), grammar=grammar, max_tokens=limits.most), limits
+
+    def _room(self, options: Options, tokens: int) -> int:
+        """Return how many tokens of an answer there is room for."""
+        limit = options.max_context or self.served.max_context
+        if limit > self.served.max_context:
+            raise InputError(
+                f"max_context: {self.served.name} can have up to {self.served.max_context} tokens here; found {limit}. "
+                "configure(max_context=...) limits it for the whole process."
+            )
+        if tokens >= limit:
+            raise ContextLengthError(tokens, limit - 1)
+        return limit - tokens
+
+
+def ready(options: Options) -> ReadyModel:
+    """Return the model that the options name, loaded if it is not yet."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    limit = {} if options.timeout is None else {"timeout": options.timeout}
+    return ready_model(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+
+
+def ready_model(served: Served, options: Options) -> ReadyModel:
+    """Return a model that is loaded, with the format that it speaks."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    if options.keep_alive is not None:
+        engine().keep_alive(served, options.keep_alive)
+    config, tokenizer = served.model.config, served.model.tokenizer
+    facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
+    return ReadyModel(served, dialect_for(facts, options.dialect), conversation_memory())

@@ -1,0 +1,48 @@
+"""How many tokens a conversation has, exactly as it would be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.ready_model import ready
+from langchain_gemma_jax.chat.history.messages_in import conversation
+from langchain_gemma_jax.chat.model_choice.route_step import routed
+from langchain_gemma_jax.dialects import Message, ToolCall
+
+
+def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
+    """Return how many tokens the whole prompt has, tools and all that the format adds included."""
+    told = conversation(messages)
+    if not told:
+        return 0
+    options = routed(options, messages, told)
+    _, encoded = ready(options).prompt(options.told(_whole(told)), options)
+    return len(encoded.ids)
+
+
+def token_ids(text: str, options: Options) -> list[int]:
+    """Return a text's tokens, without anything that a format adds."""
+    return ready(routed(options, (), ())).tokenizer.encode_text(text)
+
+
+def _whole(told: Sequence[Message]) -> list[Message]:
+    """Return the conversation with a call made up for each result that lost its own.
+
+    Whoever trims a conversation counts pieces of it that no model is ever shown.
+    """
+    found: list[Message] = []
+    calling = False
+    for number, message in enumerate(told):
+        if message.result is not None and not calling:
+            behind = [each.result for each in told[number:]]
+            lost = behind[: next((i for i, result in enumerate(behind) if result is None), len(behind))]
+            calls = [ToolCall(result.name or "tool", {}, result.id) for result in lost if result is not None]
+            found.append(Message.assistant(calls=calls))
+            calling = True
+        elif message.result is None:
+            calling = bool(message.calls)
+        found.append(message)
+    return found

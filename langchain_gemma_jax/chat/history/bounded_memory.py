@@ -1,0 +1,62 @@
+"""A memory of bounded bytes, for what is worth keeping and can be done without."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+V = TypeVar("V", bytes, str)
+
+ENTRY_BYTES = 320  # that a place in the table takes, measured: also while the table grows, which takes it twice
+
+
+class BoundedMemory(Generic[V]):
+    """Values by digests, the least recently used of which go first. Any thread may use it.
+
+    The bytes are those of the process: of keys, values and the table.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+        self._values: OrderedDict[bytes, V] = OrderedDict()
+        self._lock = threading.RLock()  # of which a thread can ask whether it holds it
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keep(self, key: bytes, value: V) -> None:
+        """Remember a value, in place of the one that the key had."""
+        if self._busy_here or _size(key, value) > self._most:
+            return
+        with self._lock:
+            self._forget(key)
+            self._values[key] = value
+            self._held += _size(key, value)
+            while self._held > self._most:
+                self._forget(next(iter(self._values)))
+
+    def get(self, key: bytes) -> V | None:
+        """Return the value of a key, if it is still known, and count it as used now."""
+        if self._busy_here:
+            return None
+        with self._lock:
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
+
+    @property
+    def _busy_here(self) -> bool:
+        """Whether a signal handler came in the midst of its thread's use. It does without what is half done."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001  as threading.Condition does
+
+    def _forget(self, key: bytes) -> None:
+        if (value := self._values.pop(key, None)) is not None:
+            self._held -= _size(key, value)
+
+
+def _size(key: bytes, value: bytes | str) -> int:
+    return ENTRY_BYTES + sys.getsizeof(key) + sys.getsizeof(value)

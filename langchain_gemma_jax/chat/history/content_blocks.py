@@ -1,0 +1,103 @@
+"""The content of a message, in whichever form LangChain's users and other models' packages write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from langchain_core.messages import BaseMessage
+from langchain_core.messages import ToolCall as LangChainCall
+
+from langchain_gemma_jax.dialects import Text, Thinking
+from langchain_gemma_jax.errors import InputError
+
+_MEDIA = {
+    "image",
+    "audio",
+    "video",
+    "file",
+    "image_url",
+    "input_audio",
+    "media",
+    "document",
+    "input_image",
+    "input_file",
+}
+_TOLD_ELSEWHERE = {"tool_call_chunk", "invalid_tool_call", "tool_call_chunks"}  # in fields of their own
+_HIDDEN = {"redacted_thinking"}  # thoughts that only their own server can read
+
+
+@dataclass
+class Blocks:
+    """What a message's content holds."""
+
+    parts: list[Text | Thinking] = field(default_factory=list)
+    calls: list[LangChainCall] = field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for part in self.parts if isinstance(part, Text)]
+
+
+def read_blocks(message: BaseMessage, where: str) -> Blocks:
+    """Return a message's content. ``where`` is how an error names the message.
+
+    Raises:
+        InputError: the content holds something that is no text.
+    """
+    found = Blocks()
+    if isinstance(message.content, str) and not message.additional_kwargs:
+        if message.content:
+            found.parts.append(Text(message.content))
+        return found
+    for block in message.content_blocks:
+        _read(found, block, message.type, where)
+    return found
+
+
+def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) -> None:
+    kind = block.get("type")
+    by_model = speaker in {"ai", "AIMessageChunk"}
+    match kind:
+        case "text" | "text-plain" if isinstance(text := block.get("text"), str):
+            found.parts.append(Text(text))
+        case "refusal" if isinstance(text := block.get("refusal"), str):
+            found.parts.append(Text(text))
+        case "reasoning" | "thinking" if by_model:
+            thought = block.get(str(kind))
+            if isinstance(thought, str) and thought:
+                found.parts.append(Thinking(thought))
+        case "tool_call" if by_model:
+            found.calls.append(_call(block.get("name"), block.get("args"), block.get("id"), where))
+        case "tool_use" if by_model:
+            found.calls.append(_call(block.get("name"), block.get("input"), block.get("id"), where))
+        case "non_standard" if isinstance(value := block.get("value"), Mapping):
+            _read_other(found, value, speaker, where)
+        case _ if kind in _TOLD_ELSEWHERE or kind in _HIDDEN:
+            pass
+        case _ if kind in _MEDIA or kind == "text-plain":
+            raise InputError(
+                f"{where} holds a block of type {kind!r}, and this model reads text alone. Describe it in words, or "
+                "have a tool read it."
+            )
+        case _:
+            raise InputError(
+                f"{where} holds a block of type {kind!r}, which means nothing to this model. Leave it out, or say in a "
+                "block of type 'text' what is in it."
+            )
+
+
+def _read_other(found: Blocks, value: Mapping[str, object], speaker: str, where: str) -> None:
+    if "cachePoint" in value or value.get("type") == "cache_point":
+        return  # where another server is to cache: here everything is
+    if value.get("type") == "non_standard":
+        raise InputError(f"{where} holds a block in a block in a block. Say in a block of type 'text' what is in it.")
+    _read(found, value, speaker, where)
+
+
+def _call(name: object, arguments: object, number: object, where: str) -> LangChainCall:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{where} holds a call without a tool's name.")
+    if not isinstance(arguments, dict):
+        raise InputError(f"{where}: a call's arguments are an object; found {type(arguments).__name__}.")
+    return LangChainCall(name=name, args=arguments, id=number if isinstance(number, str) else None, type="tool_call")

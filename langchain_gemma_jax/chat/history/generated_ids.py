@@ -1,0 +1,82 @@
+"""The ids of recent answers, so that a conversation that comes back is read as it was generated.
+
+Text that is encoded anew can have other ids than those that the model generated, and then its KV cannot be reused.
+An answer is found by what it says, thinks and calls, and by what was said before: one that was changed in between is
+not found, and one that was sent through JSON, or by somebody who keeps no ids of messages, is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import weakref
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
+from langchain_gemma_jax.chat.history.messages_in import spoken
+from langchain_gemma_jax.dialects import Message
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.model import Model
+
+MOST_BYTES = 4 << 20  # for the answers of a model
+MOST_BYTES_ROUTED = 2 << 20  # for who answered, in conversations whose model is chosen
+
+
+class GeneratedIds:
+    """The ids of a model's recent answers, the least recently used of which go first. Any thread may use it."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._ids: BoundedMemory[bytes] = BoundedMemory(most)
+
+    def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
+        """Remember what the last message of a conversation was generated as."""
+        if ids:
+            *_, key = digests(scope, dialect, conversation)
+            self._ids.keep(key, array("i", ids).tobytes())
+
+    def of(self, scope: str, dialect: str, messages: Sequence[Message]) -> Mapping[int, Sequence[int]]:
+        """Return the ids of a conversation's answers that are remembered, by the numbers of their messages."""
+        found: dict[int, Sequence[int]] = {}
+        for number, key in enumerate(digests(scope, dialect, messages)):
+            if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
+                found[number] = array("i", ids)
+        return found
+
+
+class ConversationMemory:
+    """The memory of conversations that an engine's callers keep for as long as it runs."""
+
+    def __init__(self) -> None:
+        self.answered: BoundedMemory[str] = BoundedMemory(
+            MOST_BYTES_ROUTED
+        )  # the model that gave an answer, by the digest up to it
+        self._answers: weakref.WeakKeyDictionary[Model, GeneratedIds] = weakref.WeakKeyDictionary()
+
+    def answers_of(self, model: Model) -> GeneratedIds:
+        """Return the answers that a model gave. They go when the model goes."""
+        found = self._answers.get(model)
+        return self._answers.setdefault(model, GeneratedIds()) if found is None else found
+
+
+def conversation_memory() -> ConversationMemory:
+    """Return the memory of conversations that this process's engine owns. Closing the engine drops it."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    return engine().companion(ConversationMemory)
+
+
+def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
+    """Give, for each message, a digest of the conversation up to and with that message.
+
+    The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
+    """
+    state = hashlib.sha256(json.dumps([scope, dialect]).encode("utf-8", "surrogatepass"))
+    for message in conversation:
+        calls = [(call.name, call.arguments) for call in message.calls]
+        value = None if message.result is None else message.result.value
+        whole = json.dumps([message.role, *spoken(message), calls, value], sort_keys=True, default=repr)
+        state.update(whole.encode("utf-8", "surrogatepass"))
+        yield state.digest()

@@ -1,0 +1,5 @@
+"""Which of several models takes a step of a conversation, and whether a larger one has to answer instead.
+
+The caller's thread runs it, or the one that begins the call. The room may import ``answering``, ``asking`` and
+``history`` of ``chat``, ``routing``, and the ``engine`` for what it knows of models.
+"""

@@ -1,0 +1,78 @@
+"""What can be seen of a conversation before a model has read it, for whoever has to choose the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_gemma_jax.routing import Signals
+
+CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
+
+
+@dataclass(frozen=True)
+class ConversationSignals:
+    """What a conversation's messages alone say about a call."""
+
+    tokens: int
+    results: int
+    failed: int
+    quiet_turns: int
+
+    def signals(
+        self,
+        sizes: tuple[str, ...],
+        last: str | None,
+        *,
+        tools: int,
+        forced: bool,
+        structured: bool,
+        resident: frozenset[str] = frozenset(),
+        switch_s: Mapping[str, float] | None = None,
+    ) -> Signals:
+        """Return the signals to route by: what the messages say, and what is known beside them."""
+        return Signals(
+            sizes=sizes,
+            last=last,
+            tools=tools,
+            forced=forced,
+            structured=structured,
+            prompt_tokens=self.tokens,
+            results=self.results,
+            failed=self.failed,
+            quiet_turns=self.quiet_turns,
+            resident=resident,
+            switch_s=switch_s or {},
+        )
+
+
+def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals:
+    """Return what a conversation's messages show."""
+    asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
+    since = messages[asked:]
+    bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
+    failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
+    results = sum(isinstance(each, ToolMessage) for each in since)
+    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]))
+
+
+def _tokens(messages: Sequence[BaseMessage]) -> int:
+    """Return about how many tokens a conversation has: those that an answer counted, and what came behind it."""
+    for number in range(len(messages) - 1, -1, -1):
+        message = messages[number]
+        if isinstance(message, AIMessage) and message.usage_metadata is not None:
+            behind = sum(len(each.text) for each in messages[number + 1 :])
+            return message.usage_metadata["total_tokens"] + behind // CHARACTERS_A_TOKEN
+    return sum(len(each.text) for each in messages) // CHARACTERS_A_TOKEN
+
+
+def _quiet_turns(before: Sequence[BaseMessage]) -> int:
+    """Return in how many turns in a row, up to the end, no tool was called."""
+    turns = 0
+    for message in reversed(before):
+        if isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and message.tool_calls):
+            return turns
+        turns += isinstance(message, HumanMessage)
+    return turns

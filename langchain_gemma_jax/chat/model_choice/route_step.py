@@ -1,0 +1,122 @@
+"""Which model takes a step of a conversation: the one that was named, or what a route's policy chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
+from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory, digests
+from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
+from langchain_gemma_jax.routing import Choice, Route, Signals
+from langchain_gemma_jax.routing.route import AUTO
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.answering.outcome import Outcome
+    from langchain_gemma_jax.chat.asking.options import Options
+    from langchain_gemma_jax.dialects import Message
+    from langchain_gemma_jax.engine.requests.request import Completion
+
+
+def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
+    """Return the options with a model that can be loaded: the one that was named, or the one that the route chooses."""
+    route, named = options.route, options.model
+    if route is None:
+        return options
+    last = _last(route, options.scope, messages, told)
+    if named == AUTO:
+        choice = route.choose(_signals(route, last, options, messages))
+    elif named in route.sizes:
+        choice = Choice(named, "named by the caller")
+    else:
+        return options
+    step = RouteDecision(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
+    return replace(options, step=step).on_its_model
+
+
+def escalated(outcome: Outcome) -> Options | None:
+    """Return the options of who should answer instead, if an answer is not to be taken; None if it is."""
+    options, answer, done = outcome.options, outcome.answer, outcome.done
+    route, step = options.route, options.step
+    if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
+        return None
+    if answer.invalid:
+        cut_off = any(each.unfinished for each in answer.invalid) and not done.complete
+        reason = f"a call of {step.size} " + ("was cut off" if cut_off else "could not be understood")
+    elif route.confidence is not None and answer.calls and (sure := confidence(done)) < route.confidence:
+        reason = f"{step.size} was sure of its call to {sure:.0%} only"
+    else:
+        return None
+    gave_up = (*step.gave_up, step.size)
+    return replace(
+        options, step=RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)
+    ).on_its_model
+
+
+def may_escalate(options: Options) -> bool:
+    """Return True if an answer has to be whole before it is known whether it is taken: it cannot be streamed."""
+    route, step = options.route, options.step
+    if route is None or step is None or options.model_was_named or route.confidence is None:
+        return False
+    return bool(options.tools) and route.larger(step.size) is not None
+
+
+def confidence(done: Completion) -> float:
+    """Return the mean probability of an answer's tokens."""
+    probabilities = [exp(each.logprob) for each in done.logprobs]
+    return sum(probabilities) / len(probabilities) if probabilities else 1.0
+
+
+def remember(options: Options, conversation: Sequence[Message], where: ConversationMemory) -> None:
+    """Remember which model gave the last message of a conversation."""
+    if options.step is None:
+        return
+    *_, key = digests(options.scope, "", conversation)
+    where.answered.keep(key, options.step.model)
+
+
+def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
+    """Return which size answered in the conversation before: its last answer says so, or it is remembered."""
+    keys = list(digests(scope, "", told))
+    for number in range(len(messages) - 1, -1, -1):
+        message = messages[number]
+        if isinstance(message, AIMessage):
+            said = message.response_metadata.get("model_name")
+            known = said if isinstance(said, str) else conversation_memory().answered.get(keys[number])
+            return route.name_of(known)
+    return None
+
+
+def _signals(route: Route, last: str | None, options: Options, messages: Sequence[BaseMessage]) -> Signals:
+    seen = conversation_signals(messages)
+    resident, switch = _memory(route, last, options, seen.tokens)
+    return seen.signals(
+        route.names,
+        last,
+        tools=0 if options.choice == "none" else len(options.tools),
+        forced=options.choice not in {"auto", "none"},
+        structured=options.answer is not None,
+        resident=resident,
+        switch_s=switch,
+    )
+
+
+def _memory(
+    route: Route, last: str | None, options: Options, tokens: int
+) -> tuple[frozenset[str], Mapping[str, float]]:
+    """Return which sizes are in memory, and about how long each would take until it can go on."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    dtype, revision = options.dtype, options.revision
+    known = {name: engine().status(model, dtype=dtype, revision=revision) for name, model in route.sizes.items()}
+    found = {name: status for name, status in known.items() if status is not None}
+    resident = frozenset(name for name, status in found.items() if status.resident)
+    costs = {
+        name: (0.0 if status.resident else status.load_s) + (0.0 if name == last else tokens * status.read_s)
+        for name, status in found.items()
+    }
+    return resident, costs

@@ -1,0 +1,166 @@
+"""A conversation as dialects see it: plain frozen values, no framework's classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast, get_args
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+MAX_DEPTH = 64  # of nested objects and arrays in arguments and results
+
+
+@dataclass(frozen=True)
+class Text:
+    """A part of a message: words that were said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """A part of an answer: words that the model thought."""
+
+    text: str
+
+
+MessagePart: TypeAlias = Text | Thinking
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call of a tool, by the model."""
+
+    name: str
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool gave back: a text, or any JSON value.
+
+    Which call it answers follows from ``id``. Without one it is told by ``name``, and without that by its place.
+    """
+
+    value: Json
+    id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+    @property
+    def payload(self) -> Mapping[str, Json]:
+        """The result as the object that tool formats want: an object as it is, anything else under a key."""
+        if self.is_error:
+            told = isinstance(self.value, Mapping) and "error" in self.value
+            return cast("Mapping[str, Json]", self.value) if told else {"error": self.value}
+        return self.value if isinstance(self.value, Mapping) else {"value": self.value}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. ``Message.system``, ``user``, ``assistant`` and ``tool`` make the four kinds."""
+
+    role: Role
+    content: tuple[MessagePart, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    result: ToolResult | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise InputError(f"role: expected one of {', '.join(get_args(Role))}, found {self.role!r}.")
+        if (self.role == "tool") != (self.result is not None):
+            raise InputError(f"A message has a result if, and only if, it is a tool's; this one is of {self.role!r}.")
+        if self.role != "assistant" and (self.calls or any(isinstance(part, Thinking) for part in self.content)):
+            raise InputError(f"Only the assistant calls tools and thinks; this message is of {self.role!r}.")
+
+    @classmethod
+    def system(cls, *texts: str) -> Message:
+        return cls("system", tuple(map(Text, texts)))
+
+    @classmethod
+    def user(cls, *texts: str) -> Message:
+        return cls("user", tuple(map(Text, texts)))
+
+    @classmethod
+    def assistant(cls, text: str = "", *, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Message:
+        thoughts = (Thinking(thinking),) if thinking else ()
+        return cls("assistant", (*thoughts, Text(text)), tuple(calls))
+
+    @classmethod
+    def tool(cls, value: Json, *, id: str | None = None, name: str | None = None, is_error: bool = False) -> Message:  # noqa: A002  what everybody calls it
+        return cls("tool", result=ToolResult(value, id, name, is_error))
+
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for part in self.content if isinstance(part, Text)]
+
+    @property
+    def thinking(self) -> str:
+        return "\n".join(part.text for part in self.content if isinstance(part, Thinking))
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that the model may call. ``parameters`` is the JSON schema of its arguments, an object."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, declared: Mapping[str, Json]) -> Tool:
+        """Return a tool that is given in OpenAI's form.
+
+        That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
+
+        Raises:
+            InputError: the declaration is not of that form.
+        """
+        function = declared.get("function", declared)
+        if not isinstance(function, Mapping):
+            raise InputError(f"A tool's function: expected an object, found {type(function).__name__}.")
+        name = function.get("name")
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"A tool's name: expected a string that is not empty, found {name!r}.")
+        description, parameters = function.get("description") or "", function.get("parameters") or {}
+        if not isinstance(description, str):
+            raise InputError(f"The description of the tool {name!r}: expected a string, found {description!r}.")
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"The parameters of the tool {name!r}: expected a JSON schema, found {parameters!r}.")
+        return cls(name, description, parameters)
+
+
+def result_value(text: str) -> Json:
+    """Return a tool's text as models know results: as an object, if the text is a JSON object, otherwise as it is."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    return cast("Json", value) if isinstance(value, dict) and _depth_within(value, MAX_DEPTH - 1) else text
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _depth_within(value: object, limit: int) -> bool:
+    level: list[object] = [value]
+    for _ in range(limit):
+        nested: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                nested.extend(item.values())
+            elif isinstance(item, list):
+                nested.extend(item)
+        level = nested
+        if not level:
+            return True
+    return not any(isinstance(item, dict | list) for item in level)

@@ -1,0 +1,183 @@
+"""A rendered conversation: pieces of text and control tokens, and where its parts begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+
+
+class Encoder(Protocol):
+    """As much of a tokenizer as encoding a prompt needs."""
+
+    def control_id(self, name: str) -> int | None: ...
+
+    def encode_text(self, text: str) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class PromptPiece:
+    """A control token by its string, or text in which nothing is one, whoever wrote it."""
+
+    text: str
+    is_control: bool = False
+
+
+@dataclass(frozen=True)
+class WrittenMessage:
+    """Which pieces of a prompt, ``pieces[start:end]``, the model wrote as one message, without the end of its turn."""
+
+    message: int
+    start: int
+    end: int
+    thoughts: bool = False  # whether thoughts in it are still shown to the model
+    in_thought: int | None = None  # behind so many pieces its thought begins, if one is shown
+
+
+@dataclass(frozen=True)
+class EncodedPrompt:
+    """A prompt's tokens. ``system`` and ``marks`` are those of the prompt, counted in tokens."""
+
+    ids: tuple[int, ...]
+    system: int
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """What a model reads. ``prompt.text`` is its official format, byte for byte."""
+
+    pieces: tuple[PromptPiece, ...]
+    system: int = 0  # so many pieces, from the first, are the system prompt with its tools
+    marks: tuple[int, ...] = ()  # behind so many pieces a turn is complete
+    written: tuple[WrittenMessage, ...] = ()
+    in_thought: bool = False  # it ends inside a thought, so the model goes on thinking: tell the parser
+    stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
+    thought: tuple[str, str] | None = None  # the control tokens around a thought
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+    def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> EncodedPrompt:
+        """Return the prompt's tokens.
+
+        Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
+        Nothing but a piece that is a control token becomes one.
+
+        Args:
+            tokenizer: the model's.
+            generated: the ids that the model generated, by the number of the message that they became. They take the
+                place of what the message is rendered as, because text that is encoded anew can have other ids. An end
+                of turn at their end may be there or not. They are left out where the format no longer shows
+                the thoughts that are in them.
+
+        Raises:
+            UnsupportedModelError: the vocabulary lacks a control token of this format.
+        """
+        runs, counts, at = _Runs(tokenizer), {0: 0}, 0
+        for start, end, ids in self._replacements(tokenizer, generated or {}):
+            self._add(runs, counts, at, start)
+            runs.ids(ids)
+            at = end
+        self._add(runs, counts, at, len(self.pieces))
+        counts[len(self.pieces)] = len(runs.done())
+        return EncodedPrompt(tuple(runs.done()), counts[self.system], tuple(counts[mark] for mark in self.marks))
+
+    def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
+        """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
+        for number in range(start, end):
+            if number == self.system or number in self.marks:
+                counts[number] = len(runs.done())
+            piece = self.pieces[number]
+            if piece.is_control:
+                runs.control(piece.text)
+            else:
+                runs.text(piece.text)
+
+    def _replacements(
+        self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]]
+    ) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Give which pieces are replaced, from one up to another, and by which ids."""
+        stops = {tokenizer.control_id(name) for name in self.stops}
+        begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
+        done: set[int] = set()
+        for written in self.written:
+            ids = generated.get(written.message)
+            if ids is None or (not written.thoughts and (begin in ids or end in ids)):
+                continue
+            start = written.start
+            if written.in_thought is not None and begin not in ids:  # the prompt had begun the thought already
+                start = written.in_thought
+            if written.message in done:  # it is rendered in two places, and the first one got all the ids
+                ids = ()
+            done.add(written.message)
+            yield start, written.end, ids[:-1] if ids and ids[-1] in stops else ids
+
+
+class _Runs:
+    """Collects ids, joining text that stands together."""
+
+    def __init__(self, tokenizer: Encoder) -> None:
+        self._tokenizer = tokenizer
+        self._ids: list[int] = []
+        self._run: list[str] = []
+
+    def text(self, text: str) -> None:
+        self._run.append(text)
+
+    def control(self, name: str) -> None:
+        token_id = self._tokenizer.control_id(name)
+        if token_id is None:
+            raise UnsupportedModelError(
+                f"This format needs the control token {name!r}, and the model's vocabulary does not have it. Name the "
+                "format that the model was trained in, or leave the choice to the checkpoint."
+            )
+        self.ids([token_id])
+
+    def ids(self, ids: Sequence[int]) -> None:
+        self.done().extend(ids)
+
+    def done(self) -> list[int]:
+        """Return all the ids so far. The text that comes behind is encoded apart from them."""
+        if self._run:
+            self._ids += self._tokenizer.encode_text("".join(self._run))
+            self._run.clear()
+        return self._ids
+
+
+class PromptWriter:
+    """Writes the pieces of a prompt one after the other."""
+
+    def __init__(self) -> None:
+        self.pieces: list[PromptPiece] = []
+        self.marks: list[int] = []
+        self.written: list[WrittenMessage] = []
+        self._cut = 0
+
+    def control(self, *names: str) -> None:
+        self.pieces += [PromptPiece(name, is_control=True) for name in names]
+
+    def text(self, text: str) -> None:
+        if not text:
+            return
+        last = self.pieces[-1] if len(self.pieces) > self._cut else None
+        if last is not None and not last.is_control:
+            self.pieces[-1] = PromptPiece(last.text + text)
+        else:
+            self.pieces.append(PromptPiece(text))
+
+    def cut(self) -> int:
+        """Return how many pieces there are. The text that is written from here on joins none of them."""
+        self._cut = len(self.pieces)
+        return self._cut
+
+    def mark(self) -> None:
+        """Mark the end of a turn."""
+        self.marks.append(self.cut())
+
+    def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
+        """Note that the model wrote a message, from piece number ``start`` up to here. See ``WrittenMessage``."""
+        self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))

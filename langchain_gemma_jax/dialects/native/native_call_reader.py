@@ -1,0 +1,328 @@
+"""One call in a native format, read as it comes: ``call:name{key:value}`` to JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import TypeAlias, cast
+
+from langchain_gemma_jax.dialects.conversation.messages import MAX_DEPTH
+from langchain_gemma_jax.dialects.conversation.output_events import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid
+from langchain_gemma_jax.dialects.native.notation import Notation
+from langchain_gemma_jax.grammar.json_value import Json
+
+_KEY_END = re.compile(r"[:,{}\[\]]")
+_WORD_END = re.compile(r"[,}\]]")
+_IN_JSON_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # up to its end, or to a backslash at the text's end
+_SPACE = re.compile(r"\s*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
+
+_State: TypeAlias = Callable[[str, int], int]  # takes a text from a place on, gives how far it got
+
+
+class CallReader:
+    """Reads one call. It is a machine whose states are methods, and looks at each character once.
+
+    Models that are not held to a grammar slip. What they mean is taken where it is clear: words
+    without quotes are strings, JSON's own quotes are quotes, a comma too many is none, brackets that are open
+    where the call is closed are closed. Everything else makes the call invalid.
+    """
+
+    def __init__(self, notation: Notation) -> None:
+        self._quote = notation.quote
+        self._words: Mapping[str, Json] = {"true": True, "false": False, "null": None, notation.null: None}
+        self._state: _State = self._in_name
+        self._raw: list[str] = []  # the call as it was written
+        self._held: list[str] = []  # of a name, a key, a word or a string that is not complete
+        self._escaped = False  # behind a backslash in JSON's quotes
+        self._open: list[dict[str, Json] | list[Json]] = []
+        self._keys: list[str] = []  # that wait for their values
+        self._arguments: dict[str, Json] = {}
+        self._name: str | None = None
+        self._error: str | None = None
+        self._json: list[str] = []  # of the arguments, not told yet
+        self._out: list[Event] = []
+
+    def text(self, text: str) -> list[Event]:
+        self._raw.append(text)
+        at = 0
+        while at < len(text):
+            at = self._state(text, at)
+        return self._taken()
+
+    def control(self, name: str) -> list[Event]:
+        """Read a control token inside the call. Only the quotes of strings belong there."""
+        self._raw.append(name)
+        if name != self._quote:
+            self._fail(f"the control token {name} is inside the call")
+        elif self._state == self._in_string:
+            value = "".join(self._held)
+            self._json.append('"')
+            self._complete(value)
+        elif self._state == self._in_quoted_key:
+            self._key("".join(self._held))
+            self._state = self._at_colon
+        elif self._state == self._at_value:
+            self._begin_item()
+            self._json.append('"')
+            self._hold(self._in_string)
+        elif self._state == self._at_key:
+            self._hold(self._in_quoted_key)
+        else:
+            self._fail("there is a quote where none can be")
+        return self._taken()
+
+    def end(self, *, closed: bool) -> list[Event]:
+        """End the call, because it was ``closed`` or because nothing comes any more, and return its last events."""
+        if closed and self._error is None:
+            self._repair()
+        unfinished = not closed and self._error is None
+        if self._error is None and self._state != self._at_end:
+            self._fail("the call ends before its arguments do" if self._name else "there is no tool's name")
+        if self._error is None:
+            self._tell(CallEnd(self._arguments))
+        else:
+            self._tell(Invalid("".join(self._raw), self._error, self._name, unfinished))
+        return self._taken()
+
+    def _repair(self) -> None:
+        if self._state == self._in_name:  # `call:name`, as if there were `{}` behind it
+            self._begin()
+        elif self._state == self._in_word:
+            self._word()
+        if self._state in (self._at_key, self._behind_value):
+            while self._open and self._error is None:
+                self._close()
+
+    # States
+
+    def _in_name(self, text: str, at: int) -> int:
+        brace = text.find("{", at)
+        self._held.append(text[at : len(text) if brace < 0 else brace])
+        if brace < 0:
+            return len(text)
+        self._begin()
+        return brace + 1
+
+    def _at_key(self, text: str, at: int) -> int:
+        at = _behind_space(text, at)
+        if at == len(text):
+            return at
+        if text[at] == "}":
+            self._close()
+            return at + 1
+        if text[at] == '"':
+            self._hold(self._in_json_key)
+            return at + 1
+        self._hold(self._in_key)
+        return at
+
+    def _in_key(self, text: str, at: int) -> int:
+        end = _KEY_END.search(text, at)
+        self._held.append(text[at : end.start() if end else len(text)])
+        if end is None:
+            return len(text)
+        key = "".join(self._held).strip()
+        if end[0] != ":" or not key:
+            return self._fail("a key and a colon should be where " + repr(end[0]) + " is")
+        self._key(key)
+        self._state = self._at_value
+        return end.end()
+
+    def _in_quoted_key(self, text: str, at: int) -> int:
+        self._held.append(text[at:])
+        return len(text)
+
+    def _in_json_key(self, text: str, at: int) -> int:
+        at, key = self._json_string(text, at)
+        if key is not None:
+            self._key(key)
+            self._state = self._at_colon
+        return at
+
+    def _at_colon(self, text: str, at: int) -> int:
+        at = _behind_space(text, at)
+        if at == len(text):
+            return at
+        if text[at] != ":":
+            return self._fail(f"a colon should be where {text[at]!r} is")
+        self._state = self._at_value
+        return at + 1
+
+    def _at_value(self, text: str, at: int) -> int:
+        at = _behind_space(text, at)
+        if at == len(text):
+            return at
+        character = text[at]
+        if character == "]" and isinstance(self._open[-1], list):
+            self._close()
+        elif character in "{[":
+            if len(self._open) == MAX_DEPTH:
+                return self._fail(f"it is nested more than {MAX_DEPTH} levels deep")
+            self._begin_item()
+            self._enter({} if character == "{" else [])
+        elif character in ",}]":
+            return self._fail(f"a value should be where {character!r} is")
+        elif character == '"':
+            self._begin_item()
+            self._hold(self._in_json_string)
+        else:
+            self._begin_item()
+            self._hold(self._in_word)
+            return at
+        return at + 1
+
+    def _in_string(self, text: str, at: int) -> int:
+        self._held.append(text[at:])
+        self._json.append(_as_json(text[at:])[1:-1])
+        return len(text)
+
+    def _in_json_string(self, text: str, at: int) -> int:
+        at, value = self._json_string(text, at)
+        if value is not None:
+            self._json.append(_as_json(value))
+            self._complete(value)
+        return at
+
+    def _in_word(self, text: str, at: int) -> int:
+        end = _WORD_END.search(text, at)
+        self._held.append(text[at : end.start() if end else len(text)])
+        if end is None:
+            return len(text)
+        self._word()
+        return end.start()
+
+    def _behind_value(self, text: str, at: int) -> int:
+        at = _behind_space(text, at)
+        if at == len(text):
+            return at
+        inside = self._open[-1]
+        if text[at] == ",":
+            self._state = self._at_key if isinstance(inside, dict) else self._at_value
+        elif text[at] == ("}" if isinstance(inside, dict) else "]"):
+            self._close()
+        else:
+            return self._fail(f"a comma or a bracket should be where {text[at]!r} is")
+        return at + 1
+
+    def _at_end(self, text: str, at: int) -> int:
+        at = _behind_space(text, at)
+        return at if at == len(text) else self._fail("there is something behind the arguments")
+
+    def _in_ruins(self, text: str, at: int) -> int:
+        del at
+        return len(text)
+
+    # What happens on the way
+
+    def _begin(self) -> None:
+        kind, colon, name = "".join(self._held).partition(":")
+        if kind.strip() != "call" or not colon or not name.strip():
+            self._fail("it should begin with call: and a tool's name")
+            return
+        self._name = name.strip()
+        self._tell(CallBegin(self._name))
+        self._enter(self._arguments)
+
+    def _enter(self, container: dict[str, Json] | list[Json]) -> None:
+        if self._open:
+            self._put(container)
+        self._open.append(container)
+        self._json.append("{" if isinstance(container, dict) else "[")
+        self._state = self._at_key if isinstance(container, dict) else self._at_value
+
+    def _close(self) -> None:
+        self._json.append("}" if isinstance(self._open.pop(), dict) else "]")
+        self._state = self._behind_value if self._open else self._at_end
+
+    def _key(self, key: str) -> None:
+        self._json.append(("," if self._open[-1] else "") + _as_json(key) + ":")
+        self._keys.append(key)
+
+    def _begin_item(self) -> None:
+        inside = self._open[-1]
+        if isinstance(inside, list) and inside:
+            self._json.append(",")
+
+    def _word(self) -> None:
+        word = "".join(self._held).strip()
+        number = _NUMBER.fullmatch(word)
+        if word in self._words:
+            value = self._words[word]
+        elif number:
+            try:
+                value = float(word) if number["fraction"] or number["exponent"] else int(word)
+            except ValueError:  # Python reads no int of more than 4300 digits
+                value = float("inf")
+            if not isfinite(cast("float", value)):
+                self._fail("a number is too large")
+                return
+        else:
+            value = word
+        self._json.append(word if number else _as_json(value))
+        self._complete(value)
+
+    def _complete(self, value: Json) -> None:
+        self._put(value)
+        self._state = self._behind_value
+
+    def _put(self, value: Json) -> None:
+        inside = self._open[-1]
+        if isinstance(inside, dict):
+            inside[self._keys.pop()] = value
+        else:
+            inside.append(value)
+
+    def _json_string(self, text: str, at: int) -> tuple[int, str | None]:
+        """Read on in JSON's quotes. Return how far, and the string if its quotes are closed."""
+        inside = _IN_JSON_STRING.match(text, at + self._escaped)
+        end = inside.end() if inside else at
+        self._escaped = end < len(text) and text[end] == "\\"
+        self._held.append(text[at : end + self._escaped])
+        if self._escaped or end == len(text):
+            return len(text), None
+        try:
+            value = cast("str", json.loads('"' + "".join(self._held) + '"', strict=False))
+            value.encode()  # fails on half a character
+        except ValueError as error:
+            return self._fail(f"a string in JSON's quotes is malformed: {error}"), None
+        return end + 1, value
+
+    def _hold(self, state: _State) -> None:
+        self._held.clear()
+        self._escaped = False
+        self._state = state
+
+    def _tell(self, event: Event | None = None) -> None:
+        """Tell of the arguments so far, and then of an event."""
+        if self._json:
+            self._out.append(ArgumentsDelta("".join(self._json)))
+            self._json.clear()
+        if event is not None:
+            self._out.append(event)
+
+    def _fail(self, error: str) -> int:
+        """Give up on the call: from here on nothing is understood. Return a place behind any text's end."""
+        self._error = self._error or error
+        self._state = self._in_ruins
+        return _EVERYTHING
+
+    def _taken(self) -> list[Event]:
+        self._tell()
+        events, self._out = self._out, []
+        return events
+
+
+_EVERYTHING = 1 << 62
+
+
+def _behind_space(text: str, at: int) -> int:
+    if not text[at].isspace():
+        return at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+_as_json: Callable[[Json], str] = json.JSONEncoder(ensure_ascii=False).encode

@@ -1,0 +1,66 @@
+"""What a model will take on its device, before a byte of it is read."""
+
+from __future__ import annotations
+
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
+from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
+from langchain_gemma_jax.models.load import LoadPlan
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement
+
+ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
+USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
+
+
+def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
+    """Return what the programs of a model are traced with."""
+    kind = model.architecture
+    context = min(settings.max_context or kind.max_context, kind.max_context)
+    steps = loop_steps(settings, model.placement.platform)
+    return Shape(kind, model.recipe, min(model.tokenizer.vocab_size, kind.vocab_size), context, steps)
+
+
+def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
+    """Return the entry in the books of a model that will be read, and can be read again."""
+    weights = weights_bytes(shape, plan.placement)
+    return _entry(settings, plan, shape, weights, returns=True)
+
+
+def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntry:
+    """Return the entry in the books of a model that somebody else has loaded: it stays until it is unloaded."""
+    return _entry(settings, model, shape, model.placement.nbytes(model.params), returns=False)
+
+
+def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: int, *, returns: bool) -> LedgerEntry:
+    ladders = ladders_for(settings, shape.max_context, model.placement.platform)
+    return LedgerEntry(
+        model.name,
+        model.placement,
+        weights=weights,
+        floor=smallest_conversation(shape, ladders),
+        workspace=first_workspace(shape, ladders),
+        returns=returns,
+        keep_alive=settings.keep_alive if returns else None,
+    )
+
+
+def weights_bytes(shape: Shape, where: Placement) -> int:
+    """Return exactly what its weights will take, as they are stored, on each device of a place."""
+    return where.nbytes(shape.architecture.abstract(shape.recipe))
+
+
+def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
+    """What the smallest conversation takes."""
+    return sequence_kv.sequence_bytes(shape.layout, ladders.capacities[0], shape.max_context, shape.recipe.kv_dtype)
+
+
+def first_workspace(shape: Shape, ladders: Ladders) -> int:
+    """About what its programs need while they run. What they do need is known when they have been compiled."""
+    seen = min(ladders.capacities[-1], USUAL_CONTEXT)
+    chunk = shape.architecture.numbers_at_work(ladders.chunks[-1], seen)
+    scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * shape.architecture.vocab_size
+    return ANY_WORKSPACE + 4 * max(chunk, scores)

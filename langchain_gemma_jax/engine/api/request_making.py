@@ -1,0 +1,72 @@
+"""How a caller's prompt and options become a request: checked, and held to a grammar if one is asked for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
+from langchain_gemma_jax.engine.base.guards import Asking
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
+from langchain_gemma_jax.engine.requests.prompt import Prompt
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
+from langchain_gemma_jax.engine.residency.known_models import KnownModel
+from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from langchain_gemma_jax.reentry import Inside
+
+
+class RequestMaker:
+    """Makes requests, in callers' own threads."""
+
+    def __init__(self) -> None:
+        self._grammars = Inside("it compiled a grammar")
+
+    def make(
+        self,
+        known: KnownModel,
+        prompt: Sequence[int] | Prompt,
+        sampling: Sampling | None,
+        *,
+        scope: str,
+        system: int,
+        who: Asking,
+        deadline: float | None,
+    ) -> Request:
+        """Make a request of what ``Engine.submit`` was given."""
+        served = known.served
+        if known.files is None and served.model.closed:
+            raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
+        vocabulary = served.model.architecture.vocab_size
+        sampling = checked_sampling(sampling, vocabulary)
+        ids = checked_prompt(prompt.ids if isinstance(prompt, Prompt) else prompt, vocabulary, served.max_context)
+        check_place(scope, system, len(ids))
+        stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
+        with self._grammars.here():
+            constraint, banned = known.grammars.begin(sampling, stops)
+        lookup = None
+        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
+            lookup = DraftLookup(limit=known.ladders.draft)
+            lookup.extend(ids)
+        asked = RequestSpec(
+            model=served,
+            prompt=prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(ids),
+            sampling=sampling,
+            seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
+            stop_ids=stops,
+            max_context=served.max_context,
+            scope=scope,
+            app=who.app,
+            guards=who.guards,
+            system=system,
+            deadline=deadline,
+            banned=banned,
+        )
+        return Request(asked, StreamDecoder(served.model.tokenizer), constraint, lookup)
+
+    def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:
+        """Make now what the first request with a grammar needs."""
+        with self._grammars.here():
+            known.grammars.prepare(grammar)

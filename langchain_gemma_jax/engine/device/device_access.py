@@ -1,0 +1,129 @@
+"""The one place where the engine touches the device: every copy and every program goes through here.
+
+So every byte is counted, nothing is copied by accident (JAX's transfer guard is up around each call),
+and a program that the ladders do not account for is noticed when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import numpy as np
+
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.guards import Asker, Asks, Guards
+from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.models.placement import Placement
+
+Result = TypeVar("Result")
+P = ParamSpec("P")
+
+
+class DeviceAccess:
+    """The device, or the devices, of one model as its conversations use them."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        metrics: Metrics,
+        guards: Guards,
+        programs: Iterable[ProgramKey],
+        excess: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``excess`` says how many bytes are on the device over the budget."""
+        self.placement = placement
+        self.bound = frozenset(programs)  # all that may be asked for
+        self.seen: set[ProgramKey] = set()  # those that were
+        self.warmed = False  # all that is needed was asked for beforehand
+        self.asked_by: tuple[Asker, ...] = ()  # whom the owner thread works for just now
+        self.guards, self.excess = guards, excess
+        self._metrics = metrics
+
+    def put(self, tree: Any, *, for_step: bool = False) -> Any:
+        """Copy numpy arrays to the device; of several, to each."""
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+        self._metrics.bytes_to_device += size
+        self._metrics.device_copies += 1
+        if for_step:
+            self._metrics.step_bytes_to_device += size
+        return self.placement.put(tree)
+
+    def expect(self, key: ProgramKey) -> None:
+        """A program will be asked for.
+
+        Raises:
+            GuardError: it is not on the ladders, or was not warmed up, and the guard is there to raise.
+        """
+        if key not in self.bound:
+            self.guards.trip(
+                "recompile",
+                f"the program {key} is not on the ladders",
+                self._asker,
+                advice="This is a mistake in the engine: please report it.",
+            )
+        elif self.warmed and key not in self.seen:
+            self.guards.trip(
+                "recompile",
+                f"the program {key} is first asked for after the model was warmed up",
+                self._asker,
+                advice="Warm up for longer conversations: engine().warmup(model, max_context=...).",
+            )
+        self.seen.add(key)
+
+    def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_seconds: Callable[[], float | None]) -> None:
+        """Have the guards look at a request before anything is done for it, some of whose programs never ran."""
+        request.progress.cold |= bool(missing)
+        self.guards.begins(request, self.excess, cold_seconds)
+
+    def run(self, key: ProgramKey, program: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+        """Hand a program to the device. What it returns may not be computed yet."""
+        if key not in self.seen:
+            self.expect(key)
+        began = time.perf_counter()
+        try:
+            with jax.transfer_guard("disallow"):
+                return program(*args, **kwargs)
+        except jax.errors.JaxRuntimeError as error:
+            if "Disallowed" not in str(error):
+                raise
+            self._tell_of_transfer(key, (args, kwargs))
+            with jax.transfer_guard("allow"):  # nothing has run, and nothing was donated
+                return program(*args, **kwargs)
+        finally:
+            self._metrics.dispatch_s += time.perf_counter() - began
+            self._metrics.dispatches += 1
+
+    @property
+    def _asker(self) -> Asker | None:
+        """Who decides what a guard does: whoever is worked for, if alone. Several get what is configured for all."""
+        return self.asked_by[0] if len(self.asked_by) == 1 else None
+
+    def _tell_of_transfer(self, key: ProgramKey, given: Any) -> None:
+        """Tell the guard that a program was handed arrays, or numbers, of the host's."""
+        size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(given) if not isinstance(leaf, jax.Array))
+        self.guards.trip(
+            "transfer",
+            f"the program {key} was handed {show_bytes(size)} of host memory",
+            self._asker,
+            nbytes=size,
+            advice="This is a mistake in the engine: please report it.",
+        )
+
+    def fetch(self, tree: Any) -> Any:
+        """Wait for arrays, and copy them to the host."""
+        began = time.perf_counter()
+        try:
+            found = jax.tree.map(np.asarray, tree)
+        finally:
+            self._metrics.device_s += time.perf_counter() - began
+        self._metrics.bytes_to_host += sum(leaf.nbytes for leaf in jax.tree.leaves(found))
+        return found
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether this is the device's way to say that its memory is full."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

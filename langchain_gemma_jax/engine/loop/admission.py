@@ -1,0 +1,93 @@
+"""How requests come in: they wait for their turn, for their model, and for memory. For the owner thread."""
+
+from __future__ import annotations
+
+import time
+
+from langchain_gemma_jax.engine.loop.failures import Failures, too_large
+from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
+from langchain_gemma_jax.engine.loop.results import Results
+from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
+from langchain_gemma_jax.engine.requests.request import Request, deadline_error
+from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
+from langchain_gemma_jax.engine.steps.prompt_sharing import will_be_shared
+from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
+
+
+class Admission:
+    """Lets requests in, in their order, as long as there is memory; and out again, if nobody wants them any more."""
+
+    def __init__(
+        self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
+    ) -> None:
+        self._work, self._endings, self._failures = work, endings, failures
+        self._results, self._evictor = results, evictor
+
+    def take_in(self, request: Request) -> None:
+        """Have a request wait for its turn. Whatever is wrong with it, it is answered."""
+        self._endings.take_or_refuse(request, self._take_in)
+
+    def tidy(self) -> None:
+        """Requests that nobody wants any more, or whose time is up, leave."""
+        now, scheduler = time.monotonic(), self._work.scheduler
+        for request in [*scheduler.running, *scheduler.waiting]:
+            if request.cancelled.is_set():
+                self._endings.finish(request, CancelledRequestError("The request was cancelled."))
+            elif request.overdue(now):
+                self._endings.finish(request, deadline_error(request))
+
+    def admit(self) -> None:
+        """Waiting requests get memory, in their order, as long as there is some."""
+        scheduler = self._work.scheduler
+        for request in list(scheduler.waiting):
+            if not scheduler.has_room:
+                return
+            if (runner := self._runner_for(request)) is None or will_be_shared(
+                request, scheduler.running, runner.kv_store.index
+            ):
+                continue
+            runner.device.asked_by = (request.asked,)
+            try:
+                taken = runner.kv_store.take(request)
+            except Exception as error:  # noqa: BLE001
+                self._failures.drop_half_done(runner)
+                self._failures.fail(error, (request,))
+                return
+            if taken:
+                self._start(request)
+            elif not scheduler.running and not self._evictor.may_change(request.asked.model):
+                self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
+            else:
+                return
+
+    def _take_in(self, request: Request) -> None:
+        """Have a request wait, or answer it: its model was unloaded since it was sent, or its grammar says it all."""
+        if request.asked.model in self._work.models.known:
+            if (end := self._results.go_on(request)) is None:
+                if request.lookup is not None:
+                    request.lookup.extend(request.progress.context[len(request.asked.prompt) :])
+                self._work.scheduler.waiting.append(request)
+            else:  # there was no alternative to all of it
+                self._endings.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
+        else:
+            gone = ClosedError("The model was unloaded before the request was begun. Serve it again.")
+            self._endings.answer(request, gone)
+
+    def _start(self, request: Request) -> None:
+        """Run a request that has its memory now."""
+        work = self._work
+        work.scheduler.start(request)
+        work.inbox.begun(request)
+        if request.progress.started_at is None:
+            request.progress.started_at, request.progress.compiles_before = time.monotonic(), work.compiles.compiles
+            work.metrics.reused_tokens += request.progress.reused
+
+    def _runner_for(self, request: Request) -> Runner | None:
+        """What runs it. None: not now; if its model is not in memory, it will be."""
+        known = self._work.models.known[request.asked.model]
+        if (runner := self._work.models.runners.get(request.asked.model)) is None:
+            self._evictor.queue.want(known)
+        elif not self._evictor.may_run(known, time.monotonic()):
+            return None
+        return runner

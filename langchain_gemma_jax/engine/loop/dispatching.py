@@ -1,0 +1,124 @@
+"""How scheduled work is handed to the device, or made possible first. For the owner thread."""
+
+from __future__ import annotations
+
+from langchain_gemma_jax.engine.loop.failures import Failures, too_large
+from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
+from langchain_gemma_jax.engine.loop.results import Results
+from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
+from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident
+from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
+from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.engine.steps.scheduler import Read, Step, Verify, Work
+from langchain_gemma_jax.errors import GuardError
+
+
+class Dispatching:
+    """Hands work to the device. What stands in its way is put right, and then the next round schedules anew."""
+
+    def __init__(
+        self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
+    ) -> None:
+        self._work, self._endings, self._failures = work, endings, failures
+        self._results, self._evictor = results, evictor
+
+    def run(self, work: Work) -> bool:
+        """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
+        requests = work.requests if isinstance(work, Step) else (work.request,)
+        runner = self._work.runner_of(requests[0])
+        runner.device.asked_by = tuple(request.asked for request in requests)
+        try:
+            if isinstance(work, Read):
+                flight = runner.read(work.request) if self._fits(work.request, runner) else None
+            elif not self._prepare(work, runner):
+                return False  # something changed: the next round schedules anew
+            elif isinstance(work, Verify):
+                flight = runner.verify(work.request)
+            else:
+                requests, rows = self._beside(requests, runner)
+                flight = runner.step(requests, rows) if requests else None
+        except Exception as error:  # noqa: BLE001
+            self._failures.fail(error, requests)
+            return False
+        if flight is not None:
+            self._work.flights.append(flight)
+        return flight is not None
+
+    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
+        """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
+        scheduler = self._work.scheduler
+        together, rows = runner.together(requests, scheduler.alike(requests[0]))
+        if together < len(requests) and any(request.progress.issued for request in requests):
+            self._results.bring_home(keep=0)
+            return (), rows
+        scheduler.split(requests[together:])
+        return requests[:together], rows
+
+    def _fits(self, request: Request, runner: Runner) -> bool:
+        """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
+        resident, tokens = request.on_device.resident, len(request.progress.context)
+        if resident is None or tokens <= resident.capacity:
+            return resident is not None
+        self._results.bring_home(keep=0)
+        if not runner.kv_store.grow(resident, tokens):
+            self._make_way(request, resident, tokens)
+        return False
+
+    def _prepare(self, work: Step | Verify, runner: Runner) -> bool:
+        """Make sure that a step has room to write and a known start. False: not as scheduled."""
+        requests = work.requests if isinstance(work, Step) else (work.request,)
+        follows = isinstance(work, Step) and runner.follows(requests)
+        if not follows and any(request.progress.issued for request in requests):
+            self._results.bring_home(keep=0)
+            return False
+        for request in requests:
+            resident = request.on_device.resident
+            if resident is None or not self._may_begin(request, runner, resident):
+                return False
+            tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
+            fits = len(resident.keys) + tokens <= resident.capacity
+            forgets = runner.kv_store.must_keep_before(resident, max(tokens, runner.loop_steps))
+            if fits and not forgets:
+                continue
+            if request.progress.issued:
+                self._results.bring_home(keep=0)
+                return False
+            if forgets:
+                runner.kv_store.keep(resident)
+            if not runner.kv_store.grow(resident, len(resident.keys) + tokens):
+                self._make_way(request, resident, len(resident.keys) + tokens)
+                return False
+            if not fits:
+                return False  # it belongs to another group now
+        if not follows:
+            runner.forget_feed()
+        return True
+
+    def _may_begin(self, request: Request, runner: Runner, resident: Resident) -> bool:
+        """Whether the guards let a request go on that has nothing to read: what reads is looked at where it does."""
+        if request.progress.watched:
+            return True
+        key = ("step", 1, resident.capacity)
+        try:
+            missing = [] if key in runner.device.seen else [key]
+            runner.device.begins(request, missing, lambda: runner.library.cold_seconds([key]))
+        except GuardError as error:
+            self._failures.fail(error, (request,))
+            return False
+        return True
+
+    def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:
+        """A running request cannot grow. The youngest give up their memory, until it can or is one of them.
+
+        It grows here and now: those that gave way would take the memory back in the next round.
+        """
+        runner, running = self._work.runner_of(request), self._work.scheduler.running
+        self._results.bring_home(keep=0)
+        while request in running and not runner.kv_store.grow(resident, tokens):
+            if len(running) == 1 and not runner.kv_store.fits_alone(tokens):
+                self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
+                return
+            # Alone, it is read anew: growing takes the old arrays beside the new ones.
+            self._endings.start_again(max(running, key=lambda r: r.asked.number))
+            self._work.metrics.preemptions += 1

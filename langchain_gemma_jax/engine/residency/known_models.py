@@ -1,0 +1,73 @@
+"""What the engine knows of its models, whether they are in memory or not, and what runs those that are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
+from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement
+
+
+@dataclass(eq=False)
+class KnownModel:
+    """A model that is served. All but its weights, its programs and its conversations on the device."""
+
+    served: Served
+    shape: Shape
+    ladders: Ladders
+    grammars: ModelGrammars
+    drafts: bool
+    entry: LedgerEntry
+    host_store: HostStore = field(repr=False)
+    programs: tuple[ProgramKey, ...] = ()  # that it ran first when it was in memory: they are needed when it is back
+    files: Unchanged | None = (
+        None  # where it can be read again. None: somebody else's model, which the engine cannot load
+    )
+
+
+class KnownModels:
+    """The models of one engine. The owner thread changes this, in steps that are atomic; any thread may read it."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, KnownModel] = {}  # by what they are served as
+        self.runners: dict[Hashable, Runner] = {}  # of those in memory
+
+    def of(self, served: Served) -> KnownModel:
+        """Return what is known of a model.
+
+        Raises:
+            InputError: it is not served by this engine.
+        """
+        found: object = served
+        if not isinstance(found, Served) or (known := self.known.get(found)) is None:
+            raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
+        return known
+
+    def with_entry(self, entry: LedgerEntry) -> KnownModel:
+        """Return the model of an entry in the books."""
+        return next(known for known in self.known.values() if known.entry is entry)
+
+    def served_as(self, model: Model) -> Served | None:
+        """Return what a model is served as; None if it is not."""
+        return next((known.served for known in list(self.known.values()) if known.served.model is model), None)
+
+    def running_at(self, home: Hashable) -> list[Runner]:
+        """Return the runners of the models in memory at a place."""
+        return [runner for runner in self.runners.values() if runner.device.placement == home]
+
+    def beside(self, served: Served, where: Placement) -> list[Runner]:
+        """Return the runners of the other models in memory at a place."""
+        return [
+            runner for key, runner in self.runners.items() if key is not served and runner.device.placement == where
+        ]

@@ -1,0 +1,165 @@
+"""``abstract(config)``: every array of a model with its shape and dtype, and none of their bytes.
+
+The one source of shapes. Loading asks it what to read, the memory ledger what it will cost, tests
+what to make up. A matrix is described by its logical ``(outputs, inputs)``, and its axes have names by which a
+``Placement`` divides it among devices. How the axes lie in memory is the ``Layout``, which the matmul recipe chooses;
+what a matrix is that is not stored as one dense array, ``weights.py`` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import ml_dtypes
+import numpy as np
+
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
+
+ITEM_BYTES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""The dtypes that dense weights may have, and the bytes of a number."""
+
+Axis = TypeVar("Axis", int, str)
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where an array stands in the tree: ``("layers", 3, "qkv")``."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which axis of a matrix lies first in memory; ``True``: outputs first, ``[out, in]``."""
+
+    layer_out_first: bool = True
+    embed_out_first: bool = True  # the embedding, also the output matrix when the head is tied
+
+
+Axes: TypeAlias = tuple[str, ...]
+"""The logical name of each axis of an array: ``("ffw", "width")``. No names: an array that is never divided."""
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """Return the dtype of this name, bfloat16 and the like included."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array: the logical shape, the dtype, whether memory holds it transposed, and its axes' names."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    transposed: bool = False  # the last two axes lie swapped in memory
+    axes: Axes = ()  # of ``shape``
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        return _swapped(self.shape) if self.transposed else self.shape
+
+    @property
+    def stored_axes(self) -> Axes:
+        return _swapped(self.axes) if self.transposed and self.axes else self.axes
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * numpy_dtype(self.dtype).itemsize
+
+
+def _swapped(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    return axes[:-2] + axes[-1:] + axes[-2:-1]
+
+
+Tree: TypeAlias = dict[str, "ArraySpec | list[dict[str, ArraySpec]]"]
+
+
+def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layout()) -> Tree:
+    """The model's parameter tree as it is where matrices are dense, with an ``ArraySpec`` for each array.
+
+    Matrices have ``dtype``. Norm scales and other vectors are float32 always: they are small, and
+    the stored ``w`` of ``(1 + w)`` would lose bits if the sum were kept in bfloat16. What stands for a matrix that is
+    stored another way is the recipe's to say: ``recipe.abstract(config)``.
+
+        >>> specs = abstract(catalog("gemma-3-270m"))
+        >>> total_bytes(specs)                              # doctest: +SKIP
+    """
+    width = config.width
+
+    def table() -> ArraySpec:
+        return ArraySpec((config.vocab_size, width), dtype, not layout.embed_out_first, ("vocab", "width"))
+
+    def matrix(**axes: int) -> ArraySpec:
+        return ArraySpec(tuple(axes.values()), dtype, not layout.layer_out_first, tuple(axes))
+
+    tree: Tree = {"embed": table(), "final_norm": _vector(width)}
+    if not config.tied_head:
+        tree["head"] = table()
+    if (ple := config.per_layer_input) is not None:
+        all_layers = ple.width * len(config.layers)
+        # Only ever looked up by row, so never transposed.
+        tree["ple_embed"] = ArraySpec((ple.vocab_size, all_layers), dtype, axes=("vocab", "ple"))
+        tree["ple_in"] = matrix(ple=all_layers, width=width)
+        tree["ple_in_norm"] = _vector(ple.width)
+    tree["layers"] = [_layer(config, layer, matrix) for layer in config.layers]
+    return tree
+
+
+def _vector(size: int) -> ArraySpec:
+    return ArraySpec((size,), "float32")
+
+
+def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArraySpec]) -> dict[str, ArraySpec]:
+    width, q_width, kv_width = config.width, config.heads * layer.head_dim, layer.kv_heads * layer.head_dim
+    # The projections of one input are one matrix: rows for q, then k, then v, as far as the layer has them.
+    kv_rows = 0 if not layer.owns_kv else kv_width if layer.k_eq_v else 2 * kv_width
+    specs: dict[str, ArraySpec] = {
+        "attn_norm": _vector(width),
+        "qkv": matrix(heads=q_width + kv_rows, width=width),
+        "attn_out": matrix(width=width, heads=q_width),
+        "ffw_norm": _vector(width),
+        "gate_up": matrix(ffw=2 * layer.ffw_width, width=width),  # rows for the gate, then for up
+        "down": matrix(width=width, ffw=layer.ffw_width),
+    }
+    if config.post_norms:
+        specs["post_attn_norm"] = _vector(width)
+        specs["post_ffw_norm"] = _vector(width)
+    if config.qk_norm:
+        specs["q_norm"] = _vector(layer.head_dim)
+        if layer.owns_kv:
+            specs["k_norm"] = _vector(layer.head_dim)
+    if (moe := config.moe) is not None:
+        specs |= {
+            "dense_post_norm": _vector(width),
+            "moe_norm": _vector(width),
+            "moe_post_norm": _vector(width),
+            "router_scale": _vector(width),
+            "router": matrix(experts=moe.experts, width=width),
+            "expert_scale": _vector(moe.experts),
+            "experts_gate_up": matrix(experts=moe.experts, ffw=2 * moe.ffw_width, width=width),
+            "experts_down": matrix(experts=moe.experts, width=width, ffw=moe.ffw_width),
+        }
+    if (ple := config.per_layer_input) is not None:
+        specs |= {
+            "ple_gate": matrix(ple=ple.width, width=width),
+            "ple_out": matrix(width=width, ple=ple.width),
+            "ple_norm": _vector(width),
+        }
+    if config.layer_scale:
+        specs["scale"] = ArraySpec((), "float32")
+    return specs
+
+
+def walk(tree: Tree) -> Iterator[tuple[Path, ArraySpec]]:
+    """Every array with its path, in an order that never changes."""
+    for name, value in tree.items():
+        if isinstance(value, ArraySpec):
+            yield (name,), value
+        else:
+            for index, layer in enumerate(value):
+                for key, spec in layer.items():
+                    yield (name, index, key), spec
+
+
+def total_bytes(tree: Tree) -> int:
+    """What the arrays will occupy on the device."""
+    return sum(spec.nbytes for _, spec in walk(tree))

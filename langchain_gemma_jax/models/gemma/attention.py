@@ -1,0 +1,133 @@
+"""Attention of a chunk of new tokens over itself and what the cache holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
+from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV
+from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
+from langchain_gemma_jax.models.gemma.rope import rotate
+from langchain_gemma_jax.models.recipes.linear import linear
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Layer
+
+# In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
+# compiles and loads in two thirds of the time.
+FEW_NUMBERS = 70_000
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class VisibleKV:
+    """The keys and values that one layer's queries look at."""
+
+    keys: jax.Array  # [row, kv_head, slot, head_dim]
+    values: jax.Array  # [row, kv_head, slot, head_dim]
+    positions: jax.Array  # [row, slot]; negative: nothing there
+
+
+def project(
+    x: jax.Array,
+    weights: Layer,
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+    sin_cos: tuple[jax.Array, jax.Array],
+) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
+    """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned."""
+    rows, tokens, _ = x.shape
+    split = [config.heads, config.heads + layer.kv_heads, config.heads + 2 * layer.kv_heads]
+    # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
+    heads = linear(x, weights["qkv"], recipe.layers).reshape(rows, tokens, -1, layer.head_dim)
+    queries = heads[:, :, : split[0]]
+    if config.qk_norm:
+        queries = rms_norm(queries, weights["q_norm"], config.norm_eps)
+    queries = rotate(queries, sin_cos) * config.attention_scale
+    if not layer.owns_kv:
+        return queries, None, None
+    keys = heads[:, :, split[0] : split[1]]
+    values = keys if layer.k_eq_v else heads[:, :, split[1] : split[2]]
+    if config.qk_norm:
+        keys = rms_norm(keys, weights["k_norm"], config.norm_eps)
+    if config.v_norm:
+        values = rms_norm(values, None, config.norm_eps)
+    return queries, rotate(keys, sin_cos).swapaxes(1, 2), values.swapaxes(1, 2)
+
+
+def remember(
+    layer: LayerConfig,
+    cache: LayerKV,
+    keys: jax.Array,
+    values: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    *,
+    in_loop: bool = False,
+) -> tuple[LayerKV, VisibleKV]:
+    """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
+    tokens, size = keys.shape[2], cache.keys.shape[2]
+    if layer.window is None or tokens == 1:
+        cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+    if tokens <= STEP_SLACK:
+        cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+    # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
+    dtype = cache.keys.dtype
+    chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
+    seen = VisibleKV(
+        keys=jnp.concatenate([cache.keys, keys.astype(dtype)], axis=2),
+        values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
+        positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
+    )
+    return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
+
+
+def attend(
+    queries: jax.Array, positions: jax.Array, seen: VisibleKV, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+) -> jax.Array:
+    """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``."""
+    rows, tokens, heads, head_dim = queries.shape
+    group = heads // layer.kv_heads
+    # [row, kv_head, head of its group and token, head_dim]
+    grouped = queries.astype(seen.keys.dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim)
+    grouped = grouped.transpose(0, 2, 3, 1, 4).reshape(rows, layer.kv_heads, group * tokens, head_dim)
+    visible = jnp.tile(_visible(positions, seen.positions, layer.window), (1, group, 1))
+    pairs_of = rows * layer.kv_heads
+    few = pairs_of > 1 and seen.keys.shape[2] * head_dim <= FEW_NUMBERS
+    if pairs_of <= recipe.attention_pairs and not few:
+        pairs = [
+            [_mix(grouped[r, k], seen.keys[r, k], seen.values[r, k], visible[r], config) for k in range(layer.kv_heads)]
+            for r in range(rows)
+        ]
+        mixed = jnp.stack([jnp.stack(row) for row in pairs])
+    else:
+        over_heads = jax.vmap(_mix, in_axes=(0, 0, 0, None, None))
+        mixed = jax.vmap(over_heads, in_axes=(0, 0, 0, 0, None))(grouped, seen.keys, seen.values, visible, config)
+    mixed = mixed.reshape(rows, layer.kv_heads, group, tokens, head_dim)
+    if tokens > 1:
+        return mixed.transpose(0, 3, 1, 2, 4).reshape(rows, tokens, heads * head_dim)
+    # A token's heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product
+    # that follows and then indexes element by element (measured: the output projections cost four times as much).
+    return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
+
+
+def _visible(query_at: jax.Array, key_at: jax.Array, window: int | None) -> jax.Array:
+    """Which of the slots each query may look at: ``[row, token, slot]``."""
+    key_at, query_at = key_at[:, None, :], query_at[:, :, None]
+    visible = (key_at >= 0) & (key_at <= query_at)
+    return visible if window is None else visible & (key_at > query_at - window)
+
+
+def _mix(queries: jax.Array, keys: jax.Array, values: jax.Array, visible: jax.Array, config: ModelConfig) -> jax.Array:
+    """Attention of ``[query, head_dim]`` over ``[slot, head_dim]``: float32 ``[query, head_dim]``."""
+    exact = jax.lax.Precision.HIGHEST if keys.dtype == jnp.float32 else jax.lax.Precision.DEFAULT
+    scores = jnp.einsum("qd,sd->qs", queries, keys, precision=exact, preferred_element_type=jnp.float32)
+    scores = jnp.where(visible, soft_cap(scores, config.attention_softcap), jnp.finfo(jnp.float32).min)
+    shares = jax.nn.softmax(scores, axis=-1).astype(values.dtype)
+    return jnp.einsum("qs,sd->qd", shares, values, precision=exact, preferred_element_type=jnp.float32)

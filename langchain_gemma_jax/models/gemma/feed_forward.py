@@ -1,0 +1,85 @@
+"""What follows attention in a layer: the dense feed-forward, the experts, the per-layer input."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
+from langchain_gemma_jax.models.gemma.norms import rms_norm
+from langchain_gemma_jax.models.recipes.linear import linear
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import Layer, matrix_at
+
+
+def gated(gate_up: jax.Array) -> jax.Array:
+    """``gelu(gate) * up`` of the joint product ``[..., 2 * width]``."""
+    gate, up = jnp.split(gate_up, 2, axis=-1)
+    return jax.nn.gelu(gate, approximate=True) * up
+
+
+def feed_forward(x: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe) -> jax.Array:
+    """The layer's feed-forward for the residual ``x``, up to but without its closing norm."""
+    h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
+    dense = linear(gated(linear(h, weights["gate_up"], recipe.layers)), weights["down"], recipe.layers)
+    if config.moe is None:
+        return dense
+    dense = rms_norm(dense, weights["dense_post_norm"], config.norm_eps)
+    flat = x.reshape(-1, x.shape[-1])
+    choice, share = _route(flat, weights, config, config.moe, recipe)
+    h = rms_norm(flat, weights["moe_norm"], config.norm_eps)
+    sparse = _experts(h, choice, share, weights, config.moe, recipe).reshape(x.shape)
+    return dense + rms_norm(sparse, weights["moe_post_norm"], config.norm_eps)
+
+
+def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Recipe) -> jax.Array:
+    """What this layer's slice of the second embedding, ``signal [row, token, width]``, adds (before its norm)."""
+    gate = jax.nn.gelu(linear(x, weights["ple_gate"], recipe.layers), approximate=True)
+    return linear(gate * signal, weights["ple_out"], recipe.layers)
+
+
+def _route(
+    x: jax.Array, weights: Layer, config: ModelConfig, moe: MoeConfig, recipe: Recipe
+) -> tuple[jax.Array, jax.Array]:
+    """Each token's experts and how much each counts: two arrays ``[token, experts_per_token]``."""
+    h = rms_norm(x, None, config.norm_eps) * weights["router_scale"][None] * config.width**-0.5
+    odds = jax.nn.softmax(linear(h, weights["router"], recipe.layers), axis=-1)
+    share, choice = jax.lax.top_k(odds, moe.experts_per_token)
+    share = share / jnp.sum(share, axis=-1, keepdims=True)
+    return choice, share * weights["expert_scale"][choice]
+
+
+def _experts(
+    x: jax.Array,
+    choice: jax.Array,
+    share: jax.Array,
+    weights: Layer,
+    moe: MoeConfig,
+    recipe: Recipe,
+) -> jax.Array:
+    """The chosen experts' answers, weighted and summed: ``[token, width]``.
+
+    The (token, expert) pairs are sorted by expert and cut into tiles of one expert each; a loop runs
+    one tile a turn. So an expert that nobody chose is not read, and one that many chose is read once
+    a tile.
+    """
+    pairs = choice.size
+    tile = 1 << max(0, (pairs // moe.experts).bit_length() - 1)  # the mean load of an expert, as a power of two
+    by_expert = jnp.argsort(choice.reshape(-1))
+    token, weight = by_expert // moe.experts_per_token, share.reshape(-1)[by_expert]
+    load = jnp.bincount(choice.reshape(-1), length=moe.experts).astype(jnp.int32)
+    first_pair = jnp.cumulative_sum(load, include_initial=True)
+    tiles = (load + tile - 1) // tile
+    first_tile = jnp.cumulative_sum(tiles, include_initial=True)
+
+    def one_tile(index: jax.Array, out: jax.Array) -> jax.Array:
+        expert = jnp.searchsorted(first_tile, index, side="right").astype(jnp.int32) - 1
+        pair = first_pair[expert] + (index - first_tile[expert]) * tile + jnp.arange(tile, dtype=jnp.int32)
+        inside = pair < first_pair[expert + 1]
+        pair = jnp.where(inside, pair, 0)
+        h = gated(linear(x[token[pair]], matrix_at(weights["experts_gate_up"], expert), recipe.layers))
+        answer = linear(h, matrix_at(weights["experts_down"], expert), recipe.layers)
+        return out.at[token[pair]].add(jnp.where(inside, weight[pair], 0.0)[:, None] * answer)
+
+    answers: jax.Array = jax.lax.fori_loop(0, first_tile[-1], one_tile, jnp.zeros(x.shape, jnp.float32))
+    return answers

@@ -1,0 +1,163 @@
+"""The forward pass: one for every generation, driven by the configuration alone.
+
+    hidden, cache = forward(params, config, recipe, tokens, start, count, cache)
+    scores = logits(params, config, recipe, hidden)
+
+A call reads one chunk of new tokens a row, behind ``start`` tokens that the cache already holds.
+Rows are padded to the chunk's length; padding changes nothing. Everything that differs from call to
+call is traced, so the shapes alone decide which program runs. Layers are unrolled: a scan over
+stacked weights would copy them each step on CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
+from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend, project, remember
+from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
+from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
+from langchain_gemma_jax.models.gemma.rope import rotation
+from langchain_gemma_jax.models.recipes.linear import linear
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.weights import PLAIN, Layer, rows_of
+
+Params: TypeAlias = Mapping[str, Any]
+"""The tree of ``recipe.abstract(config)``: arrays, ``Weight``s where it has matrices, and ``Layer``s."""
+
+
+def forward(
+    params: Params,
+    config: ModelConfig,
+    recipe: Recipe,
+    tokens: jax.Array,  # [row, token] int32
+    start: jax.Array,  # [row] int32: tokens already in the cache
+    count: jax.Array,  # [row] int32: tokens of this chunk that are real; the rest is padding
+    cache: KVCache,
+    keep: jax.Array | None = None,  # [row] int32: only this token's output is wanted
+) -> tuple[jax.Array, KVCache]:
+    """Read a chunk. Gives the normed hidden states ``[row, token, width]`` and the cache with the chunk in it.
+
+    With ``keep``, one token a row: the rest of the chunk then skips the layers that own no KV.
+    ``start + tokens.shape[1]`` must not pass the capacity of the cache.
+    """
+    hidden, (cache,) = forward_apart(params, config, recipe, tokens, start, count, (cache,), keep)
+    return hidden, cache
+
+
+def forward_apart(
+    params: Params,
+    config: ModelConfig,
+    recipe: Recipe,
+    tokens: jax.Array,  # [row, token] int32
+    start: jax.Array,  # [row] int32
+    count: jax.Array,  # [row] int32
+    caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
+    keep: jax.Array | None = None,  # [row] int32
+) -> tuple[jax.Array, tuple[KVCache, ...]]:
+    """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied."""
+    positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
+    x = rows_of(params["embed"], tokens, recipe.embed) * _embed_scale(config, recipe)
+    signals = _per_layer_signals(params, config, recipe, tokens, x)
+    turns = _Rotations(positions)
+    layers = cast("Sequence[Layer]", params["layers"])
+    first_without_kv = config.kv_layers[-1] + 1
+    new = [list(cache) for cache in caches]
+    seen: dict[int, list[VisibleKV]] = {}
+
+    for index, (layer, weights) in enumerate(zip(config.layers, layers, strict=True)):
+        if index == first_without_kv and keep is not None:
+            x, positions = _only(keep, x), _only(keep, positions)
+            signals = None if signals is None else _only(keep, signals)
+            turns, keep = _Rotations(positions), None
+        h = rms_norm(x, weights["attn_norm"], config.norm_eps)
+        queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
+        if keys is not None and values is not None:
+            seen[index] = []
+            for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
+                old = cast("LayerKV", new[number][index])
+                new[number][index], what = remember(layer, old, k, v, s, c, in_loop=recipe.write_in_loop)
+                seen[index].append(what)
+        source = index if layer.kv_from is None else layer.kv_from
+        mixed = [
+            attend(q, p, what, config, layer, recipe)
+            for (q, p), what in zip(_shares(len(caches), queries, positions), seen[source], strict=True)
+        ]
+        h = linear(jnp.concatenate(mixed), weights["attn_out"], recipe.layers)
+        x = x + _post_norm(h, weights, "post_attn_norm", config)
+        h = feed_forward(x, weights, config, recipe)
+        x = x + _post_norm(h, weights, "post_ffw_norm", config)
+        if signals is not None:
+            h = per_layer_input(x, signals[:, :, index], weights, recipe)
+            x = x + rms_norm(h, weights["ple_norm"], config.norm_eps)
+        if config.layer_scale:
+            x = x * weights["scale"]
+
+    if keep is not None:
+        x = _only(keep, x)
+    return rms_norm(x, params["final_norm"], config.norm_eps), tuple(tuple(cache) for cache in new)
+
+
+def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
+    """Scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``."""
+    head = params["embed" if config.tied_head else "head"]
+    return soft_cap(linear(hidden, head, recipe.embed), config.logits_softcap)
+
+
+def _embed_scale(config: ModelConfig, recipe: Recipe) -> float:
+    """sqrt(width), rounded as the reference rounds it: to the dtype that products are taken in."""
+    return _rounded(config.width**0.5, recipe)
+
+
+def _rounded(value: float, recipe: Recipe) -> float:
+    return float(np.asarray(value, jnp.dtype(recipe.dtype)))
+
+
+def _per_layer_signals(
+    params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, x: jax.Array
+) -> jax.Array | None:
+    """The second embedding, mixed with a projection of the first: ``[row, token, layer, width]``."""
+    if (ple := config.per_layer_input) is None:
+        return None
+    shape = (*tokens.shape, len(config.layers), ple.width)
+    # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
+    known = jnp.where(tokens < ple.vocab_size, tokens, 0)
+    scale = _rounded(ple.width**0.5, recipe)
+    identity = rows_of(params["ple_embed"], known, PLAIN).reshape(shape) * scale
+    context = linear(x, params["ple_in"], recipe.layers).reshape(shape) * config.width**-0.5
+    context = rms_norm(context, params["ple_in_norm"], config.norm_eps)
+    return jnp.multiply(context + identity, 2.0**-0.5)
+
+
+def _post_norm(h: jax.Array, weights: Layer, name: str, config: ModelConfig) -> jax.Array:
+    return rms_norm(h, weights[name], config.norm_eps) if config.post_norms else h
+
+
+def _shares(count: int, *arrays: jax.Array) -> Iterator[tuple[jax.Array, ...]]:
+    """The arrays' rows in ``count`` equal parts: the first part of each, then the second of each, ..."""
+    return zip(*(jnp.split(array, count) for array in arrays), strict=True)
+
+
+def _only(keep: jax.Array, x: jax.Array) -> jax.Array:
+    """One token a row of ``[row, token, ...]``, the token axis kept."""
+    return jnp.take_along_axis(x, keep.reshape(-1, *(1,) * (x.ndim - 1)), axis=1)
+
+
+class _Rotations:
+    """Sines and cosines at the chunk's positions, computed once for each kind of layer."""
+
+    def __init__(self, positions: jax.Array) -> None:
+        self._positions = positions
+        self._known: dict[tuple[Rope, int], tuple[jax.Array, jax.Array]] = {}
+
+    def of(self, layer: LayerConfig) -> tuple[jax.Array, jax.Array]:
+        key = (layer.rope, layer.head_dim)
+        if key not in self._known:
+            self._known[key] = rotation(layer.rope, layer.head_dim, self._positions)
+        return self._known[key]

@@ -1,0 +1,64 @@
+"""Gemma as the engine's ``Architecture``: every generation, by its configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
+from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
+from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Gemma(Architecture):
+    """A Gemma of any generation."""
+
+    config: ModelConfig
+
+    @property
+    def vocab_size(self) -> int:
+        return self.config.vocab_size
+
+    @property
+    def width(self) -> int:
+        return self.config.width
+
+    @property
+    def max_context(self) -> int:
+        return self.config.max_context
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return self.config.eos_ids
+
+    @property
+    def cache_layout(self) -> CacheLayout:
+        return self.config.cache_layout
+
+    def abstract(self, recipe: Recipe) -> Any:
+        return recipe.abstract(self.config)
+
+    def forward(
+        self,
+        params: Any,
+        recipe: Recipe,
+        tokens: jax.Array,
+        start: jax.Array,
+        count: jax.Array,
+        caches: tuple[KVCache, ...],
+        keep: jax.Array | None,
+    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+        return forward_apart(params, self.config, recipe, tokens, start, count, caches, keep)
+
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
+        return logits(params, self.config, recipe, hidden)
+
+    def numbers_at_work(self, tokens: int, context: int) -> int:
+        config = self.config
+        widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
+        return tokens * (widest + 2 * config.width + config.heads * context)

@@ -1,0 +1,332 @@
+"""A model's files by its id, from the Hugging Face Hub or from a mirror of it.
+
+``huggingface_hub`` transfers, resumes and caches. This module decides what is fetched, refuses what is
+never opened (pickles), and notices what does not fit on the disk or did not arrive whole.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_gemma_jax.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
+    HubError,
+    OfflineError,
+    UnsafeCheckpointError,
+    UnsupportedModelError,
+)
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
+from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
+from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError, explained
+from langchain_gemma_jax.models.hub.hub_request import HubRequest, check_token, is_commit, make_request
+from langchain_gemma_jax.models.hub.hub_stop import stoppable
+from langchain_gemma_jax.models.progress import is_wanted
+from langchain_gemma_jax.models.stopping import Stop
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+    from huggingface_hub.utils.tqdm import tqdm
+
+Files: TypeAlias = dict[str, int | None]
+"""File names and their sizes in bytes; None: the Hub did not say."""
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model")
+_BESIDE_WEIGHTS = frozenset(
+    {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
+)
+
+_MOST_BYTES = 1 << 63  # no file is so large
+_PAUSES = (1.0, 3.0)  # seconds before the Hub is asked again, after it answered that it is busy or broken
+_ROUNDS = 3  # a branch that moves during the transfer is followed so often
+
+
+def download(
+    model_id: str,
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    progress: bool | None = None,
+    stop: Stop | None = None,
+) -> Path:
+    """Make sure that a model's files are in the local cache, and return their folder.
+
+    The folder is the snapshot of one commit and holds what ``load`` reads: configuration, tokenizer and
+    the safetensors at the top of the repository. Nothing else is fetched, and a pickle never. Only what
+    is not yet in the cache is transferred.
+
+    Args:
+        model_id: ``"organisation/name"``, as in ``"google/gemma-3-1b-it"``.
+        revision: a branch, a tag or a commit; the branch ``main`` when None. A commit that is complete in
+            the cache needs no network at all.
+        token: for gated and private models. When None, huggingface_hub looks for one: in ``HF_TOKEN``,
+            then where ``hf auth login`` left it.
+        progress: whether to draw progress bars. When None, only if standard error is a terminal.
+        stop: how another thread can end it, also while the Hub sends nothing.
+
+    Raises:
+        InputError: this cannot be an id, a revision or a token. Nothing was asked of the Hub.
+        ModelNotOnHubError: there is no such id, or no such revision.
+        GatedModelError: the licence has to be accepted first, or the token is missing or wrong.
+        OfflineError: the Hub cannot be reached, and the cache holds no complete copy. If it does, that copy
+            is returned, with a warning.
+        CheckpointNotFoundError: the repository holds no Gemma in a format that can be read.
+        UnsafeCheckpointError: it holds the weights as pickles only.
+        UnsupportedModelError: it holds an adapter only.
+        CorruptCheckpointError: what arrived is not of the size that the Hub announced.
+        HubError: there is not enough disk space, or the cache cannot be written.
+    """
+    request = make_request(model_id, revision, token)
+    with explained(request):
+        if request.is_pinned and (folder := _cached(request, proven=True)):
+            return folder
+    try:
+        with explained(request):
+            return _fetch(request, progress=progress, stop=stop)
+    except UnreachableError as error:
+        if stop is not None:
+            stop.check()
+        with explained(request):
+            copy = _cached(request, proven=False)
+        if copy is None:
+            raise OfflineError(
+                f"{model_id} cannot be fetched: {error}; and the local cache, {request.cache}, has no complete copy "
+                f"of its revision {request.revision!r}. If you have the model's files, pass their folder in place of "
+                "the id."
+            ) from error.__cause__
+        if not request.offline:
+            warnings.warn(f"{error}. Using the copy of {model_id} in the local cache, {copy}.", stacklevel=2)
+        return copy
+
+
+# The transfer.
+
+
+def _fetch(request: HubRequest, *, progress: bool | None, stop: Stop | None) -> Path:
+    from huggingface_hub import get_token
+
+    if request.offline:
+        raise UnreachableError("HF_HUB_OFFLINE is set")
+    if implicit := request.token or get_token():
+        check_token(implicit)
+    with stoppable(stop, request.timeout) as headers:
+        return _fetch_with(headers, request, progress=progress, stop=stop)
+
+
+def _fetch_with(
+    headers: dict[str, str] | None, request: HubRequest, *, progress: bool | None, stop: Stop | None
+) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+
+    api = HfApi(endpoint=request.endpoint, token=request.token, library_name="langchain-gemma-jax", headers=headers)
+    for _ in range(_ROUNDS):
+        commit, listed = _list(api, request, stop)
+        files = _select(listed, request.model_id)
+        _forget_damaged(request, commit, files)
+        names = [glob.escape(name) for name in files]
+        _check_space(request, names, sum(size or 0 for size in files.values()))
+        folder = Path(
+            snapshot_download(
+                request.model_id,
+                revision=request.revision,
+                allow_patterns=names,
+                cache_dir=request.cache,
+                endpoint=request.endpoint,
+                token=request.token,
+                headers=headers,
+                tqdm_class=_bars(progress=progress),
+            )
+        )
+        if folder.name == commit:
+            _check_arrived(folder, files)
+            return folder
+    raise HubError(
+        f"{request.model_id}: revision {request.revision!r} moved {_ROUNDS} times while it was downloaded. "
+        "Pin a commit: revision='<40 hexadecimal digits>'."
+    )
+
+
+def _list(api: HfApi, request: HubRequest, stop: Stop | None) -> tuple[str, Files]:
+    """The commit that the revision is now, and every file in it."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for pause in (*_PAUSES, None):
+        try:
+            info = api.model_info(
+                request.model_id, revision=request.revision, files_metadata=True, timeout=request.timeout
+            )
+            break
+        except HfHubHTTPError as error:
+            if pause is None or error.response.status_code not in MAY_PASS:
+                raise
+        except (ValueError, TypeError, KeyError, AttributeError) as error:  # a page of a login portal, for one
+            raise UnreachableError(f"{request.site} does not answer as a Hub does") from error
+        time.sleep(pause) if stop is None else stop.sleep(pause)
+    listing = info.siblings or ()
+    if not isinstance(info.sha, str) or not is_commit(info.sha):
+        raise UnreachableError(f"{request.site} does not answer as a Hub does: it names no commit")
+    if not all(_is_listed(file.rfilename, file.size) for file in listing):
+        raise UnreachableError(f"{request.site} does not answer as a Hub does: its list of files is malformed")
+    return info.sha, {file.rfilename: file.size for file in listing}
+
+
+def _is_listed(name: object, size: object) -> bool:
+    """Whether a file can have this name and this size: huggingface_hub hands on whatever was sent."""
+    is_size = size is None or (type(size) is int and 0 <= size < _MOST_BYTES)  # `true` is an int to Python
+    return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
+
+
+def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
+    """What is fetched of all that a repository holds: files at its top, one copy of the weights, no pickle."""
+    top = sorted(name for name in listed if "/" not in name)
+    found = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
+    if INDEX in top:  # shards; beside them some repositories keep a second copy, in one file or in other shards
+        weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
+    else:
+        weights = [SINGLE] if SINGLE in found else found
+    if CONFIG in top and weights:
+        return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
+    if ADAPTER in top:
+        raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
+    shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"
+    pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
+    if pickles and not weights:
+        raise UnsafeCheckpointError(
+            model_id,
+            "weights as .safetensors at the top of the repository",
+            f"pickles: {pickles}",
+            "A pickle can run any code when it is opened, so it was not even downloaded. Look for a conversion of "
+            "the model, or for a revision that has safetensors.",
+        )
+    raise CheckpointNotFoundError(
+        model_id, f"{CONFIG} and *.safetensors at the top of the repository", shown, "Is this a Gemma model?"
+    )
+
+
+def _check_space(request: HubRequest, names: list[str], total: int) -> None:
+    """Refuse what does not fit on the cache's disk, before the first byte of it."""
+    from huggingface_hub import snapshot_download
+
+    disk = next(folder for folder in (request.cache, *request.cache.parents) if folder.is_dir())
+    free = shutil.disk_usage(disk).free
+    if total <= free:
+        return
+    plan = snapshot_download(  # one request a file, which says what of it is in the cache already
+        request.model_id,
+        revision=request.revision,
+        allow_patterns=names,
+        cache_dir=request.cache,
+        endpoint=request.endpoint,
+        token=request.token,
+        tqdm_class=_bars(progress=False),
+        dry_run=True,
+    )
+    needed = sum(file.file_size or 0 for file in plan if file.will_download)
+    if needed > free:
+        raise HubError(
+            f"{request.model_id} needs {_size(needed)} more in the cache, {request.cache}, and its disk has "
+            f"{_size(free)} free. Make room there, or name a folder on a larger disk in HF_HUB_CACHE."
+        )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count:,} bytes"
+
+
+def _check_arrived(folder: Path, files: Files) -> None:
+    for name, size in files.items():
+        path = folder / name
+        if not path.is_file():  # huggingface_hub gives the folder as it is when the Hub falls silent midway
+            raise UnreachableError(f"The Hub stopped answering before {name} was there")
+        if size is not None and (found := path.stat().st_size) != size:
+            _forget(path)
+            raise CorruptCheckpointError(
+                path,
+                f"{size:,} bytes, as the Hub announced",
+                f"{found:,} bytes",
+                "The file was deleted. Download it again; if it stays so, ask whoever runs the endpoint.",
+            )
+
+
+def _bars(*, progress: bool | None) -> type[tqdm]:
+    """huggingface_hub's progress bar, shown or not. HF_HUB_DISABLE_PROGRESS_BARS=1 beats any argument."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    shown = is_wanted(progress=progress)
+
+    class Bar(tqdm):
+        def __init__(self, *args: object, **options: object) -> None:
+            super().__init__(*args, **options | {"disable": not shown})  # type: ignore[no-untyped-call]
+
+    return Bar
+
+
+# The cache.
+
+
+def _cached(request: HubRequest, *, proven: bool) -> Path | None:
+    """The folder of a complete copy in the cache, or None. The Hub is not asked.
+
+    huggingface_hub keeps the list of a commit's files when it fetched them as a whole. Without that list
+    (they came one by one, through another program) a copy that looks whole is good enough unless ``proven``.
+    """
+    from huggingface_hub import get_cached_repo_tree, snapshot_download
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(
+            snapshot_download(
+                request.model_id,
+                revision=request.revision,
+                cache_dir=request.cache,
+                local_files_only=True,
+                allow_patterns=[],  # only where it is
+            )
+        )
+        tree = get_cached_repo_tree(request.model_id, revision=folder.name, cache_dir=request.cache)
+    except LocalEntryNotFoundError:
+        return None
+    except CachedRepoTreeNotFoundError:
+        return folder if not proven and _looks_whole(folder) else None
+    files = _select({file.path: file.size for file in tree}, request.model_id)
+    whole = all((folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items())
+    return folder if whole else None
+
+
+def _looks_whole(folder: Path) -> bool:
+    if not (folder / CONFIG).is_file() or not any((folder / name).is_file() for name in _TOKENIZERS):
+        return False
+    try:
+        with open_safetensors(folder):  # checks every header against its file's length, and reads no tensor
+            return True
+    except CheckpointError:
+        return False
+
+
+def _forget_damaged(request: HubRequest, commit: str, files: Files) -> None:
+    """Delete cached files that have another size than they should, so that they are fetched again."""
+    from huggingface_hub import try_to_load_from_cache
+
+    for name, size in files.items():
+        path = try_to_load_from_cache(request.model_id, name, request.cache, revision=commit)
+        if isinstance(path, str) and size not in (None, Path(path).stat().st_size):
+            _forget(Path(path))
+
+
+def _forget(path: Path) -> None:
+    """Delete a file of a snapshot, and the content that it is a link to if that is in the same model's cache."""
+    if path.is_symlink():
+        content = Path(os.path.normpath(path.parent / path.readlink()))
+        if content.is_relative_to(path.parents[2]):  # models--org--name/snapshots/<commit>/file
+            content.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""What is asked of the Hub: an id, a revision and a token that can be ones, and where to ask.
+
+Where is decided by huggingface_hub's environment variables at the time of the call: ``HF_ENDPOINT``,
+``HF_HUB_CACHE``, ``HF_HOME``, ``HF_HUB_OFFLINE`` and ``HF_HUB_ETAG_TIMEOUT``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from importlib.abc import Loader
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+from urllib.parse import urlsplit, urlunsplit
+
+from langchain_gemma_jax.errors import InputError
+
+_ID_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
+_ID = re.compile(rf"{_ID_PART}/{_ID_PART}")
+_NOT_IN_ID = re.compile(r"--|\.\.|\.git\Z")
+_NOT_IN_REVISION = re.compile(r"^\Z|^[-/]|/\Z|//|\.\.|(^|/)\.|[\x00-\x20\x7f~^:?*\[\\]")  # what git refuses in a name
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TOKEN = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True)
+class HubRequest:
+    """A model at a revision, who asks for it, and where."""
+
+    model_id: str
+    revision: str
+    token: str | None = field(repr=False)
+    endpoint: str = field(repr=False)  # it can hold a password
+    cache: Path
+    offline: bool
+    timeout: float  # seconds until an answer has to begin
+
+    @property
+    def site(self) -> str:
+        """The endpoint as it may be shown."""
+        url = urlsplit(self.endpoint)
+        return urlunsplit(url._replace(netloc=url.netloc.rpartition("@")[2]))
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the revision is a commit: what it holds never changes."""
+        return is_commit(self.revision)
+
+
+def make_request(model_id: object, revision: object, token: str | None) -> HubRequest:
+    """A request, if what the caller passed and what the environment says can be one.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if not isinstance(model_id, str) or not is_model_id(model_id):
+        raise InputError(
+            "A model's id is organisation/name, both of letters, digits, '-', '_' and '.', as in "
+            f"'google/gemma-3-1b-it'. Found {model_id!r}."
+        )
+    if revision is None:
+        revision = "main"
+    if not isinstance(revision, str) or _NOT_IN_REVISION.search(revision):
+        raise InputError(f"revision: expected a branch, a tag or a commit, as in 'main', found {revision!r}.")
+    if token is not None:
+        token = token.strip()
+        check_token(token)
+    now = _constants()
+    if urlsplit(now.ENDPOINT).scheme not in {"http", "https"}:
+        raise InputError("HF_ENDPOINT: expected a URL such as https://huggingface.co, found one without http or https.")
+    return HubRequest(
+        model_id=model_id,
+        revision=revision,
+        token=token,
+        endpoint=now.ENDPOINT,
+        cache=Path(now.HF_HUB_CACHE).absolute(),
+        offline=now.HF_HUB_OFFLINE,
+        timeout=now.HF_HUB_ETAG_TIMEOUT,
+    )
+
+
+def is_model_id(text: str) -> bool:
+    """Whether this is written as ids are: ``organisation/name``."""
+    return _ID.fullmatch(text) is not None and _NOT_IN_ID.search(text) is None
+
+
+def is_commit(revision: str) -> bool:
+    """Whether this is a full commit hash."""
+    return _COMMIT.fullmatch(revision) is not None
+
+
+def check_token(token: str) -> None:
+    """Refuse what cannot be sent. The HTTP client would refuse it too, and show it in its error.
+
+    Raises:
+        InputError: it is not one line of printable ASCII.
+    """
+    if not _TOKEN.fullmatch(token):
+        raise InputError(
+            "token: expected a Hub token, as in 'hf_...': printable ASCII without spaces. "
+            "Found something else, which is not shown here."
+        )
+
+
+def _constants() -> ModuleType:
+    """huggingface_hub's constants as its environment variables are now, not as they were at its import."""
+    from huggingface_hub import constants
+
+    fresh = module_from_spec(constants.__spec__)
+    cast("Loader", constants.__spec__.loader).exec_module(fresh)
+    return fresh
