@@ -164,7 +164,7 @@ class Owner:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
-        if (not ended or self.loading) and not leave_early():
+        if (not ended or self.loading) and not leave_early(self.loading.threads):
             self.thread.wait()
             self.background.close()
 
