@@ -258,7 +258,7 @@ def test_what_a_grammar_appends_is_no_turn_to_go_back_to(ask):
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     prompt = text(random.Random(7), 40)  # its rings have wrapped
     ask(json_grammar(schema), prompt=prompt)
-    (resident,) = ask.engine._owner.models.runners[ask.served].memory.index.residents
+    (resident,) = ask.engine._owner.models.runners[ask.served].kv_store.index.residents
     assert [kept.end for kept in resident.snapshots if kept.end > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
 
 
