@@ -58,6 +58,8 @@ ROOMS = [
     "grammar.schema",
     "compile_cache",
     "models",
+    "models.gguf",
+    "models.packed",
     "models.hub",
     "models.tokenizer",
     "models.tokenizer.files",
@@ -78,7 +80,10 @@ ROOMS = [
 # and the seams that they use.
 TOGETHER = [
     {"grammar", "grammar.schema"},
-    *({"models", f"models.{name}"} for name in ("hub", "checkpoint", "checkpoint.official", "gemma", "recipes")),
+    *(
+        {"models", f"models.{name}"}
+        for name in ("gguf", "packed", "hub", "checkpoint", "checkpoint.official", "gemma", "recipes")
+    ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},
 ]

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import TypeVar, Unpack, cast
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
@@ -26,6 +26,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 
@@ -80,6 +81,7 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
@@ -97,7 +99,9 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return self._wait_here(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
     async def aload(
         self,
@@ -105,17 +109,18 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return await await_for(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
-    def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
-    ) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **loaded_as: Unpack[LoadedAs]) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, dtype=dtype, revision=revision, clock=clock)
+        return self._models.arriving(source, clock=clock, **loaded_as)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
@@ -161,11 +166,9 @@ class Engine:
         with self._models.hold(served, timeout=timeout):
             yield served
 
-    def status(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
-    ) -> ModelStatus | None:
+    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
-        return self._models.status(source, dtype=dtype, revision=revision)
+        return self._models.status(source, **loaded_as)
 
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""

@@ -35,6 +35,7 @@ from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladd
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
@@ -53,6 +54,7 @@ class LoadsModels(Protocol):
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,
         stop: Stop | None = None,
@@ -89,13 +91,11 @@ class ModelLoader:
 
     # The first time.
 
-    def load_first(
-        self, source: str | os.PathLike[str], dtype: str | None, revision: str | None, load: Load[Served]
-    ) -> Served:
+    def load_first(self, source: str | os.PathLike[str], loaded_as: LoadedAs, load: Load[Served]) -> Served:
         """Load a model that was not known so far, for those who wait for its load."""
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
-        found = partial(self._load_model, source, dtype=dtype, revision=revision, stop=load.stop)
+        found = partial(self._load_model, source, stop=load.stop, **loaded_as)
 
         def plan(found: LoadPlan) -> None:
             planned.files = found.files

@@ -22,12 +22,19 @@ class FirstNeeded:
         self._told = False
 
     def recall(self) -> list[ProgramKey]:
-        """Return the program keys that an earlier process needed first. Empty: there was none."""
+        """Return the program keys that an earlier process needed first. Empty: there was none, or it says it otherwise.
+
+        The disk may have what another release of this package wrote.
+        """
         entry = self._store.get(self._name)
-        return [] if entry is None else [tuple(key) for key in json.loads(entry.payload)]
+        try:
+            found = None if entry is None else json.loads(entry.payload)
+        except (ValueError, RecursionError):
+            return []
+        return [tuple(key) for key in found] if isinstance(found, list) and all(map(_is_key, found)) else []
 
     def add(self, key: ProgramKey) -> bool:
-        """A program was asked for. Gives whether the opening is over now: with the first step."""
+        """A program was asked for. Gives whether all that is needed first is known now: with the first step."""
         if self._told or key in self._keys:
             return False
         self._keys.append(key)
@@ -39,6 +46,13 @@ class FirstNeeded:
         if self.recall() != self._keys:
             payload = json.dumps(self._keys).encode()
             self._store.put(self._name, payload, label="what is needed first", seconds=0.0)
+
+
+def _is_key(found: object) -> bool:
+    """Whether this is a program's key, as JSON has it: its name, and sizes."""
+    if not isinstance(found, list) or not found or not isinstance(found[0], str):
+        return False
+    return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])
 
 
 class Costs:

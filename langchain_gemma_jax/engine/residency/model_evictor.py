@@ -111,7 +111,7 @@ class ModelEvictor:
                 self.queue.grant(demand)
 
     def patience(self) -> float | None:
-        """Seconds until a turn is due though nobody sends anything."""
+        """Seconds until something is due though nobody sends anything."""
         now = time.monotonic()
         self._look(now)
         return self.ledger.next_change(now)
