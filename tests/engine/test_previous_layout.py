@@ -7,7 +7,6 @@ import logging
 import os
 
 import pytest
-from langchain_gemma_jax.engine.executables.remembered import FirstNeeded
 
 from langchain_gemma_jax.compile_cache.entry import MAGIC, seal
 from langchain_gemma_jax.compile_cache.store import Store
@@ -15,6 +14,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.executables.remembered import FirstNeeded
 from langchain_gemma_jax.engine.residency.status_file import shown_models
 from tests.engine.faults_support import SMALL, greedy
 from tests.engine.tiny import settle

@@ -293,9 +293,7 @@ class Engine:
         runners, models = list(owner.models.runners.values()), self.models()
         return Report(
             **vars(self._metrics.copied()),
-            **self._metrics.seen(),
-            **self.tally.seen(),
-            **self.guards.trips.seen(),
+            **(self._metrics.seen() | self.tally.seen() | self.guards.trips.seen()),
             routed=dict(self.routes.steps),
             switches=self.routes.switches,
             escalations=self.routes.escalations,
