@@ -15,7 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax._jax_check import refuse_faulty_jax
 from langchain_gemma_jax.compile_cache import install as _compile_cache
 from langchain_gemma_jax.errors import (
     BusyError,
@@ -47,6 +46,7 @@ from langchain_gemma_jax.errors import (
     UnsafeJaxError,
     UnsupportedModelError,
 )
+from langchain_gemma_jax.jax_check import refuse_faulty_jax
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.cut_off import CutOffError

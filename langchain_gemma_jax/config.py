@@ -11,6 +11,9 @@ LLAMA_CACHE                llama.cpp's own: the folder that it keeps what it fet
 XLA_FLAGS                  the compiler's own: with other flags, other programs are kept
 LIBTPU_INIT_ARGS           the same for TPUs
 
+NO_COLOR                   everybody's: where it is set, the command line prints no colours
+TERM                       the terminal's kind; "dumb" is one that can only print lines
+
 Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``HF_HOME`` and
 ``HF_HUB_OFFLINE``, JAX reads ``JAX_PLATFORMS``.
 """
@@ -98,3 +101,8 @@ def native_log_level() -> int:
     """Which messages of JAX's compiled half are shown: 0 all, 1 warnings and errors, 2 errors, 3 fatal ones alone."""
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
     return int(level) if level.isdecimal() else 1  # which is what JAX itself sets when it is imported
+
+
+def plain_terminal() -> bool:
+    """Whether the terminal is to get plain lines: no colours, and nothing drawn anew."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") in {"", "dumb"}

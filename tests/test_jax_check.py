@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from langchain_gemma_jax._jax_check import FAULTS, SOUND, find_fault
+from langchain_gemma_jax.jax_check import FAULTS, SOUND, find_fault
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "langchain_gemma_jax"

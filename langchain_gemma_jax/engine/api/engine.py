@@ -48,7 +48,7 @@ class Engine:
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
         self.tally = ModelTally(self.events)
-        self.guards = Guards(lambda: self._settings.now, self.events)
+        self.guards = Guards(lambda: self.settings, self.events)
         self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
         self._owner, self._process = self._loader.owner, os.getpid()
         self._models = ModelApi(self._loader)
@@ -196,22 +196,22 @@ class Engine:
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the name of the application that asks, for the records of what happened.
-            guards: what guards do when this request trips them; by default, and with ``app``, as a ``guard`` around it.
+            app: the application that asks, for the records. Empty: that of the ``guard`` which this is called in.
+            guards: what guards do when this request trips them. None: as that ``guard`` says, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
 
         Raises:
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
             BusyError: too many requests wait. ClosedError: the engine, or the model, was closed.
         """
-        deadline, who = until_when(timeout), self.guards.asking(app, guards)
+        deadline = until_when(timeout)
+        asked_by, known = self.guards.asked_by(app, guards), self._models.known(served)
         request = self._requests.make(
-            self._models.known(served), prompt, sampling, scope=scope, system=system, who=who, deadline=deadline
+            known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
-        generation = Generation(request, self._owner.refuse_waiting)
-        asked, most = request.asked, self.settings.max_waiting
+        generation, asked = Generation(request, self._owner.refuse_waiting), request.asked
         self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
-        if not self._owner.offer(request, most):
+        if not self._owner.offer(request, most := self.settings.max_waiting):
             self.events.tell(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
                 f"{most} requests wait already. Try again when some are done, or let more wait: "
@@ -292,11 +292,11 @@ class Engine:
         owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
         runners, models = list(owner.models.runners.values()), self.models()
         return Report(
-            **vars(self._metrics.copied()),
-            **(self._metrics.seen() | self.tally.seen() | self.guards.trips.seen()),
-            routed=dict(self.routes.steps),
-            switches=self.routes.switches,
-            escalations=self.routes.escalations,
+            **self._metrics.reported(),
+            **self.tally.reported(),
+            **self.routes.reported(),
+            guard_trips=dict(self.guards.trips.by_kind),
+            trips_by_app=self.guards.trips.copied(),
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             programs=sum(runner.programs_seen for runner in runners),

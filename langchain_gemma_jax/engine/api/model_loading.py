@@ -65,7 +65,12 @@ class ModelLoader:
     """Brings the models of one engine into memory, the first time and again; and has the thread that runs them."""
 
     def __init__(
-        self, settings: CurrentSettings, load_model: LoadsModels, metrics: Metrics, events: Events, guards: Guards
+        self,
+        settings: CurrentSettings,
+        load_model: LoadsModels,
+        metrics: Metrics,
+        events: Events,
+        guards: Guards,
     ) -> None:
         self._settings, self._load_model = settings, load_model
         self.loads: Loads[Served] = Loads()

@@ -32,7 +32,7 @@ class RequestMaker:
         *,
         scope: str,
         system: int,
-        who: Asking,
+        asked_by: Asking,
         deadline: float | None,
     ) -> Request:
         """Make a request of what ``Engine.submit`` was given."""
@@ -58,9 +58,9 @@ class RequestMaker:
             stop_ids=stops,
             max_context=served.max_context,
             scope=scope,
-            app=who.app,
-            guards=who.guards,
             system=system,
+            app=asked_by.app,
+            guards=asked_by.guards,
             deadline=deadline,
             banned=banned,
         )

@@ -52,10 +52,15 @@ class RunnerFactory:
     """Makes runners for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
     def __init__(
-        self, models: KnownModels, evictor: ModelEvictor, metrics: Metrics, guards: Guards, settings: CurrentSettings
+        self,
+        models: KnownModels,
+        evictor: ModelEvictor,
+        metrics: Metrics,
+        guards: Guards,
+        settings: CurrentSettings,
     ) -> None:
-        self._models, self._evictor, self._metrics, self._settings = models, evictor, metrics, settings
-        self._guards = guards
+        self._models, self._evictor, self._metrics = models, evictor, metrics
+        self._guards, self._settings = guards, settings
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
 

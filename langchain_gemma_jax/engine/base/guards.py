@@ -81,7 +81,7 @@ class Asker(Protocol):
     def guards(self) -> object: ...  # some policies of its own; None: as configured
 
 
-class AskedFor(Asker, Protocol):
+class SeenRequest(Asker, Protocol):
     """What a request asks for, as far as guards look at it."""
 
     @property
@@ -91,21 +91,21 @@ class AskedFor(Asker, Protocol):
     def deadline(self) -> float | None: ...
 
 
-class Watched(Protocol):
+class Begun(Protocol):
     """How far a request is, as far as guards look at it."""
 
-    watched: bool  # they have
-    cold: bool  # a program was asked for that had never run
+    watched: bool
+    cold: bool
 
 
 class Asks(Protocol):
     """A request, as far as guards look at it."""
 
     @property
-    def asked(self) -> AskedFor: ...
+    def asked(self) -> SeenRequest: ...
 
     @property
-    def progress(self) -> Watched: ...
+    def progress(self) -> Begun: ...
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,6 @@ class Trips:
             self.by_kind[record.guard] = self.by_kind.get(record.guard, 0) + 1
             self.by_app[record.guard, app] = self.by_app.get((record.guard, app), 0) + 1
 
-    def seen(self) -> dict[str, Any]:
-        """Return what a report says of trips."""
-        return {"guard_trips": dict(self.by_kind), "trips_by_app": self.copied()}
-
     def copied(self) -> dict[str, dict[str, int]]:
         """Return the trips by kind and, of each kind, by application."""
         with self._lock:
@@ -183,19 +179,6 @@ class Guards:
         self.events.subscribe(ModelEvicted, self._note_evicted)
         self.events.subscribe(ModelLoaded, self._note_loaded)
 
-    def asking(self, app: str, guards: object) -> Asking:
-        """Return who asks, where the call itself says so or else the ``guard`` that it is in.
-
-        Raises:
-            InputError: these are no policies, or "callback" has no function to call.
-        """
-        around = asking.get()
-        who = Asking(app or around.app, around.guards if guards is None else guards)
-        calls = who.guards is not None and "callback" in vars(Policies.of(who.guards)).values()
-        if calls and self.settings().on_trip is None:
-            raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
-        return who
-
     def policy(self, kind: str, asker: Asker | None = None) -> str:
         """What is done if this guard is tripped by what was asked for."""
         policies = Policies.of(self.settings().guards)
@@ -203,6 +186,20 @@ class Guards:
             policies = Policies.of(asker.guards, policies)
         policy: str = getattr(policies, kind)
         return policy
+
+    def asked_by(self, app: str, guards: object) -> Asking:
+        """Return who asks: as the call says or, where it does not, as the ``guard`` does which it is made in.
+
+        Raises:
+            InputError: there is no such guard or policy, or no function for "callback".
+        """
+        asks = asking.get()
+        found = Asking(app or asks.app, asks.guards if guards is None else guards)
+        if found.guards is not None:
+            policies = Policies.of(found.guards)
+            if "callback" in vars(policies).values() and self.settings().on_trip is None:
+                raise InputError('guards: expected a function for "callback" in configure(on_trip=...), found None.')
+        return found
 
     def trip(self, kind: str, reason: str, asker: Asker | None = None, **details: Any) -> None:
         """Count what a guard watches for, tell of it, and do what its policy says.
@@ -237,14 +234,14 @@ class Guards:
         """
         if request.progress.watched:
             return
-        request.progress.watched, asked = True, request.asked
-        model: str = getattr(asked.model, "name", "")
+        request.progress.watched = True
+        model: str = getattr(request.asked.model, "name", "")
         if (count := self._loads_within_a_minute(model)) > (most := self.settings().loads_per_minute):
             self._returned.pop(model, None)  # told of; the count begins anew
             self.trip(
                 "residency",
                 f"{model} was evicted and loaded again {count} times within a minute, more than {most}",
-                asked,
+                request.asked,
                 model=model,
                 advice="Two models take turns in memory that has room for one: allow more with "
                 "configure(memory_budget=...), pin one with engine().pin(...), or use smaller models.",
@@ -253,19 +250,19 @@ class Guards:
             self.trip(
                 "residency",
                 f"{show_bytes(over)} more than the budget are in memory, and in use",
-                asked,
+                request.asked,
                 model=model,
                 nbytes=over,
                 advice="Unload a model, use shorter contexts, or allow more with configure(memory_budget=...).",
             )
-        if asked.deadline is not None and (needs := cold_seconds()) is not None:
-            left = asked.deadline - time.monotonic()
+        if request.asked.deadline is not None and (needs := cold_seconds()) is not None:
+            left = request.asked.deadline - time.monotonic()
             if needs > left:
                 self.trip(
                     "cold_start",
                     f"the deadline is in {max(0.0, left):.2f} s, and compiling what the request needs takes about "
                     f"{needs:.2f} s on this machine",
-                    asked,
+                    request.asked,
                     model=model,
                     advice=f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or "
                     "allow more time.",

@@ -221,11 +221,17 @@ class Metrics(Counters):
         """Return what requests came to, by whose they were."""
         return {who: series.copied() for who, series in list(self.series.items())}
 
-    def seen(self) -> dict[str, Any]:
-        """Return what a report says of requests, beside the counters."""
+    def reported(self) -> dict[str, Any]:
+        """Return the counters, and the distributions, under their names in a ``Report``."""
         middle, longest = self.first_token_seconds()
-        times = {"first_token_s": middle, "longest_first_token_s": longest, "started_at": self.started_at}
-        return {"series": self.by_series(), "rows": self.rows.copied(), **times}
+        return {
+            "first_token_s": middle,
+            "longest_first_token_s": longest,
+            **vars(self.copied()),
+            "series": self.by_series(),
+            "rows": self.rows.copied(),
+            "started_at": self.started_at,
+        }
 
     def first_token_seconds(self) -> tuple[float, float]:
         """Return the middle one and the longest of the latest requests' seconds to the first token; 0 without any."""
@@ -249,6 +255,10 @@ class RouteTally:
             self.steps[record.size] = self.steps.get(record.size, 0) + 1
             self.switches += record.switched
             self.escalations += record.escalated
+
+    def reported(self) -> dict[str, Any]:
+        """Return the counts under their names in a ``Report``."""
+        return {"routed": dict(self.steps), "switches": self.switches, "escalations": self.escalations}
 
 
 class ModelCounts(NamedTuple):
@@ -290,10 +300,13 @@ class ModelTally:
         events.subscribe(ModelEvicted, lambda each: self._add(each.model, ModelCounts(evictions=1)))
         events.subscribe(Refused, self._refuse)
 
-    def seen(self) -> dict[str, Any]:
-        """Return what a report says of models, beside what they are now."""
-        compiles = tuple(self.compiles.copy())
-        return {"by_model": dict(self.by_model), "latest_compiles": compiles, "refused": self.refused}
+    def reported(self) -> dict[str, Any]:
+        """Return the counts under their names in a ``Report``."""
+        return {
+            "by_model": dict(self.by_model),
+            "latest_compiles": tuple(self.compiles.copy()),
+            "refused": self.refused,
+        }
 
     def _made(self, record: ProgramMade) -> None:
         if record.fetched:

@@ -28,7 +28,7 @@ from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.background import workers
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
-from langchain_gemma_jax.engine.executables.remembered import LONGEST, Costs, FirstNeeded
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCosts, FirstNeeded
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -49,7 +49,7 @@ class Tally:
     misses: int = 0
     seconds_saved: float = 0.0  # what those that were found had taken to make, less what fetching took
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    costs: Costs = field(default_factory=Costs, repr=False)
+    costs: CompileCosts = field(default_factory=CompileCosts, repr=False)
     events: Events = field(default_factory=Events, repr=False)
 
     def hit(self, saved: float) -> None:

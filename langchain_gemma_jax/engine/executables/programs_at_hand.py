@@ -58,21 +58,23 @@ class ProgramsAtHand:
         fits = there and there[0] <= capacity + STEP_SLACK - start - count + 1
         return there if fits else everything
 
-    def needed(self, chunks: set[int], capacity: int, *, steps: bool, request: Asks | None = None) -> None:
+    def needed(self, request: Asks, chunks: set[int], capacity: int, *, steps: bool) -> None:
         """Have what a prompt needs made at once, where it is not there yet: not one program after the other.
 
         Args:
+            request: whose prompt it is.
             chunks: the sizes that it is read in.
             capacity: that of its cache.
             steps: whether tokens follow behind the first one.
-            request: whose prompt it is, for the guards to look at.
+
+        Raises:
+            GuardError: a guard does not let the request begin.
         """
         keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
         if steps:
             keys.append(("step", 1, capacity))
         missing = [key for key in keys if key not in self._device.seen]
-        if request is not None:
-            self._device.begins(request, missing, lambda: self._library.cold_seconds(keys))
+        self._device.begins(request, missing, lambda: self._library.cold_seconds(keys))
         if missing:
             for key in missing:
                 self._device.expect(key)

@@ -48,14 +48,7 @@ class FirstNeeded:
             self._store.put(self._name, payload, label="what is needed first", seconds=0.0)
 
 
-def _is_key(found: object) -> bool:
-    """Whether this is a program's key, as JSON has it: its name, and sizes."""
-    if not isinstance(found, list) or not found or not isinstance(found[0], str):
-        return False
-    return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])
-
-
-class Costs:
+class CompileCosts:
     """The seconds that compiling took here, by family and kind of program. Any thread may come here."""
 
     def __init__(self) -> None:
@@ -97,3 +90,10 @@ def _mean(measured: Iterable[tuple[int, float]]) -> float | None:
     found = list(measured)
     count = sum(each for each, _ in found)
     return sum(total for _, total in found) / count if count else None
+
+
+def _is_key(found: object) -> bool:
+    """Whether this is a program's key, as JSON has it: its name, and sizes."""
+    if not isinstance(found, list) or not found or not isinstance(found[0], str):
+        return False
+    return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])

@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import KvView, ModelStatus, status_of, who_holds_what
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
-from langchain_gemma_jax.engine.residency.status_file import StatusFile
+from langchain_gemma_jax.engine.residency.status_file import EngineActivity, StatusFile
 from langchain_gemma_jax.engine.steps.in_flight import InFlight
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
@@ -47,7 +47,7 @@ class ModelEvictor:
         self.ledger, self.queue = ledger, queue
         self.log = EvictionLog()
         self.kv = KvView()  # when it was looked at the last time
-        self._status_file = StatusFile()
+        self._status_file, self._activity = StatusFile(), EngineActivity(scheduler, metrics, events)
         self._models, self._scheduler, self._flights, self._metrics = models, scheduler, flights, metrics
 
     # Who wants a model, or room for one.
@@ -214,12 +214,14 @@ class ModelEvictor:
         for known in self._models.known.values():
             known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.host_store.nbytes
             known.entry.seen_read_s = known.host_store.read.seconds(1) or 0.0
-        self._status_file.show(self.statuses())
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def publish_changes(self) -> None:
         """Have other threads see what conversations take, if something was made or given up since they last could."""
         if any(runner.kv_store.held.changed for runner in self._models.runners.values()):
             self.publish()
+        elif self._status_file.is_due:  # a long answer changes nothing, and yet it goes on
+            self._status_file.show(self.statuses(), self._activity.now)
 
     def rest(self) -> None:
         """Leave nothing over the budget before the owner thread rests, and show other processes what is there."""
@@ -228,7 +230,7 @@ class ModelEvictor:
         if any(self.ledger.used(home) > self.ledger.budget(home) for home in homes):
             self.shrink(_GREW)  # when it was found, all that could go may have been in use
             self.publish()
-        self._status_file.show(self.statuses())
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """All models that are known. Any thread may ask."""

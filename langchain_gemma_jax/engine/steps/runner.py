@@ -84,7 +84,7 @@ class Runner:
         until = min((mark for mark in progress.marks if held < mark < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
-        self._at_hand.needed({chunk.size for chunk in best}, capacity, steps=request.room > 1, request=request)
+        self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
         if self.kv_store.must_keep_before(resident, chunk.tokens):

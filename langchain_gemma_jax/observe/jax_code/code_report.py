@@ -16,7 +16,7 @@ KEPT = 1000  # trips, and compiles
 LISTED = 8  # places where guards were tripped most often
 
 
-class Seen:
+class Sightings:
     """What one guard has seen so far. Any thread may add to it."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.guards import KINDS, MINUTE, Asking, Polici
 from langchain_gemma_jax.engine.base.metrics import CompileCounter
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.observe.jax_code.call_site import call_site, of_jax, place
-from langchain_gemma_jax.observe.jax_code.code_report import CodeReport, Seen
+from langchain_gemma_jax.observe.jax_code.code_report import CodeReport, Sightings
 from langchain_gemma_jax.observe.jax_code.entrances import Entrances
 
 SHAPES = 8  # that an operation outside jax.jit may have at one place before compiling it again is a recompile
@@ -84,8 +84,8 @@ class guard:  # noqa: N801  it is used like a function
         self.app, self._most_compiles, self._deadline, self._most_placements = app, compiles, deadline, placements
         self._budget = None if budget is None else parse_bytes("budget", budget)
         self.around: guard | None = None  # the one that this one is in
-        self._seen = Seen()
-        self._all: tuple[Seen, ...] = (self._seen,)  # with those of the guards around it
+        self._seen = Sightings()
+        self._all: tuple[Sightings, ...] = (self._seen,)  # with those of the guards around it
         self._tokens: tuple[Token[Any], Token[Any]] | None = None
         self._lock = threading.RLock()
         self._began = self._looked = self._seconds = 0.0
@@ -133,7 +133,7 @@ class guard:  # noqa: N801  it is used like a function
         return self._seen.report(self.app, self._seconds + now, self._not_watched)
 
     @property
-    def everything(self) -> tuple[Seen, ...]:
+    def everything(self) -> tuple[Sightings, ...]:
         """What this guard has seen, and those around it."""
         return self._all
 

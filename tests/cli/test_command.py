@@ -12,7 +12,7 @@ import pytest
 from huggingface_hub import constants
 
 import langchain_gemma_jax
-from langchain_gemma_jax.cli import main
+from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.executables.warmup import Warmup
@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from tests.engine.residency.test_status_file import STATUS
 from tests.tiny_gemma import tiny_gemma
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -100,10 +100,9 @@ def test_errors_are_one_line_and_a_status(monkeypatch, capsys):
 
 
 def test_a_look_at_the_cache_needs_no_jax(root):
-    script = (
-        "import sys; from langchain_gemma_jax.cli import main; main(['cache', 'ls']); sys.exit('jax' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
+    looks = "main(['cache', 'ls']); main(['models']); main(['top']); main(['completion', 'bash'])"
+    script = f"import sys; from langchain_gemma_jax.cli.command import main; {looks}; sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60, stdout=subprocess.DEVNULL)
 
 
 def test_warmup_asks_the_engine_and_prints_what_it_is_worth(monkeypatch, capsys):
@@ -150,7 +149,7 @@ def test_the_command_is_installed_by_its_name():
     import tomllib
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts == {"gemma-jax": f"{langchain_gemma_jax.__name__}.cli:main"}
+    assert scripts == {"gemma-jax": f"{langchain_gemma_jax.__name__}.cli.command:main"}
 
 
 def test_models_are_listed(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,56 @@
+"""The command ``gemma-jax``: finds the verb, runs it, and turns errors into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from langchain_gemma_jax.cli.terminal.arguments import Parser
+from langchain_gemma_jax.cli.terminal.output import complain, prepare_streams
+from langchain_gemma_jax.cli.verbs import bench, cache, chat, completion, doctor, models, profile, run, top, warmup
+from langchain_gemma_jax.errors import GemmaJaxError
+
+EPILOG = """\
+exit status:
+  0    it went well
+  1    something that was asked about is wrong
+  2    it cannot be done as asked
+  130  interrupted
+  141  nobody reads the output any more
+
+example:
+  gemma-jax run "What is a ring buffer?"
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; give its exit status: 1 if something is wrong that was asked about, 2 if it cannot be done."""
+    prepare_streams()
+    options = parser().parse_args(arguments)
+    verb: Callable[[argparse.Namespace], int] = options.run
+    try:
+        status = verb(options)
+        sys.stdout.flush()  # here, and not when Python ends: then it is too late to say that nobody reads it
+    except GemmaJaxError as error:
+        complain(str(error))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
+        return 141
+    return status
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command."""
+    whole = Parser(
+        prog="gemma-jax", description="Gemma on JAX, inside your own process. Try: gemma-jax chat", epilog=EPILOG
+    )
+    verbs = whole.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    for verb in (chat, run, models, doctor, top, warmup, bench, profile, cache, completion):
+        verb.add(verbs)
+    whole.set_defaults(whole=whole)  # of which shells complete the words
+    return whole

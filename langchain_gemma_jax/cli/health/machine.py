@@ -1,0 +1,151 @@
+"""The machine, as the doctor sees it without asking a model: releases, devices, memory, compile cache, recipes."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from langchain_gemma_jax.cli.health.findings import Finding, Verdict
+from langchain_gemma_jax.config import cache_dir, compile_cache_root
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.jax_check import FAULTS, SOUND, find_fault
+
+LITTLE = 2 * 2**30  # bytes of memory with which a model of a billion weights does not fit
+
+
+def look(package_version: str) -> Iterator[Finding]:
+    """Yield what is found, one thing after the other. What raises is a finding, too."""
+    looks: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
+        ("releases", lambda: _releases(package_version)),
+        ("devices", _devices),
+        ("memory", _memory),
+        ("compile cache", _compile_cache),
+        ("multiplying", _multiplying),
+    )
+    for what, each in looks:
+        try:
+            yield from each()
+        except Exception as error:  # noqa: BLE001  whatever it is: that is what a doctor is asked about
+            yield Finding(what, Verdict.BAD, f"{type(error).__name__}: {error}", _advice(error))
+
+
+def _advice(error: Exception) -> str:
+    return "" if isinstance(error, GemmaJaxError) else "Install JAX anew for this machine: docs/install.md."
+
+
+def _releases(package_version: str) -> Iterator[Finding]:
+    found = {name: metadata.version(name) for name in ("jax", "jaxlib", "langchain-core", "numpy")}
+    listed = ", ".join(f"{name} {version}" for name, version in found.items())
+    yield Finding(
+        "releases", Verdict.OK, f"langchain-gemma-jax {package_version}, Python {platform.python_version()}, {listed}"
+    )
+    faults = [fault for name in ("jax", "jaxlib") if (fault := find_fault(found[name])) is not None]
+    refused = ", ".join(
+        f"{'.'.join(map(str, each.first))} to before {'.'.join(map(str, each.fixed))}" for each in FAULTS
+    )
+    if faults:
+        yield Finding("known faults", Verdict.BAD, faults[0].what, f"Install a release {SOUND}.")
+    elif _number(found["jax"]) != _number(found["jaxlib"]):
+        yield Finding(
+            "known faults",
+            Verdict.WARN,
+            f"jax {found['jax']} with jaxlib {found['jaxlib']}",
+            "Install both in one release.",
+        )
+    else:
+        yield Finding("known faults", Verdict.OK, f"this is none of the releases that are refused: {refused}")
+
+
+def _number(version: str) -> str:
+    found = re.match(r"\d+\.\d+", version)
+    return found[0] if found else version
+
+
+def _devices() -> Iterator[Finding]:
+    import jax
+
+    devices = jax.local_devices()
+    kinds = sorted({device.device_kind for device in devices})
+    platforms = {device.platform for device in devices}
+    yield Finding("devices", Verdict.OK, f"{len(devices)} x {', '.join(kinds)} ({', '.join(sorted(platforms))})")
+    unused = _unused_accelerator(platforms)
+    if unused is not None:
+        yield Finding(
+            "accelerator", Verdict.WARN, f"{unused}, and JAX computes on the CPU", "Install its JAX: docs/install.md."
+        )
+
+
+def _unused_accelerator(platforms: set[str]) -> str | None:
+    """Return what accelerator this machine has that JAX does not see."""
+    if platforms != {"cpu"}:
+        return None
+    if Path("/proc/driver/nvidia/version").exists():
+        return "an NVIDIA driver is here"
+    return "a TPU is here" if any(Path("/dev").glob("accel[0-9]*")) else None
+
+
+def _memory() -> Iterator[Finding]:
+    import jax
+
+    from langchain_gemma_jax import configure
+    from langchain_gemma_jax.engine.residency.device_memory import device_memory, host_memory, kv_budget, memory_budget
+    from langchain_gemma_jax.models.placement import SingleDevice
+
+    where, settings = SingleDevice(jax.local_devices()[0]), configure()
+    budget, has = memory_budget(settings, where), device_memory(where)
+    text = (
+        f"{show_bytes(has)} on the device, {show_bytes(host_memory())} on the host; models and conversations may take "
+        f"{show_bytes(budget)}, conversations of one model {show_bytes(kv_budget(settings, where))}"
+    )
+    if budget > has:
+        yield Finding("memory", Verdict.BAD, text, "Set a budget that there is: configure(memory_budget=...).")
+    elif budget < LITTLE:
+        yield Finding(
+            "memory", Verdict.WARN, text, "Give this process more memory, or use models of 270M weights or less."
+        )
+    else:
+        yield Finding("memory", Verdict.OK, text)
+
+
+def _compile_cache() -> Iterator[Finding]:
+    from langchain_gemma_jax.compile_cache.install import current_store
+
+    root = compile_cache_root()
+    if root is None:
+        yield Finding(
+            "compile cache", Verdict.WARN, "it is off", "Set GEMMA_JAX_COMPILE_CACHE=on: each process compiles anew."
+        )
+        return
+    store = current_store()
+    if store is None:
+        yield Finding(
+            "compile cache",
+            Verdict.WARN,
+            f"{root} is not used: JAX's own settings say so",
+            "See docs/compile-cache.md.",
+        )
+        return
+    entries = store.entries()
+    size = show_bytes(sum(entry.bytes for entry in entries))
+    saved = sum(entry.seconds for entry in entries)
+    yield Finding(
+        "compile cache", Verdict.OK, f"{store.folder}: {len(entries)} programs, {size}, {saved:.0f} s to compile"
+    )
+
+
+def _multiplying() -> Iterator[Finding]:
+    """How matrices are multiplied here, which is measured once a machine."""
+    from langchain_gemma_jax.models.recipes.choose import choose_recipe
+
+    for dtype in ("float32", "bfloat16"):
+        recipe = choose_recipe(dtype)
+        how = f"one row {recipe.layers.one_row.name.lower()}, few rows {recipe.layers.few_rows.name.lower()}"
+        origin = {
+            "probe": "measured just now", "disk": f"measured before, kept in {cache_dir() / 'recipes'}",
+            "default": "the safe default",
+        }.get(recipe.source, recipe.source)  # fmt: skip
+        yield Finding(f"multiplying in {dtype}", Verdict.OK, f"{how}: {origin}")

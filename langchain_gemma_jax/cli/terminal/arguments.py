@@ -1,0 +1,77 @@
+"""Command lines: what is misspelled is answered with what is spelled nearly so."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
+"""What verbs are added to: argparse has no other name for it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of arguments that knows the nearest option, takes no abbreviations, and keeps its examples' lines."""
+
+    def __init__(self, *, prog: str | None = None, **texts: Any) -> None:
+        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse arguments. Whatever is not known is an error here already, where the options of a verb are known."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            unknown = rest[0].partition("=")[0]
+            if unknown.startswith("-"):
+                self.error(f"there is no option {unknown!r}{nearest(unknown, self.option_names())}")
+            self.error(f"{unknown!r} is one argument more than expected")
+        return found, rest
+
+    def option_names(self) -> list[str]:
+        """Return the options, in all their spellings."""
+        return [name for action in self._actions for name in action.option_strings]
+
+    def error(self, message: str) -> Any:
+        """Say what is wrong and how to find out more, and end the process with status 2."""
+        self.exit(2, f"{self.prog}: {message}\nSee: {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(each) for each in action.choices]
+            what = f"no {action.metavar.lower()}" if isinstance(action.metavar, str) else "nothing"
+            hint = nearest(str(value), known) or f". There are: {', '.join(known)}"
+            self.error(f"there is {what} {value!r}{hint}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a question about what is spelled nearly so; nothing if nothing is."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f". Did you mean {found[0]!r}?" if found else ""
+
+
+def verb(verbs: Verbs, name: str, text: str, example: str) -> Parser:
+    """Add a verb, with a sentence and an example of its use, and return its parser."""
+    return verbs.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example:\n  {example}\n"
+    )
+
+
+def count(text: str) -> int:
+    """Return the whole number from 1 that an argument says."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, found {text}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return the positive number of seconds that an argument says."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, found {text}")
+    return number
+
+
+def subverbs(parser: Parser, metavar: str, *, required: bool) -> Verbs:
+    """Return what the verbs of a verb are added to."""
+    return parser.add_subparsers(required=required, metavar=metavar)

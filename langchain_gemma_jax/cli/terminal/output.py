@@ -1,0 +1,69 @@
+"""Text for terminals, pipes and files: never more than they can show, and nothing in it that steers them."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+
+from langchain_gemma_jax.config import plain_terminal
+
+GRAY, BOLD, RED, GREEN, YELLOW = "90", "1", "31", "32", "33"
+
+
+def prepare_streams() -> None:
+    """Have characters that the output cannot hold replaced: a terminal without UTF-8 is no reason to end."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def say(text: str = "", end: str = "\n") -> None:
+    """Print a line for whoever gave the command, at once."""
+    print(text, end=end, flush=True)  # noqa: T201  that is what a command does
+
+
+def complain(text: str) -> None:
+    """Print a line on standard error, under the command's name."""
+    print(f"gemma-jax: {text}", file=sys.stderr)  # noqa: T201  that is what a command does
+
+
+def interactive() -> bool:
+    """Whether somebody sits at a terminal and sees what is printed."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def live() -> bool:
+    """Whether the screen can be drawn anew: standard output is a terminal that knows how."""
+    return sys.stdout.isatty() and not plain_terminal()
+
+
+def colored(text: str, color: str) -> str:
+    """Return a text in a colour, where there are colours."""
+    return f"\x1b[{color}m{text}\x1b[0m" if live() else text
+
+
+def can_show(text: str) -> bool:
+    """Whether standard output's encoding has these characters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def size() -> os.terminal_size:
+    """Return the columns and lines that there are."""
+    return shutil.get_terminal_size((80, 24))
+
+
+def printable(text: str) -> str:
+    """Return a text without what steers a terminal: a model, a tool or a file may have written it."""
+    return "".join(each if each in "\n\t" or each.isprintable() else "�" for each in text)
+
+
+def fitted(text: str, columns: int) -> str:
+    """Return one line of so many columns at most."""
+    flat = printable(text).replace("\n", " ").replace("\t", " ")
+    return flat if len(flat) <= columns else flat[: max(0, columns - 3)] + "..."

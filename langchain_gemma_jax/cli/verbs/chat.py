@@ -1,0 +1,257 @@
+"""``gemma-jax chat``: a conversation in the terminal, with tools."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_gemma_jax.cli.terminal.arguments import Parser, Verbs, count, nearest, verb
+from langchain_gemma_jax.cli.terminal.output import (
+    GRAY,
+    RED,
+    colored,
+    complain,
+    fitted,
+    interactive,
+    printable,
+    say,
+    size,
+)
+from langchain_gemma_jax.errors import GemmaJaxError, InputError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+    from langchain_gemma_jax.cli.tools.toolbox import Toolbox
+
+MOST_ROUNDS = 10  # of tools, for one question
+COMMANDS = {
+    "/help": "what can be said here",
+    "/report": "what was compiled, copied, reused, and what it cost",
+    "/tools": "the tools that the model may call",
+    "/new": "begin a new conversation",
+    "/save FILE": "write the conversation to a file, which --history continues",
+    "/exit": "leave; so does the end of the input (Ctrl-D)",
+}
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs,
+        "chat",
+        "talk to a model in the terminal, with tools",
+        "gemma-jax chat --tools my_tools.py --mcp 'python weather_server.py'",
+    )
+    add_model_options(parser)
+    parser.add_argument(
+        "--tools",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file whose functions are tools; may be given more than once",
+    )
+    parser.add_argument(
+        "--mcp", action="append", default=[], metavar="COMMAND", help="a command that starts an MCP server"
+    )
+    parser.add_argument(
+        "--history", metavar="FILE", help="continue the conversation of a file, and keep it there; made if missing"
+    )
+    parser.set_defaults(run=_run)
+
+
+def add_model_options(parser: Parser) -> None:
+    """Add the options of those verbs that ask a model."""
+    parser.add_argument("--model", help="a folder, an id on the Hugging Face Hub, or sprout-s; by default sprout-m")
+    parser.add_argument("--system", help="a system prompt")
+    parser.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of an answer")
+    parser.add_argument("--temperature", type=float, help="0 is greedy")
+    parser.add_argument("--seed", type=int, help="the same seed gives the same answer")
+
+
+def chat_model(options: argparse.Namespace) -> Any:
+    """Return the chat model that the options ask for."""
+    from langchain_gemma_jax import ChatGemmaJax
+
+    named = ("model", "max_tokens", "temperature", "seed")
+    return ChatGemmaJax(**{name: getattr(options, name) for name in named if getattr(options, name) is not None})
+
+
+def _run(options: argparse.Namespace) -> int:
+    from langchain_gemma_jax.cli.tools.toolbox import Toolbox
+
+    history = [] if options.history is None else read_history(Path(options.history))
+    with Toolbox(options.tools, options.mcp) as toolbox:
+        talk = Conversation(chat_model(options), toolbox, history, options.system)
+        if interactive():
+            with suppress(ImportError):
+                import readline  # noqa: F401  input() edits lines with it
+            say(f"{talk.name}. /help says what can be said here, Ctrl-C stops an answer, Ctrl-D ends.")
+        _converse(talk, toolbox, options.history)
+    return 0
+
+
+def _converse(talk: Conversation, toolbox: Toolbox, history: str | None) -> None:
+    while (line := _next_line()) is not None:
+        try:
+            if line.startswith("/"):
+                if not _command(line, talk, toolbox):
+                    return
+            elif line:
+                talk.ask(line)
+                if history is not None:
+                    write_history(Path(history), talk.messages)
+        except KeyboardInterrupt:
+            say(f"\n{colored('(stopped)', GRAY)}")
+        except GemmaJaxError as error:
+            complain(str(error))
+
+
+def _next_line() -> str | None:
+    """Return what was typed; nothing, where that was taken back with Ctrl-C. None: there is no more."""
+    try:
+        return input("> " if interactive() else "").strip()
+    except EOFError:
+        if interactive():
+            say()
+        return None
+    except KeyboardInterrupt:
+        if not interactive():
+            raise
+        say("\nCtrl-D or /exit ends.")
+        return ""
+
+
+def _command(line: str, talk: Conversation, toolbox: Toolbox) -> bool:
+    """Carry out a command of the chat. Gives whether the chat goes on."""
+    name, _, rest = line.partition(" ")
+    if name in {"/exit", "/quit"}:
+        return False
+    if name == "/help":
+        for each, text in COMMANDS.items():
+            say(f"{each:12} {text}")
+    elif name == "/report":
+        from langchain_gemma_jax import engine
+
+        say(str(engine().report()))
+    elif name == "/tools":
+        say("\n".join(toolbox.names) or "There are none: gemma-jax chat --tools FILE")
+    elif name == "/new":
+        talk.begin_anew()
+        say("A new conversation.")
+    elif name == "/save" and rest.strip():
+        write_history(Path(rest.strip()), talk.messages)
+        say(f"{len(talk.messages)} messages written to {rest.strip()}")
+    else:
+        known = [each.partition(" ")[0] for each in COMMANDS]
+        complain(f"there is no command {name!r} here{nearest(name, set(known) - {name}) or '. /help lists them.'}")
+    return True
+
+
+class Conversation:
+    """A conversation with a model, as far as it went."""
+
+    def __init__(self, model: Any, toolbox: Toolbox, messages: list[BaseMessage], system: str | None) -> None:
+        from langchain_core.messages import SystemMessage
+
+        self.name = str(getattr(model, "model", None) or "sprout-m")
+        self._model = model.bind_tools(toolbox.bound) if toolbox.bound else model
+        self._toolbox = toolbox
+        self._system = [] if system is None else [SystemMessage(system)]
+        self.messages = messages or list(self._system)
+
+    def begin_anew(self) -> None:
+        """Forget what was said."""
+        self.messages = list(self._system)
+
+    def ask(self, text: str) -> None:
+        """Ask something, and print the answer as it comes. What was not answered at all was not asked."""
+        from langchain_core.messages import HumanMessage, ToolMessage
+
+        before = len(self.messages)
+        self.messages.append(HumanMessage(text))
+        try:
+            for _ in range(MOST_ROUNDS):
+                answer = self._answer()
+                self.messages.append(answer)
+                for call in answer.tool_calls:
+                    shown = ", ".join(
+                        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call["args"].items()
+                    )
+                    result, well = self._toolbox.call(call["name"], call["args"])
+                    told = fitted(f"{call['name']}({shown}) -> {result}", size().columns - 4)
+                    say(colored(f"  {told}", GRAY if well else RED))
+                    status = "success" if well else "error"
+                    self.messages.append(ToolMessage(result, tool_call_id=str(call["id"]), status=status))
+                if not answer.tool_calls:
+                    return
+            complain(f"the model called tools {MOST_ROUNDS} times without an answer. Ask in smaller steps.")
+        except BaseException:
+            del self.messages[before:]  # a call without its result could not be continued
+            raise
+
+    def _answer(self) -> AIMessage:
+        from langchain_core.messages import AIMessage, AIMessageChunk
+
+        whole: AIMessageChunk | None = None
+        stream = self._model.stream(self.messages)
+        try:
+            for piece in stream:
+                whole = piece if whole is None else whole + piece
+                if text := printable(str(piece.text)):
+                    say(text, end="")
+        finally:
+            stream.close()  # whoever was interrupted wants no more of it
+        if whole is not None and whole.text:
+            say()
+        if whole is None:
+            return AIMessage("")
+        for call in whole.invalid_tool_calls:
+            complain(f"the model began a call of {call['name']!r} that is none: {call['error']}")
+        return AIMessage(whole.content, tool_calls=whole.tool_calls, response_metadata=whole.response_metadata)
+
+
+def read_history(file: Path) -> list[BaseMessage]:
+    """Return the conversation that a file holds; an empty one if there is no such file.
+
+    Raises:
+        InputError: it holds none.
+    """
+    from langchain_core.messages import messages_from_dict
+
+    try:
+        return list(messages_from_dict(json.loads(file.read_text(encoding="utf-8"))))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"--history: expected a conversation that /save or --history wrote, and {file} is none: {error}"
+        ) from error
+
+
+def write_history(file: Path, messages: list[BaseMessage]) -> None:
+    """Write a conversation to a file that only this user can read.
+
+    Raises:
+        InputError: that is not possible.
+    """
+    from langchain_core.messages import messages_to_dict
+
+    text = json.dumps(messages_to_dict(messages), ensure_ascii=False, indent=1)
+    new = file.with_name(f".{file.name}.new")
+    try:
+        new.unlink(missing_ok=True)
+        new.touch(0o600)
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"The conversation could not be written to {file}: {error}") from error
+
+
+def read_all_of_stdin() -> str:
+    """Return what was piped in; nothing if somebody sits at a terminal."""
+    return "" if sys.stdin.isatty() else sys.stdin.read()

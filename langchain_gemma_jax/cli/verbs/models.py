@@ -1,0 +1,169 @@
+"""``gemma-jax models``: what is known, what is on the disk, and what is in memory; fetch one, delete one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, nearest, subverbs, verb
+from langchain_gemma_jax.cli.terminal.output import complain, interactive, printable, say
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.residency.status_file import RunningEngine, running_engines
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
+from langchain_gemma_jax.models.configuration.catalog import known
+from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
+
+if TYPE_CHECKING:
+    from huggingface_hub import HFCacheInfo
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """A model in the Hub's cache."""
+
+    name: str
+    nbytes: int
+    used_at: float
+    folder: Path
+    commits: tuple[str, ...]
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    text = "what is known, on the disk, and in the memory of running processes"
+    parser = verb(verbs, "models", text, "gemma-jax models pull google/gemma-3-1b-it")
+    parser.set_defaults(run=_ls)
+    actions = subverbs(parser, "ACTION", required=False)
+    verb(actions, "ls", f"{text}; as without an action", "gemma-jax models ls").set_defaults(run=_ls)
+    pull = verb(
+        actions, "pull", "fetch a model from the Hugging Face Hub", "gemma-jax models pull google/gemma-3-1b-it"
+    )
+    pull.add_argument("model", help="its id")
+    pull.add_argument("--revision", help="a branch, a tag or a commit; by default main")
+    pull.set_defaults(run=_pull)
+    rm = verb(
+        actions, "rm", "delete a model from the Hub's cache on the disk", "gemma-jax models rm google/gemma-3-1b-it"
+    )
+    rm.add_argument("model", help="its id, as `gemma-jax models` lists it")
+    rm.add_argument("--yes", action="store_true", help="do not ask")
+    rm.set_defaults(run=_rm)
+
+
+def _ls(_: argparse.Namespace) -> int:
+    say("Known sizes, in bfloat16:")
+    for name, config in known().items():
+        size = show_bytes(total_bytes(abstract(config)))
+        say(f"  {name:20} {size:>10} of weights, up to {config.max_context:>7,} tokens")
+    say("Embedded, in this package:")
+    for name in EMBEDDED:
+        folder = embedded_folder(name)
+        if folder is not None:
+            size = show_bytes(sum(file.stat().st_size for file in folder.iterdir()))
+            say(f"  {name:20} {size:>10} on the disk, up to {CONTEXT:>7,} tokens")
+    disk = on_disk()
+    say(f"On the disk, from the Hugging Face Hub: {show_bytes(sum(each.nbytes for each in disk))} together")
+    for each in sorted(disk, key=lambda each: -each.used_at):
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used_at))
+        say(f"  {each.name:40} {show_bytes(each.nbytes):>10}, last used {used}")
+    engines = running_engines()
+    say(f"In memory, in {len({each.process for each in engines})} processes:")
+    for engine in engines:
+        for line in _in_memory(engine):
+            say(f"  {printable(line)}")
+    return 0
+
+
+def _in_memory(engine: RunningEngine) -> Iterator[str]:
+    if not engine.readable:
+        yield written_by_another(engine)
+    for notice in engine.models:
+        use = "in use" if notice.in_use else f"idle for {max(0.0, time.time() - notice.used_at):.0f} s"
+        facts = [show_bytes(notice.nbytes), use if notice.state == "resident" else notice.state]
+        facts += ["pinned"] * notice.pinned
+        facts += [f"{show_bytes(notice.host_kv)} of KV on the host"] * bool(notice.host_kv)
+        yield f"{notice.name}, process {notice.process}: {', '.join(facts)}"
+
+
+def written_by_another(engine: RunningEngine) -> str:
+    """Return what is said of an engine whose status this version cannot read."""
+    which = f"version {printable(engine.version)}" if engine.version else "another version"
+    return f"process {engine.process}: its status was written by {which} of this package, which this one cannot read"
+
+
+def _pull(options: argparse.Namespace) -> int:
+    from langchain_gemma_jax.models.hub.download import download
+
+    say(str(download(options.model, revision=options.revision)))
+    return 0
+
+
+def _rm(options: argparse.Namespace) -> int:
+    disk = {each.name: each for each in on_disk()}
+    if options.model in EMBEDDED:
+        raise InputError(f"{options.model} is part of this package, and takes no other room on the disk.")
+    if (found := disk.get(options.model)) is None:
+        hint = nearest(options.model, disk) or ". `gemma-jax models` lists what is there."
+        complain(f"there is no Gemma {options.model!r} in the Hub's cache on this disk{hint}")
+        return 1
+    if users := [str(engine.process) for engine in running_engines() if _uses(engine, found)]:
+        raise InputError(
+            f"{found.name} is in memory in process {', '.join(users)}. End it, or unload the model, first."
+        )
+    if not options.yes:
+        if not interactive():
+            raise InputError(f"{found.name} is deleted when you say --yes: nobody can be asked here.")
+        if input(f"Delete {found.name}, {show_bytes(found.nbytes)}, from {found.folder}? [y/N] ").lower() not in {
+            "y",
+            "yes",
+        }:
+            say("Nothing was deleted.")
+            return 1
+    cache = _cache()
+    if cache is not None:
+        cache.delete_revisions(*found.commits).execute()
+    say(f"{found.name}: {show_bytes(found.nbytes)} deleted")
+    return 0
+
+
+def _uses(engine: RunningEngine, model: OnDisk) -> bool:
+    names = [notice.name for notice in engine.models]
+    return any(name == model.name or Path(name).is_relative_to(model.folder) for name in names)
+
+
+def on_disk() -> list[OnDisk]:
+    """Return the Gemmas in the Hub's cache: those whose configuration says that they are."""
+    found = _cache()
+    return [
+        OnDisk(
+            repo.repo_id,
+            repo.size_on_disk,
+            repo.last_accessed,
+            Path(repo.repo_path),
+            tuple(revision.commit_hash for revision in repo.revisions),
+        )
+        for repo in (() if found is None else found.repos)
+        if any(_is_gemma(Path(revision.snapshot_path)) for revision in repo.revisions)
+    ]
+
+
+def _cache() -> HFCacheInfo | None:
+    from huggingface_hub import CacheNotFound, constants, scan_cache_dir
+
+    try:
+        return scan_cache_dir(constants.HF_HUB_CACHE)
+    except CacheNotFound:
+        return None
+
+
+def _is_gemma(folder: Path) -> bool:
+    try:
+        kind = json.loads((folder / "config.json").read_text()).get("model_type", "")
+    except (OSError, ValueError, AttributeError):
+        return False
+    return isinstance(kind, str) and kind.startswith("gemma")

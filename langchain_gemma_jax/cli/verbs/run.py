@@ -1,0 +1,107 @@
+"""``gemma-jax run``: one question, one answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, seconds, verb
+from langchain_gemma_jax.cli.terminal.output import complain, printable, say
+from langchain_gemma_jax.cli.verbs.chat import add_model_options, chat_model, read_all_of_stdin
+from langchain_gemma_jax.errors import InputError
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs,
+        "run",
+        "ask one question; what is piped in is part of it",
+        "git diff | gemma-jax run 'Which files does this change?' --json",
+    )
+    parser.add_argument("question", nargs="?", help="by default all of standard input")
+    add_model_options(parser)
+    parser.add_argument(
+        "--schema", metavar="JSON", help="a JSON Schema, or a file with one: the answer is a value that is valid by it"
+    )
+    parser.add_argument("--json", action="store_true", help="print the answer with its tokens and times, as JSON")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after so long")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    schema = None if options.schema is None else read_schema(options.schema)
+    messages = _messages(options)
+    model = chat_model(options)
+    if options.timeout is not None:
+        model = model.model_copy(update={"timeout": options.timeout})
+    began = time.monotonic()
+    if schema is None:
+        whole = _stream(model, messages, silent=options.json)
+        parsed, wrong = None, None
+    else:
+        found = model.with_structured_output(schema, include_raw=True).invoke(messages)
+        whole, parsed, wrong = found["raw"], found["parsed"], found["parsing_error"]
+    if options.json:
+        say(json.dumps(_described(whole, parsed, wrong, time.monotonic() - began, structured=schema is not None)))
+    elif schema is not None and wrong is None:
+        say(json.dumps(parsed, ensure_ascii=False))
+    if wrong is not None:
+        complain(f"the answer does not fit the schema: {wrong}")
+        return 1
+    return 0
+
+
+def _messages(options: argparse.Namespace) -> list[Any]:
+    piped = "" if options.question not in (None, "-") and sys.stdin.isatty() else read_all_of_stdin()
+    asked = "" if options.question in (None, "-") else options.question
+    text = "\n\n".join(part for part in (asked.strip(), piped.strip()) if part)
+    if not text:
+        raise InputError('expected a question: gemma-jax run "What is a ring buffer?", or one on standard input.')
+    return [*([("system", options.system)] if options.system else []), ("human", text)]
+
+
+def _stream(model: Any, messages: list[Any], *, silent: bool) -> Any:
+    whole = None
+    for piece in model.stream(messages):
+        whole = piece if whole is None else whole + piece
+        if not silent and (text := printable(str(piece.text))):
+            say(text, end="")
+    if not silent:
+        say()
+    return whole
+
+
+def _described(whole: Any, parsed: object, wrong: object, took: float, *, structured: bool) -> dict[str, object]:
+    metadata = whole.response_metadata
+    return {
+        "text": str(whole.text),
+        **({"parsed": parsed, "error": None if wrong is None else str(wrong)} if structured else {}),
+        "model": metadata.get("model_name"),
+        "finish_reason": metadata.get("finish_reason"),
+        "usage": whole.usage_metadata,
+        "seconds": round(took, 3),
+    }
+
+
+def read_schema(given: str) -> dict[str, Any]:
+    """Return the JSON Schema that an argument is, or that the file holds which it names.
+
+    Raises:
+        InputError: it is neither.
+    """
+    text = given
+    try:
+        if not given.lstrip().startswith("{"):
+            text = Path(given).expanduser().read_text(encoding="utf-8")
+        schema = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"--schema: expected a JSON Schema, or a file with one, found {given!r}: {error}") from error
+    if not isinstance(schema, dict):
+        raise InputError(f"--schema: expected a JSON object, found {text[:80]!r}.")
+    schema.setdefault("title", "answer")  # LangChain wants a name
+    return schema

@@ -1,0 +1,32 @@
+"""``gemma-jax warmup``: compile all that a model needs, for the processes to come."""
+
+from __future__ import annotations
+
+import argparse
+
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, verb
+from langchain_gemma_jax.cli.terminal.output import say
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs,
+        "warmup",
+        "compile all that a model needs, for the processes to come",
+        "gemma-jax warmup google/gemma-3-1b-it --max-context 8192",
+    )
+    parser.add_argument("model", help="a folder, a model's id on the Hugging Face Hub, or an embedded one: sprout-s")
+    parser.add_argument(
+        "--max-context", type=count, metavar="TOKENS", help="by default as many as the model was made for"
+    )
+    parser.add_argument("--dtype", help="float32, bfloat16 or float16; by default the checkpoint's own")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from langchain_gemma_jax import engine
+
+    served = engine().load(options.model, dtype=options.dtype)
+    say(str(engine().warmup(served, max_context=options.max_context)))
+    return 0
