@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.observe.testing.costs import Limits, CostsOfTest
+from langchain_gemma_jax.observe.testing.costs import CostsOfTest, Limits
 from langchain_gemma_jax.observe.testing.watch import markdown, summary
 
 ROOT = Path(__file__).parents[3]
