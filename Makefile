@@ -4,9 +4,10 @@
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
 VERSIONS := 3.11 3.12 3.13
-# As many processes as there are cores, four at most: each needs some 2 GB. One where they would share a GPU.
+# As many processes as there are cores, four at most: each needs some 2 GB. One where they would share a GPU. Each
+# begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
-SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist loadfile)
+SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
 .PHONY: help setup demo test test-all test-training lint format parity bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets

@@ -56,9 +56,10 @@ class ChatGemmaJax(BaseChatModel):
     """
 
     model: str
-    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), or a model's id on the
-    Hugging Face Hub. Where none is named, the environment variable GEMMA_JAX_MODEL says which, or else it is
-    "sprout-m". "auto", or the name of a size: see ``route``."""
+    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a
+    model's id on the Hugging Face Hub, with ":Q8_0" behind it for a GGUF file of that quantisation; or what Ollama
+    has fetched, as "ollama:gemma3:4b". Where none is named, the environment variable GEMMA_JAX_MODEL
+    says which, or else it is "sprout-m". "auto", or the name of a size: see ``route``."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -115,6 +116,9 @@ class ChatGemmaJax(BaseChatModel):
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    weights: str | None = None
+    """How a dense checkpoint's matrices are stored: "int8" or "int4", packed while they are read, in a half or a
+    quarter of the memory. None: as they are in its files."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     streaming: bool = False

@@ -6,6 +6,8 @@ GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, 
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
 JAX_COMPILATION_CACHE_DIR  JAX's own: where it is set, JAX's cache is left as it is
 TF_CPP_MIN_LOG_LEVEL       JAX's own: which messages of its compiled half are shown
+OLLAMA_MODELS              Ollama's own: the folder that it keeps its models in
+LLAMA_CACHE                llama.cpp's own: the folder that it keeps what it fetched in
 XLA_FLAGS                  the compiler's own: with other flags, other programs are kept
 LIBTPU_INIT_ARGS           the same for TPUs
 
@@ -42,10 +44,27 @@ def cache_dir() -> Path:
                 f"GEMMA_JAX_CACHE_DIR: expected an absolute folder such as /var/cache/gemma-jax, found {own!r}."
             )
         return folder
+    return _shared_cache() / "langchain-gemma-jax"
+
+
+def _shared_cache() -> Path:
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not shared.is_absolute():  # unset or, as the XDG specification asks, not to be used
         shared = Path.home() / ".cache"
-    return shared / "langchain-gemma-jax"
+    return shared
+
+
+def ollama_models() -> Path:
+    """The folder that Ollama keeps its models in: the one that is named, this user's, or its service's."""
+    if named := os.environ.get("OLLAMA_MODELS"):
+        return Path(named).expanduser()
+    own, service = Path.home() / ".ollama" / "models", Path("/usr/share/ollama/.ollama/models")
+    return service if not own.is_dir() and service.is_dir() else own
+
+
+def llama_cache() -> Path:
+    """The folder that llama.cpp keeps what it fetched in."""
+    return Path(os.environ.get("LLAMA_CACHE") or _shared_cache() / "llama.cpp").expanduser()
 
 
 def compile_cache_root() -> Path | None:

@@ -24,6 +24,11 @@ class Inside:
         """Whether any thread is inside."""
         return bool(self._threads)
 
+    @property
+    def threads(self) -> frozenset[int]:
+        """The threads that are inside, by their ``threading.get_ident()``."""
+        return frozenset(self._threads)
+
     def refuse(self) -> None:
         """Refuse a thread that is inside.
 

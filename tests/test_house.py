@@ -62,6 +62,8 @@ ROOMS = [
     "grammar.schema",
     "compile_cache",
     "models",
+    "models.gguf",
+    "models.packed",
     "models.hub",
     "models.tokenizer",
     "models.tokenizer.files",
@@ -82,7 +84,10 @@ ROOMS = [
 # and the seams that they use.
 TOGETHER = [
     {"grammar", "grammar.schema"},
-    *({"models", f"models.{name}"} for name in ("hub", "checkpoint", "checkpoint.official", "gemma", "recipes")),
+    *(
+        {"models", f"models.{name}"}
+        for name in ("gguf", "packed", "hub", "checkpoint", "checkpoint.official", "gemma", "recipes")
+    ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},
 ]
@@ -115,7 +120,7 @@ RIDDLES = [
 RIDDLE = re.compile(rf"\W*(?:{'|'.join(RIDDLES)})(?![\w-])", re.IGNORECASE)  # "Items" and "In-flight" are subjects
 
 # Classes and types that two modules call the same, still. No new ones.
-TWICE_NAMED = {"Entry", "Made", "Params", "Plan", "Policy", "Request", "Tree"}
+TWICE_NAMED = {"Params", "Tree"}
 
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import jax
 
@@ -15,6 +18,7 @@ from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHu
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
@@ -22,14 +26,20 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
+from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
+from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
+from langchain_gemma_jax.models.packed.blocks import block_forms
+from langchain_gemma_jax.models.packed.from_file import AsInFile, as_in_file
+from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.weights import total_bytes
+from langchain_gemma_jax.models.weights import Dense, total_bytes
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
@@ -38,7 +48,7 @@ _loading = Inside("it loaded a model")  # which takes locks, on files too, that 
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     """A model before its weights are read."""
 
     name: str
@@ -57,9 +67,10 @@ def load(
     revision: str | None = None,
     token: str | None = None,
     recipe: Recipe | None = None,
+    weights: str | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
-    planned: Callable[[Plan], None] | None = None,
+    planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
     stop: Stop | None = None,
 ) -> Model:
@@ -68,16 +79,21 @@ def load(
         model = load("sprout-m")
         model = load("google/gemma-3-1b-it")
         model = load("./my-tuned-gemma", dtype="float32")
+        model = load("./gemma-3-4b-it-Q4_K_M.gguf")
 
     Args:
-        source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), or a model's id on the
-            Hugging Face Hub. A string that names a folder means the folder.
+        source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a model's id
+            on the Hugging Face Hub, with ":" and a quantisation or a file's name behind it for a GGUF file there;
+            or "ollama:" and the name of a model that Ollama has fetched. A string that names a folder or a file
+            means that one.
         dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default,
             but float32 for a float16 one: Gemma's activations can pass float16's range. Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
         token: on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs none.
         recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
             on this machine.
+        weights: how matrices are stored, where the files have them dense: "int8" or "int4", packed while they are read
+            (8.5 or 4.5 bits a number). By default as they are in the files.
         device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -97,18 +113,19 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
-    folder, name = _find(source, revision=revision, token=token, progress=progress, stop=stop)
-    files = Unchanged.now(folder)
-    config, tensors, naming = open_folder(folder)
-    with tensors:
-        dtype = asked or default_dtype(tensors, naming, config)
+    found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
+    path, name = found.path, found.name
+    where = placement_of(device)
+    files = Unchanged.now(path)
+    with _open(path) as opened:
+        config, tensors, naming = opened.config, opened.tensors, opened.naming
+        dtype = asked or opened.default_dtype(where)
         # What is small and can be wrong comes before what is large.
-        tokenizer, digest = load_tokenizer(folder), tokenizer_digest(folder)
-        generation_defaults = _generation_defaults(folder)
-        recipe = recipe or choose_recipe(dtype)
-        where = placement_of(device)
+        tokenizer, digest = opened.tokenizer()
+        generation_defaults = {**opened.generation_defaults(), **found.defaults}
+        recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
         if planned is not None:
-            planned(Plan(name, Gemma(config), recipe, tokenizer, where, files))
+            planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
@@ -128,32 +145,127 @@ def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
     return params
 
 
-def _load_again(like: Model, folder: Path, *, progress: bool | None, planned: Callable[[Plan], None] | None) -> Model:
+def _load_again(
+    like: Model, folder: Path, *, progress: bool | None, planned: Callable[[LoadPlan], None] | None
+) -> Model:
     files = Unchanged.now(folder)
-    config, tensors, naming = open_folder(folder)
-    with tensors:
-        if (other := _what_is_other(like, config, files)) is not None:
+    with _open(folder) as opened:
+        config, tensors, naming = opened.config, opened.tensors, opened.naming
+        if (other := _what_is_other(like, opened, files)) is not None:
             advice = "Unload it, and load it anew."
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", other, advice)
         recipe, where = like.recipe, like.placement
         if planned is not None:
-            planned(Plan(like.name, like.architecture, recipe, like.tokenizer, where, files))
+            planned(LoadPlan(like.name, like.architecture, recipe, like.tokenizer, where, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
             read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
     return replace(like, params=params)
 
 
-def _what_is_other(like: Model, config: ModelConfig, files: Unchanged) -> str | None:
+def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None:
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
-    if config != like.config:
+    if opened.config != like.config or opened.recipe(like.recipe, None) != like.recipe:
         return "another one"
     before = like.read_from
     if before is None or before.files == files:
         return None
-    if _generation_defaults(files.folder) != like.generation_defaults:
+    if opened.generation_defaults() != like.generation_defaults:
         return f"another {GENERATION_DEFAULTS} than its own"
-    return None if tokenizer_digest(files.folder) == before.tokenizer else "another tokenizer than its own"
+    return None if opened.tokenizer()[1] == before.tokenizer else "another tokenizer than its own"
+
+
+class _Opened(ABC):
+    """A model's files, open and checked: all but its weights, which are read from ``tensors``."""
+
+    config: ModelConfig
+    tensors: TensorSource
+    naming: Naming
+
+    @abstractmethod
+    def default_dtype(self, where: Placement) -> str:
+        """The dtype that products are taken in if nobody asks for another."""
+
+    @abstractmethod
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        """The tokenizer, and a digest of it."""
+
+    @abstractmethod
+    def generation_defaults(self) -> Mapping[str, object]:
+        """What its authors recommend for generating."""
+
+    @abstractmethod
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        """The recipe, with the storage that the files or the caller ask for."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.tensors.close()
+
+
+class _OpenedFolder(_Opened):
+    """A folder with safetensors, or Orbax."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config, self.tensors, self.naming = open_folder(folder)
+
+    def default_dtype(self, where: Placement) -> str:  # noqa: ARG002  the same everywhere
+        return default_dtype(self.tensors, self.naming, self.config)
+
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        return load_tokenizer(self.folder), tokenizer_digest(self.folder)
+
+    def generation_defaults(self) -> Mapping[str, object]:
+        return _generation_defaults(self.folder)
+
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if weights is None:
+            return recipe
+        if not isinstance(recipe.storage, Dense):
+            raise InputError(
+                f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
+            )
+        return replace(recipe, storage=quantised(weights, block_forms(jax.default_backend())))
+
+
+class _OpenedGguf(_Opened):
+    """A GGUF file, whose matrices stay as they are in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._made = path, open_gguf(path)
+        self.config, self.tensors, self.naming = self._made.config, self._made.tensors, self._made.naming
+
+    def default_dtype(self, where: Placement) -> str:
+        stored = self._made.dtype
+        if stored is None:  # XLA:CPU multiplies by what it unpacked faster in float32, and loses nothing so
+            return "float32" if where.platform == "cpu" else "bfloat16"
+        return "float32" if stored == "float16" else stored
+
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        return gguf_tokenizer(self._made.metadata, self.path)
+
+    def generation_defaults(self) -> Mapping[str, object]:
+        return sampling_defaults(self._made.metadata)
+
+    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if weights is not None:
+            raise InputError(f"{self.path}: weights={weights!r} is for dense checkpoints; these are packed already.")
+        if isinstance(recipe.storage, Dense | AsInFile):
+            forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
+            storage = as_in_file(self._made.tensors, self.naming, self.config, recipe.dtype, forms)
+            return replace(recipe, storage=storage)
+        raise InputError(f"{self.path}: its weights stay as they are in the file, and cannot be stored in another way.")
+
+
+def _open(path: Path) -> _Opened:
+    if path.is_file():
+        return _OpenedGguf(path)
+    return _OpenedGguf(found) if (found := only_gguf(path)) is not None else _OpenedFolder(path)
 
 
 def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
@@ -171,6 +283,15 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
     return dtype if recipe is None else recipe.dtype
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Where a model's files are."""
+
+    path: Path
+    name: str
+    defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
+
+
 def _find(
     source: str | os.PathLike[str],
     *,
@@ -178,27 +299,36 @@ def _find(
     token: str | None,
     progress: bool | None,
     stop: Stop | None,
-) -> tuple[Path, str]:
-    """The folder, fetched if need be, and the model's name."""
+) -> _Found:
+    """The files, fetched if need be, and the model's name."""
     if (own := embedded_folder(source)) is not None:
         source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
-    if not isinstance(source, str) or (source and os.path.exists(path)):  # noqa: PTH110
-        if revision is not None:
-            raise InputError(f"revision={revision!r} is for models on the Hub, and {str(path)!r} is a folder.")
-        return path, path.resolve().name
-    if not is_model_id(source):
+    here = not isinstance(source, str) or (source and os.path.exists(path))  # noqa: PTH110
+    in_ollama = not here and isinstance(source, str) and source.startswith(PREFIX)
+    if (here or in_ollama) and revision is not None:
+        where = str(path) if here else source
+        raise InputError(f"revision={revision!r} is for models on the Hub, and {str(where)!r} is here already.")
+    if here:
+        return _Found(path, path.stem if path.is_file() else path.resolve().name)
+    if in_ollama:
+        found = find_ollama(str(source))
+        return _Found(found.path, found.name, found.defaults)
+    model_id, _, file = str(source).partition(":")
+    if not is_model_id(model_id):
         raise InputError(
-            f"{source!r} is neither a folder that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it". '
+            f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
+            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
+            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
             f"Embedded models are {' and '.join(EMBEDDED)}."
         )
     from langchain_gemma_jax.models.hub.download import download
 
     try:
-        return download(source, revision=revision, token=token, progress=progress, stop=stop), source
+        fetched = download(model_id, revision=revision, token=token, progress=progress, stop=stop, file=file or None)
+        return _Found(fetched, str(source))
     except (ModelNotOnHubError, OfflineError) as error:
-        error.add_note(f"If a folder was meant: there is none at {path.absolute()}.")
+        error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
         raise
 
 

@@ -15,10 +15,10 @@ taken in (``Recipe.dtype``) and the cache's (``Shape.cache_dtype``) are other se
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, Tree
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
 
 
 class Form(StrEnum):
@@ -98,6 +101,34 @@ class Storage(Protocol):
     def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:
         """Return the numpy arrays of ``abstract(path, dense)``, made from the dense array in its stored layout."""
         ...
+
+
+class FileStorage(ABC):
+    """A ``Storage`` that takes matrices as their file has them: nothing is made dense on the way."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> Collection[str]:
+        """The stored types, beside the dtypes of dense ones, that it can take."""
+
+    @abstractmethod
+    def abstract(self, path: Path, dense: ArraySpec) -> Any:
+        """Return what stands for the matrix at ``path``: ``dense`` itself, or a ``Packed`` of ``ArraySpec``s."""
+
+    @abstractmethod
+    def read(
+        self,
+        path: Path,
+        dense: ArraySpec,
+        source: TensorSource,
+        parts: Sequence[Part],
+        empty: Callable[[ArraySpec], npt.NDArray[np.generic]],
+    ) -> Any:
+        """Return the numpy arrays of ``abstract(path, dense)``, which ``empty`` makes, filled from the stored parts."""
+
+    def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:  # noqa: ARG002
+        """Refuse: what a file does not have packed cannot be packed as the file has it."""
+        raise TypeError(f"{type(self).__name__} reads {'/'.join(map(str, path))} of {dense.shape} from a file, always")
 
 
 @dataclass(frozen=True)

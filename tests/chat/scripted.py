@@ -12,7 +12,7 @@ from langchain_gemma_jax.engine.base.events import Events, StepRouted
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import FinishReason, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import FinishReason, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.postprocess import accept
 from langchain_gemma_jax.models.configuration.catalog import published
@@ -66,17 +66,17 @@ class ScriptedEngine:
         self.before()
         self.submitted.append({"prompt": tuple(prompt), "sampling": sampling, **how})
         timeout = how.get("timeout")
-        request = Request(
+        asked = RequestSpec(
             model=served,
             prompt=Prompt.of_tokens(prompt),
             sampling=sampling,
             seed=0,
-            decoder=StreamDecoder(tokenizer()),
             stop_ids=frozenset(sampling.stop_ids) | served.stop_ids,
             max_context=self.max_context,
             deadline=None if timeout is None else time.monotonic() + float(timeout),  # type: ignore[arg-type]
         )
-        request.reused = len(prompt) // 2
+        request = Request(asked, StreamDecoder(tokenizer()))
+        request.progress.reused = len(prompt) // 2
         self.requests.append(request)
         generation = Generation(request)
         if not self.silent:
@@ -89,7 +89,7 @@ class ScriptedEngine:
         for start in range(0, len(ids), self.at_once):
             some = ids[start : start + self.at_once]
             details = [TokenLogprobs(token, -0.5, ((token, -0.5),)) for token in some]
-            end = accept(request, some, details if request.sampling.logprobs else ())
+            end = accept(request, some, details if request.asked.sampling.logprobs else ())
             if end is not None:
                 break
         reason, stop = (FinishReason.LENGTH, None) if end is None else (end.reason, end.stop)

@@ -82,7 +82,11 @@ def test_ids_are_decoded_and_events_read_once(answer, scripted, decoded, reads):
         reads.clear()
         message = ask()
         request = engine.requests[-1]
-        words = [token for token in request.context[len(request.prompt) :] if tokenizer().control_name(token) is None]
+        words = [
+            token
+            for token in request.progress.context[len(request.asked.prompt) :]
+            if tokenizer().control_name(token) is None
+        ]
         assert decoded == Counter(words), way
         if way == "stream":  # which joins what came together, makes chunks of that, and remembers the whole
             assert reads["TextDelta"] == 3 * len(message.text), way

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax import ChatGemmaJax, Route
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.errors import DeadlineError
 from langchain_gemma_jax.models.load import load as load_model
 
@@ -109,13 +109,13 @@ async def test_those_who_wait_for_a_model_are_in_nobodys_way(slow, chat_of):
 def test_a_grammar_that_takes_long_keeps_nobody(chat_of, running, monkeypatch):
     model = chat_of(max_tokens=4)
     model.invoke("HI")
-    begin, gate = Constraints.begin, threading.Event()
+    begin, gate = ModelGrammars.begin, threading.Event()
 
     def slowly(self, *args):
         gate.wait(SOON)
         return begin(self, *args)
 
-    monkeypatch.setattr(Constraints, "begin", slowly)
+    monkeypatch.setattr(ModelGrammars, "begin", slowly)
     held = model.bind(response_format={"title": "t", "type": "object"}, timeout=LIMIT)
     try:
         for ask in (lambda: held.invoke("HI"), lambda: asyncio.run(held.ainvoke("HI"))):

@@ -16,7 +16,7 @@ from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.executables.warmup import Warmup
-from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from tests.engine.residency.test_status_file import STATUS
 from tests.tiny_gemma import tiny_gemma
 
@@ -163,7 +163,7 @@ def test_models_are_listed(tmp_path, monkeypatch, capsys):
         (repo / "refs").mkdir()
         (repo / "refs" / "main").write_text("abc")
         (repo / "snapshots" / "abc" / "config.json").write_text(f'{{"model_type": "{kind}"}}' + " " * 2000)
-    board = Noticeboard()
+    board = StatusFile()
     board.show([replace(STATUS, name="./a", weights=5 * 2**20), replace(STATUS, name="./b", leases=2, pinned=False)])
     assert main(["models"]) == 0
     shown = capsys.readouterr().out

@@ -9,16 +9,16 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
+from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 from langchain_gemma_jax.grammar.nodes import Grammar
 from tests.dialects.vocabulary import tokenizer
 
 
 @cache
-def constraints() -> Constraints:
+def constraints() -> ModelGrammars:
     """One for all tests."""
-    return Constraints(tokenizer(), tokenizer().vocab_size)
+    return ModelGrammars(tokenizer(), tokenizer().vocab_size)
 
 
 def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1) -> list[int]:
@@ -50,7 +50,7 @@ def walk(grammar: Grammar, rng: random.Random, most: int, *, hurry: float = 0.1)
     return found
 
 
-def allowed(rule: Constraint) -> list[int]:
+def allowed(rule: RequestConstraint) -> list[int]:
     """The tokens that can come next."""
     rule.illegal = True  # so that there is a mask
     rule.prepare()
@@ -60,7 +60,7 @@ def allowed(rule: Constraint) -> list[int]:
     return found
 
 
-def draw(rule: Constraint, rng: random.Random, hurry: float, *, ends: bool) -> int:
+def draw(rule: RequestConstraint, rng: random.Random, hurry: float, *, ends: bool) -> int:
     """Any of the tokens that can come. ``ends``: one that leads to the text's end sooner than others, if any does."""
     tokens = allowed(rule)
     controls = [token for token in tokens if tokenizer().control_name(token)]

@@ -15,7 +15,7 @@ PRELUDE = """
 import contextlib, os, signal, sys, threading, time
 from pathlib import Path
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.api.process import configure, engine
 from langchain_gemma_jax.errors import BusyError
@@ -24,7 +24,7 @@ from langchain_gemma_jax.models.load import load
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
 LONG = Sampling(max_tokens=100, ignore_eos=True)
 
-def slowly(self, *args, run=Device.run, **kwargs):
+def slowly(self, *args, run=DeviceAccess.run, **kwargs):
     time.sleep(0.05)
     return run(self, *args, **kwargs)
 

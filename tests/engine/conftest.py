@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import libraries
-from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model
@@ -100,7 +100,7 @@ class SharedLibrary(Library):
     def of(self, key: ProgramKey) -> Callable[..., object]:
         return super().of(key) if key[0] == "step" else self._common.of(key)
 
-    def make(self, key: ProgramKey) -> Made:
+    def make(self, key: ProgramKey) -> ReadyProgram:
         return super().make(key) if key[0] == "step" else self._common.make(key)
 
 

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.models.model import Model
@@ -42,7 +42,7 @@ def resource_exhausted() -> Exception:
 
 @dataclass
 class Fault:
-    """Raises at the calls of some of ``Device``'s methods for which ``when`` says so."""
+    """Raises at the calls of some of ``DeviceAccess``'s methods for which ``when`` says so."""
 
     make: Callable[[], BaseException]
     when: Callable[[int, str, tuple[object, ...]], bool]  # the number of the call, from 1, the method, the program
@@ -59,22 +59,22 @@ class Fault:
 @contextmanager
 def injected(fault: Fault, methods: Sequence[str] = ("run", "put", "fetch")) -> Iterator[Fault]:
     """Have the device calls of every engine go through this fault first."""
-    before = {name: getattr(Device, name) for name in methods}
+    before = {name: getattr(DeviceAccess, name) for name in methods}
 
     def faulty(name: str) -> Callable[..., object]:
-        def call(self: Device, *args: object, **kwargs: object) -> object:
+        def call(self: DeviceAccess, *args: object, **kwargs: object) -> object:
             fault.call(name, args[0] if name == "run" else ())  # type: ignore[arg-type]
             return before[name](self, *args, **kwargs)
 
         return call
 
     for name in methods:
-        setattr(Device, name, faulty(name))
+        setattr(DeviceAccess, name, faulty(name))
     try:
         yield fault
     finally:
         for name, method in before.items():
-            setattr(Device, name, method)
+            setattr(DeviceAccess, name, method)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def idle_memory_dropped(engine: Engine) -> None:
 
     def drop() -> None:
         for runner in engine._owner.models.runners.values():
-            runner.memory.evict_idle()
+            runner.kv_store.evict_idle()
         engine._owner.evictor.publish()
 
     engine._owner.call(drop)

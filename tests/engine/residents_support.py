@@ -41,7 +41,7 @@ def status(engine: Engine, served: Served) -> ModelStatus:
     """What the engine says of a model, when its books are up to date."""
     settle(engine)
     entry = engine._owner.models.known[served].entry
-    return next(s for e, s in zip(engine._owner.evictor.pool.entries, engine.models(), strict=True) if e is entry)
+    return next(s for e, s in zip(engine._owner.evictor.ledger.entries, engine.models(), strict=True) if e is entry)
 
 
 def on_device() -> int:

@@ -12,8 +12,8 @@ import pytest
 
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables import map_limit
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
@@ -219,8 +219,8 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
         engine.submit(served, [10], greedy(1))
     report = engine.report()
     assert (report.requests, report.failed, report.running, report.waiting, report.kv_bytes) == (12, 12, 0, 0, 0)
-    assert all(generation._request.resident is None for generation in generations)
-    assert all(generation._request.device_knobs is None for generation in generations)
+    assert all(generation._request.on_device.resident is None for generation in generations)
+    assert all(generation._request.on_device.knobs is None for generation in generations)
     again = engine_of(ladders=SMALL)
     assert_works(again, again.serve(tiny_model))
 
@@ -231,9 +231,9 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
     wanted = [engine.submit(served, prompt, greedy(12), scope="before").result().ids for prompt in prompts]
     idle_memory_dropped(engine)
     fetches = []
-    fetch = Device.fetch
+    fetch = DeviceAccess.fetch
 
-    def nan_in_the_second_row(self: Device, tree: object) -> object:
+    def nan_in_the_second_row(self: DeviceAccess, tree: object) -> object:
         found = fetch(self, tree)
         tokens = getattr(found, "tokens", found)
         if tokens.shape == (4,):
@@ -245,7 +245,7 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Device, "fetch", nan_in_the_second_row)
+        patch.setattr(DeviceAccess, "fetch", nan_in_the_second_row)
         with slowed(0.005):
             generations = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
             results = [outcome(generation) for generation in generations]
@@ -257,7 +257,7 @@ def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
     settle(engine)
     (runner,) = engine._owner.models.runners.values()
     bad = prompts[next(index for index, result in enumerate(results) if isinstance(result, Exception))]
-    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.memory.index.residents), "its KV is gone"
+    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.kv_store.index.residents), "its KV is gone"
     assert_works(engine, served)
     assert engine.submit(served, bad, greedy(12)).result().ids == wanted[prompts.index(bad)]
     idle_memory_dropped(engine)

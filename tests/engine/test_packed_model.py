@@ -26,7 +26,7 @@ from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, folders_in, on_device, status
-from tests.engine.tiny import CONTEXT, memory_of, text
+from tests.engine.tiny import BATCH, CONTEXT, kv_store_of, text
 from tests.models.int8 import Int8, Int8Storage, unpacked
 
 RECIPE = Recipe("float32", storage=Int8Storage())
@@ -63,8 +63,8 @@ def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
     repeated = text(rng, 6) * 5
 
     def run(model):
-        one = sequence_kv.sequence_bytes(Gemma(model.config).cache_layout, 64, CONTEXT, "float32")
-        engine = engine_of(drafts=True, kv_bytes=6 * one)
+        one = sequence_kv.sequence_bytes(Gemma(model.config).cache_layout, CONTEXT, CONTEXT, "float32")
+        engine = engine_of(drafts=True, kv_bytes=6 * one, ladders=BATCH)  # how it grows has nothing to do with weights
         served = engine.serve(model)
         said = [engine.submit(served, [*head], greedy(8)).result().ids for head in heads]
         waiting = [engine.submit(served, [*head, *more], greedy(12)) for head, more in branches]
@@ -159,7 +159,7 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     for model in (twins[0], half):
         engine = engine_of(ladders=SMALL)
         ids = engine.submit(engine.serve(model), prompt, greedy(4)).result().ids
-        (resident,) = memory_of(engine).index.residents
+        (resident,) = kv_store_of(engine).index.residents
         layer = resident.handle.layers[0]
         arrays = sum(leaf.nbytes for leaf in jax.tree.leaves(resident.handle))
         found.append((str(layer.keys.dtype), str(layer.values.dtype), resident.nbytes == arrays, len(ids)))

@@ -118,13 +118,13 @@ class Watch:
 
     def look(self):
         self.turn()
-        used = self.engine._owner.evictor.pool.used(self.home)
+        used = self.engine._owner.evictor.ledger.used(self.home)
         self.turns, self.most = self.turns + 1, max(self.most, used)
 
     def load(self, source, **options):
         model = load_model(source, **options)
         there = sum(each.model.nbytes for each in self.served if not each.model.closed) + model.nbytes
-        if there > self.engine._owner.evictor.pool.budget(self.home):
+        if there > self.engine._owner.evictor.ledger.budget(self.home):
             self.wrong.append(there)
         return model
 

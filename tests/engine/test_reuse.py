@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.conversations.kv_store import WORTH_A_COPY
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.steps.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
-from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, memory_of, settle, text
+from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, kv_store_of, settle, text
 
 SLACK = 16
 KEPT = 4  # snapshots, by default
@@ -157,7 +157,7 @@ class Rule:
                 [(s.end, s.written) for s in r.snapshots],
                 r.last_used,
             )
-            for r in memory_of(engine).index.residents
+            for r in kv_store_of(engine).index.residents
         ]
         self.clock = max((held.used for held in self.held), default=0)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
 from langchain_gemma_jax.models.gemma import kv_cache
@@ -152,7 +152,7 @@ def settle(engine: Engine) -> None:
             thread.join(30)
 
 
-def memory_of(engine: Engine) -> Memory:
+def kv_store_of(engine: Engine) -> KvStore:
     """The conversations of an engine's one model: for a look at them while nothing runs."""
     (runner,) = engine._owner.models.runners.values()
-    return runner.memory
+    return runner.kv_store

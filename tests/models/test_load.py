@@ -246,14 +246,14 @@ class TestAnId:
     def test_is_fetched(self, folder, monkeypatch):
         asked = []
 
-        def download(model_id, *, revision, token, progress, stop):
-            asked.append((model_id, revision, token, progress, stop))
+        def download(model_id, *, revision, token, progress, stop, file):
+            asked.append((model_id, revision, token, progress, stop, file))
             return folder
 
         monkeypatch.setattr(hub, "download", download)
         with load("org/name", revision="v1", token="secret", progress=False) as model:
             assert model.name == "org/name"
-        assert asked == [("org/name", "v1", "secret", False, None)]
+        assert asked == [("org/name", "v1", "secret", False, None, None)]
 
     @pytest.mark.usefixtures("no_hub")
     @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ class TestAnId:
     def test_neither_a_folder_nor_an_id(self, source):
         with pytest.raises(InputError) as caught:
             load(source)
-        assert "neither a folder that exists here nor a model's id" in str(caught.value)
+        assert "neither a folder or file that exists here nor a model's id" in str(caught.value)
         assert '"organisation/name"' in str(caught.value)
 
     @pytest.mark.parametrize("kind", [ModelNotOnHubError, OfflineError])
@@ -275,7 +275,9 @@ class TestAnId:
         monkeypatch.chdir(tmp_path)
         with pytest.raises(kind, match="no such model") as caught:
             load("models/gemma")
-        assert caught.value.__notes__ == [f"If a folder was meant: there is none at {tmp_path / 'models/gemma'}."]
+        assert caught.value.__notes__ == [
+            f"If a folder or file was meant: there is none at {tmp_path / 'models/gemma'}."
+        ]
 
 
 class TestProgress:

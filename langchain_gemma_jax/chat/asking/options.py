@@ -14,6 +14,7 @@ from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, lenient_t
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import ConfigError, InputError
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -25,8 +26,8 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "dialect", "scope", "timeout", "max_context", "thinking", "parallel_tool_calls",
-    "route", "keep_alive", "app", "guards",
+    "model", "dtype", "revision", "weights", "dialect", "scope", "timeout", "max_context", "thinking",
+    "parallel_tool_calls", "route", "keep_alive", "app", "guards",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -60,6 +61,7 @@ class Options:
     model: str
     dtype: str | None
     revision: str | None
+    weights: str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -81,6 +83,11 @@ class Options:
     def on_its_model(self) -> Options:
         """Return these options with the model that the step was given to."""
         return self if self.step is None else replace(self, model=self.step.model)
+
+    @property
+    def loaded_as(self) -> LoadedAs:
+        """What tells apart models that were loaded from the same place, as arguments of the engine."""
+        return {"dtype": self.dtype, "revision": self.revision, "weights": self.weights}
 
     @property
     def model_was_named(self) -> bool:
@@ -163,6 +170,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         model=cast("str", found["model"]),
         dtype=cast("str | None", found.get("dtype")),
         revision=cast("str | None", found.get("revision")),
+        weights=cast("str | None", found.get("weights")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),

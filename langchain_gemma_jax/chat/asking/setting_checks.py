@@ -12,6 +12,7 @@ from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.route import as_route
 
+WEIGHTS = ("int8", "int4")
 DTYPES = ("bfloat16", "float32", "float16")
 MOST_TOKENS = 2**31 - 1
 
@@ -85,6 +86,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "model": _place,
     "dtype": _one_of(DTYPES),
     "revision": _text,
+    "weights": _one_of(WEIGHTS),
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,

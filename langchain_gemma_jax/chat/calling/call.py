@@ -69,7 +69,7 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        steps = engine().arriving(options.model, dtype=options.dtype, revision=options.revision, clock=self._clock)
+        steps = engine().arriving(options.model, **options.loaded_as, clock=self._clock)
         try:
             return AwaitedModel(next(steps), steps)
         except StopIteration as there:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
@@ -81,8 +82,8 @@ def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    limit = {} if options.timeout is None else {"timeout": options.timeout}
-    return ready_model(engine().load(options.model, dtype=options.dtype, revision=options.revision, **limit), options)
+    load = partial(engine().load, options.model, **options.loaded_as)
+    return ready_model(load() if options.timeout is None else load(timeout=options.timeout), options)
 
 
 def ready_model(served: Served, options: Options) -> ReadyModel:

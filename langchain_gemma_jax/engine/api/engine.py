@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import TypeVar, Unpack, cast
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
@@ -26,6 +26,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
 
@@ -80,6 +81,7 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
@@ -97,7 +99,9 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return self._wait_here(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
     async def aload(
         self,
@@ -105,17 +109,18 @@ class Engine:
         *,
         dtype: str | None = None,
         revision: str | None = None,
+        weights: str | None = None,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, dtype=dtype, revision=revision, clock=clock), clock)
+        return await await_for(
+            self.arriving(source, dtype=dtype, revision=revision, weights=weights, clock=clock), clock
+        )
 
-    def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
-    ) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **loaded_as: Unpack[LoadedAs]) -> Steps[Served]:
         """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, dtype=dtype, revision=revision, clock=clock)
+        return self._models.arriving(source, clock=clock, **loaded_as)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
@@ -161,11 +166,9 @@ class Engine:
         with self._models.hold(served, timeout=timeout):
             yield served
 
-    def status(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
-    ) -> ModelStatus | None:
+    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
-        return self._models.status(source, dtype=dtype, revision=revision)
+        return self._models.status(source, **loaded_as)
 
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
@@ -206,11 +209,10 @@ class Engine:
         request = self._requests.make(
             known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
-        generation = Generation(request, self._owner.refuse_waiting)
-        most = self.settings.max_waiting
-        self.events.tell(Submitted(request.number, served.name, scope, request.app, request.submitted_at))
-        if not self._owner.offer(request, most):
-            self.events.tell(Refused(request.number, served.name, scope, request.app))
+        generation, asked = Generation(request, self._owner.refuse_waiting), request.asked
+        self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
+        if not self._owner.offer(request, most := self.settings.max_waiting):
+            self.events.tell(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
                 f"{most} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."
@@ -305,7 +307,7 @@ class Engine:
             cache_misses=tally.misses,
             cache_saved_s=tally.seconds_saved,
             kv_bytes=view.total,
-            kv_budget=max((runner.memory.policy.budget for runner in runners), default=0),
+            kv_budget=max((runner.kv_store.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
             models=models,
             host_kv_bytes=sum(model.host_kv for model in models),

@@ -121,7 +121,7 @@ class Generation:
 
     def _patience(self) -> float | None:
         # The owner thread keeps deadlines too, but cannot while it compiles.
-        deadline = self._request.deadline
+        deadline = self._request.asked.deadline
         return None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _too_late(self) -> DeadlineError:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
@@ -23,16 +23,17 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later, let_go
 from langchain_gemma_jax.engine.requests.clock import ADVICE, Clock, Steps
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, status_of
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import ClosedError, InputError
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None]
-"""Where a model is, its dtype, its revision."""
+LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None]
+"""Where a model is, its dtype, its revision, how its matrices are stored."""
 
 
 class ModelApi:
@@ -51,11 +52,9 @@ class ModelApi:
         self._owner.check_usable()
         return self._models.of(served)
 
-    def arriving(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None, clock: Clock
-    ) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **loaded_as: Unpack[LoadedAs]) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(_key(source, dtype, revision), source, clock)
+        return self._arriving(_key(source, loaded_as), source, clock)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()
@@ -118,11 +117,9 @@ class ModelApi:
             runner.device.warmed = True
             return found
 
-    def status(
-        self, source: str | os.PathLike[str], *, dtype: str | None = None, revision: str | None = None
-    ) -> ModelStatus | None:
+    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         ancestry.refuse_forked()
-        known = self._known_by(_key(source, dtype, revision))
+        known = self._known_by(_key(source, loaded_as))
         return None if known is None else status_of(known.entry, time.monotonic())
 
     def models(self) -> tuple[ModelStatus, ...]:
@@ -165,9 +162,10 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision = key
+        _, dtype, revision, weights = key
+        loaded_as: LoadedAs = {"dtype": dtype, "revision": revision, "weights": weights}
         with collected_later(), self._owner.loading.here():
-            served = self._loaded[key] = self._loader.load_first(source, dtype, revision, load)
+            served = self._loaded[key] = self._loader.load_first(source, loaded_as, load)
         return served
 
     def _advice(self, source: str, load: Load[Served], began: float) -> str:
@@ -177,7 +175,7 @@ class ModelApi:
     def _forget(self, known: KnownModel) -> None:
         """Forget a model that nobody uses. Runs on the owner thread."""
         served, owner = known.served, self._owner
-        waiting = any(r.model is served for r in [*owner.scheduler.running, *owner.scheduler.waiting])
+        waiting = any(r.asked.model is served for r in [*owner.scheduler.running, *owner.scheduler.waiting])
         if waiting or known.entry.holds or known.entry.state is State.LOADING:
             raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
         for key in [key for key, loaded in list(self._loaded.items()) if loaded is served]:
@@ -191,14 +189,14 @@ class ModelApi:
         owner.evictor.publish()
 
 
-def _key(source: object, dtype: str | None, revision: str | None) -> LoadKey:
+def _key(source: object, loaded_as: LoadedAs) -> LoadKey:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
     if (own := embedded_folder(source)) is not None:
         source = own
     folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
     place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
-    return place, dtype, revision
+    return place, loaded_as.get("dtype"), loaded_as.get("revision"), loaded_as.get("weights")
 
 
 def _look_at_the_time() -> None:
@@ -208,7 +206,7 @@ def _look_at_the_time() -> None:
 class _Hold:
     """A lease of a model, as the owner thread gives it."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: LedgerEntry) -> None:
         self._entry = entry
         self.is_taken = False
 

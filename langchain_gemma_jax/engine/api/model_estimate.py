@@ -6,9 +6,9 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
-from langchain_gemma_jax.models.load import Plan
+from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement
 
@@ -16,7 +16,7 @@ ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
 
 
-def shape_of(settings: Settings, model: Plan | Model) -> Shape:
+def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     """Return what the programs of a model are traced with."""
     kind = model.architecture
     context = min(settings.max_context or kind.max_context, kind.max_context)
@@ -24,20 +24,20 @@ def shape_of(settings: Settings, model: Plan | Model) -> Shape:
     return Shape(kind, model.recipe, min(model.tokenizer.vocab_size, kind.vocab_size), context, steps)
 
 
-def entry_of(settings: Settings, plan: Plan, shape: Shape) -> Entry:
+def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
     """Return the entry in the books of a model that will be read, and can be read again."""
     weights = weights_bytes(shape, plan.placement)
     return _entry(settings, plan, shape, weights, returns=True)
 
 
-def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> Entry:
+def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntry:
     """Return the entry in the books of a model that somebody else has loaded: it stays until it is unloaded."""
     return _entry(settings, model, shape, model.placement.nbytes(model.params), returns=False)
 
 
-def _entry(settings: Settings, model: Plan | Model, shape: Shape, weights: int, *, returns: bool) -> Entry:
+def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: int, *, returns: bool) -> LedgerEntry:
     ladders = ladders_for(settings, shape.max_context, model.placement.platform)
-    return Entry(
+    return LedgerEntry(
         model.name,
         model.placement,
         weights=weights,

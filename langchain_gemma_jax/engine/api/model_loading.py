@@ -18,7 +18,7 @@ from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
-from langchain_gemma_jax.engine.device.transfers import out_of_memory
+from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
@@ -26,16 +26,17 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.residency.device_memory import DeviceBudgets
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.load import Plan
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
+from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
@@ -53,7 +54,8 @@ class LoadsModels(Protocol):
         *,
         dtype: str | None = None,
         revision: str | None = None,
-        planned: Callable[[Plan], None] | None = None,
+        weights: str | None = None,
+        planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,
         stop: Stop | None = None,
     ) -> Model: ...
@@ -94,15 +96,13 @@ class ModelLoader:
 
     # The first time.
 
-    def load_first(
-        self, source: str | os.PathLike[str], dtype: str | None, revision: str | None, load: Load[Served]
-    ) -> Served:
+    def load_first(self, source: str | os.PathLike[str], loaded_as: LoadedAs, load: Load[Served]) -> Served:
         """Load a model that was not known so far, for those who wait for its load."""
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
-        found = partial(self._load_model, source, dtype=dtype, revision=revision, stop=load.stop)
+        found = partial(self._load_model, source, stop=load.stop, **loaded_as)
 
-        def plan(found: Plan) -> None:
+        def plan(found: LoadPlan) -> None:
             planned.files = found.files
             if planned.entry is None:
                 load.parts.now(WAITING)
@@ -110,7 +110,7 @@ class ModelLoader:
                 self.loads.go_on(load)
                 load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
-                library.soon(library.opening())
+                library.soon(library.first_needed())
 
         try:
             model = self._read(partial(found, planned=plan), planned)
@@ -126,7 +126,7 @@ class ModelLoader:
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
 
-    def _reserve(self, planned: _Planned, load: Load[Served], plan: Plan, until: float) -> None:
+    def _reserve(self, planned: _Planned, load: Load[Served], plan: LoadPlan, until: float) -> None:
         """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
         settings = self._settings.now
         entry = planned.entry = entry_of(settings, plan, shape_of(settings, plan))
@@ -160,10 +160,10 @@ class ModelLoader:
             served,
             shape,
             ladders_for(settings, shape.max_context, where.platform),
-            Constraints(model.tokenizer, model.architecture.vocab_size),
+            ModelGrammars(model.tokenizer, model.architecture.vocab_size),
             drafts_pay(settings, model.recipe),
             entry,
-            self._runner_factory.shelf(served, where),
+            self._runner_factory.host_store(served, where),
             files=None if planned is None else planned.files,
         )
         self._models.known[served] = known
@@ -196,13 +196,13 @@ class ModelLoader:
         model, began = known.served.model, time.monotonic()
         planned = _Planned(entry=known.entry)
 
-        def plan(found: Plan) -> None:
+        def plan(found: LoadPlan) -> None:
             planned.library = library = self._library(found)
-            known.programs = known.programs or tuple(library.opening())
+            known.programs = known.programs or tuple(library.first_needed())
             if _cores_to_spare():
                 library.soon(known.programs)
             if found.files != known.files:
-                self.owner.call(known.shelf.clear)  # its conversations were read by other weights than these
+                self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
                 known.files = found.files
 
         folder = model.name if known.files is None else known.files.folder
@@ -268,7 +268,7 @@ class ModelLoader:
         library.soon(known.programs)
         self._evictor.arrived(known, self._runner_factory.runner(known, library), seconds)
 
-    def _library(self, plan: Plan) -> Library:
+    def _library(self, plan: LoadPlan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
 
@@ -276,7 +276,7 @@ class ModelLoader:
 class _Planned:
     """What is known of a model while it is loaded."""
 
-    def __init__(self, entry: Entry | None = None) -> None:
+    def __init__(self, entry: LedgerEntry | None = None) -> None:
         self.entry = entry
         self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -41,35 +41,32 @@ class RequestMaker:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
         vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
-        asked = prompt if isinstance(prompt, Prompt) else None
-        ids = checked_prompt(prompt if asked is None else asked.ids, vocabulary, served.max_context)
+        ids = checked_prompt(prompt.ids if isinstance(prompt, Prompt) else prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         with self._grammars.here():
-            constraint, banned = known.constraints.begin(sampling, stops)
-        request = Request(
+            constraint, banned = known.grammars.begin(sampling, stops)
+        lookup = None
+        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
+            lookup = DraftLookup(limit=known.ladders.draft)
+            lookup.extend(ids)
+        asked = RequestSpec(
             model=served,
-            prompt=Prompt.of_tokens(ids) if asked is None else asked,
+            prompt=prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(ids),
             sampling=sampling,
             seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
-            decoder=StreamDecoder(served.model.tokenizer),
             stop_ids=stops,
-            constraint=constraint,
-            banned=banned,
             max_context=served.max_context,
             scope=scope,
             system=system,
             app=asked_by.app,
             guards=asked_by.guards,
             deadline=deadline,
-            marks={system} if system else set(),
+            banned=banned,
         )
-        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
-            request.lookup = Lookup(limit=known.ladders.draft)
-            request.lookup.extend(ids)
-        return request
+        return Request(asked, StreamDecoder(served.model.tokenizer), constraint, lookup)
 
     def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:
         """Make now what the first request with a grammar needs."""
         with self._grammars.here():
-            known.constraints.prepare(grammar)
+            known.grammars.prepare(grammar)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
-from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
-from langchain_gemma_jax.engine.conversations.host_store import Shelf
-from langchain_gemma_jax.engine.conversations.kv_eviction import Policy
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
+from langchain_gemma_jax.engine.conversations.kv_eviction import EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
-from langchain_gemma_jax.engine.conversations.transfer_costs import Costs
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
+from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
@@ -34,15 +34,15 @@ class DeviceShare:
     known: KnownModel
 
     def room(self) -> int:
-        return self.evictor.pool.kv_room(self.known.entry)
+        return self.evictor.ledger.kv_room(self.known.entry)
 
     def more(self, missing: int) -> None:
         self.evictor.free(missing, self.known.entry)
 
-    def others(self) -> list[Memory]:
+    def others(self) -> list[KvStore]:
         # By what is served, not by runner: in a circle of references, weights stay until the next collection.
         served = self.known.served
-        return [runner.memory for runner in self.models.beside(served, served.model.placement)]
+        return [runner.kv_store for runner in self.models.beside(served, served.model.placement)]
 
     def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
         self.evictor.log.add(self.known.entry.name, what, reason, nbytes, seconds)
@@ -61,31 +61,31 @@ class RunnerFactory:
     ) -> None:
         self._models, self._evictor, self._metrics = models, evictor, metrics
         self._guards, self._settings = guards, settings
-        self._parked = Parked(host_kv_budget(settings.now))
-        self._hosts: dict[Placement, tuple[HostMemory, Costs]] = {}
+        self._host_index = HostIndex(host_kv_budget(settings.now))
+        self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
 
-    def shelf(self, served: Served, where: Placement) -> Shelf:
+    def host_store(self, served: Served, where: Placement) -> HostStore:
         """A model's place in host memory."""
         if where not in self._hosts:
-            self._hosts[where] = HostMemory(where), Costs()
+            self._hosts[where] = HostMemory(where), TransferCosts()
         host, costs = self._hosts[where]
-        return Shelf(served, host, self._parked, costs, self._metrics)
+        return HostStore(served, host, self._host_index, costs, self._metrics)
 
     def runner(self, known: KnownModel, library: Library) -> Runner:
         """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
         settings, shape, ladders = self._settings.now, known.shape, known.ladders
         model, where = known.served.model, known.served.model.placement
-        pool, home = self._evictor.pool, known.entry.home
+        ledger, home = self._evictor.ledger, known.entry.home
         window = smallest_window(shape.layout)
-        device = Device(
+        device = DeviceAccess(
             where,
             self._metrics,
             self._guards,
             ladders.program_keys(window),
-            lambda: pool.used(home) - pool.budget(home),
+            lambda: ledger.used(home) - ledger.budget(home),
         )
-        policy = Policy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
+        policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         shared = DeviceShare(self._evictor, self._models, known)
         held = KvHoldings(shape, library, device, ladders, self._metrics)
-        memory = Memory(held, policy, shared, known.shelf)
-        return Runner(model.params, shape, ladders, device, memory, self._metrics, drafts=known.drafts)
+        kv_store = KvStore(held, policy, shared, known.host_store)
+        return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts)

@@ -81,13 +81,31 @@ class Asker(Protocol):
     def guards(self) -> object: ...  # some policies of its own; None: as configured
 
 
-class Asks(Asker, Protocol):
-    """A request, as far as guards look at it."""
+class SeenRequest(Asker, Protocol):
+    """What a request asks for, as far as guards look at it."""
 
-    model: Hashable
-    deadline: float | None
+    @property
+    def model(self) -> Hashable: ...
+
+    @property
+    def deadline(self) -> float | None: ...
+
+
+class Begun(Protocol):
+    """How far a request is, as far as guards look at it."""
+
     watched: bool
     cold: bool
+
+
+class Asks(Protocol):
+    """A request, as far as guards look at it."""
+
+    @property
+    def asked(self) -> SeenRequest: ...
+
+    @property
+    def progress(self) -> Begun: ...
 
 
 @dataclass(frozen=True)
@@ -214,16 +232,16 @@ class Guards:
         Raises:
             GuardError: a guard says so.
         """
-        if request.watched:
+        if request.progress.watched:
             return
-        request.watched = True
-        model: str = getattr(request.model, "name", "")
+        request.progress.watched = True
+        model: str = getattr(request.asked.model, "name", "")
         if (count := self._loads_within_a_minute(model)) > (most := self.settings().loads_per_minute):
             self._returned.pop(model, None)  # told of; the count begins anew
             self.trip(
                 "residency",
                 f"{model} was evicted and loaded again {count} times within a minute, more than {most}",
-                request,
+                request.asked,
                 model=model,
                 advice="Two models take turns in memory that has room for one: allow more with "
                 "configure(memory_budget=...), pin one with engine().pin(...), or use smaller models.",
@@ -232,19 +250,19 @@ class Guards:
             self.trip(
                 "residency",
                 f"{show_bytes(over)} more than the budget are in memory, and in use",
-                request,
+                request.asked,
                 model=model,
                 nbytes=over,
                 advice="Unload a model, use shorter contexts, or allow more with configure(memory_budget=...).",
             )
-        if request.deadline is not None and (needs := cold_seconds()) is not None:
-            left = request.deadline - time.monotonic()
+        if request.asked.deadline is not None and (needs := cold_seconds()) is not None:
+            left = request.asked.deadline - time.monotonic()
             if needs > left:
                 self.trip(
                     "cold_start",
                     f"the deadline is in {max(0.0, left):.2f} s, and compiling what the request needs takes about "
                     f"{needs:.2f} s on this machine",
-                    request,
+                    request.asked,
                     model=model,
                     advice=f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or "
                     "allow more time.",

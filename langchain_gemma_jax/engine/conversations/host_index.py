@@ -8,7 +8,7 @@ from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, R
 from langchain_gemma_jax.engine.requests.resident import Resident
 
 
-class Parked:
+class HostIndex:
     """All models' parked conversations, within a budget of bytes. What was put here the longest time ago goes first."""
 
     def __init__(self, budget: int) -> None:

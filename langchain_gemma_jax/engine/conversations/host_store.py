@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
-from langchain_gemma_jax.engine.conversations.transfer_costs import Costs, Rate
+from langchain_gemma_jax.engine.conversations.transfer_costs import Rate, TransferCosts
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.requests.resident import Resident
@@ -21,21 +21,23 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 _log = OwnLog(__name__)
 
 
-class Shelf:
+class HostStore:
     """One model's conversations in host memory. They outlive its weights on the device."""
 
-    def __init__(self, model: object, host: HostMemory, parked: Parked, costs: Costs, metrics: Metrics) -> None:
+    def __init__(
+        self, model: object, host: HostMemory, parked: HostIndex, costs: TransferCosts, metrics: Metrics
+    ) -> None:
         self.read = Rate()  # of this model: a token
-        self._model, self._host, self._parked, self._costs, self._metrics = model, host, parked, costs, metrics
+        self._model, self._host, self._host_index, self._costs, self._metrics = model, host, parked, costs, metrics
 
     @property
     def nbytes(self) -> int:
-        return self._parked.nbytes(self._model)
+        return self._host_index.nbytes(self._model)
 
     def keep(self, resident: Resident, rings: Rings) -> bool:
         """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
         size = bytes_of(resident)
-        if size > self._parked.budget or not self._costs.worth_keeping(size, len(resident.keys), self.read):
+        if size > self._host_index.budget or not self._costs.worth_keeping(size, len(resident.keys), self.read):
             return False
         began = time.perf_counter()
         try:
@@ -48,7 +50,9 @@ class Shelf:
         snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]
         self._index(rings)
         keys = resident.keys[:]
-        self._parked.add(self._model, replace(resident, handle=handle, keys=keys, snapshots=snapshots, leased=False))
+        self._host_index.add(
+            self._model, replace(resident, handle=handle, keys=keys, snapshots=snapshots, leased=False)
+        )
         self._metrics.parked += 1
         return True
 
@@ -68,21 +72,21 @@ class Shelf:
         self._costs.to_device.add(time.perf_counter() - began, bytes_of(parked))
         snapshots = [replace(kept, handle=copy) for kept, copy in zip(parked.snapshots, copies, strict=True)]
         found = replace(parked, handle=handle, snapshots=snapshots)
-        self._parked.take(parked)
+        self._host_index.take(parked)
         self._metrics.restored += 1
         self._metrics.restored_tokens += len(found.keys)
         return found
 
     def holds(self, parked: Resident) -> bool:
         """Whether a parked conversation is here yet."""
-        return parked in self._parked
+        return parked in self._host_index
 
     def clear(self) -> None:
         """Forget them all: the weights are others now, or gone for good."""
-        self._parked.forget(self._model)
+        self._host_index.forget(self._model)
 
     def _index(self, rings: Rings) -> PrefixIndex:
-        return self._parked.of(self._model, rings)
+        return self._host_index.of(self._model, rings)
 
 
 def bytes_of(resident: Resident) -> int:

@@ -19,7 +19,7 @@ from langchain_gemma_jax.errors import InputError
 
 
 @dataclass(frozen=True)
-class Policy:
+class EvictionPolicy:
     """How the bytes are divided."""
 
     budget: int
@@ -69,7 +69,7 @@ def to_free(
     index: PrefixIndex,
     bytes_needed: int,
     *,
-    policy: Policy,
+    policy: EvictionPolicy,
     capacity_bytes: Callable[[int], int],
     asking: str | None = None,
     asked: int = 0,
@@ -102,7 +102,9 @@ def to_free(
 class _Books:
     """The residents as they would be after the actions so far."""
 
-    def __init__(self, index: PrefixIndex, needed: int, policy: Policy, capacity_bytes: Callable[[int], int]) -> None:
+    def __init__(
+        self, index: PrefixIndex, needed: int, policy: EvictionPolicy, capacity_bytes: Callable[[int], int]
+    ) -> None:
         self.rings, self.needed, self.policy, self.capacity_bytes = index.rings, needed, policy, capacity_bytes
         self.actions: list[Action] = []
         self.freed = 0

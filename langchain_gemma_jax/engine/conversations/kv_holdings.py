@@ -19,9 +19,9 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.host_store import bytes_of
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings
 from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
@@ -33,7 +33,7 @@ class KvHoldings:
 
     shape: Shape
     library: Library
-    device: Device
+    device: DeviceAccess
     ladders: Ladders
     metrics: Metrics
     index: PrefixIndex = field(init=False)

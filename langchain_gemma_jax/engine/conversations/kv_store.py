@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from langchain_gemma_jax.engine.conversations import kv_eviction
-from langchain_gemma_jax.engine.conversations.host_store import Shelf, bytes_of
-from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, Policy
+from langchain_gemma_jax.engine.conversations.host_store import HostStore, bytes_of
+from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.prefix_index import Reuse
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -35,7 +35,7 @@ class Budget(Protocol):
         """Evict models that nobody uses, if so many bytes come free by that."""
         ...
 
-    def others(self) -> list[Memory]:
+    def others(self) -> list[KvStore]:
         """Return the conversations of the other models on the device, which share the budget."""
         ...
 
@@ -44,31 +44,31 @@ class Budget(Protocol):
         ...
 
 
-class Memory:
+class KvStore:
     """The conversations of one model."""
 
-    def __init__(self, held: KvHoldings, policy: Policy, shared: Budget, shelf: Shelf) -> None:
-        self.held, self.index, self.policy, self.shared, self.shelf = held, held.index, policy, shared, shelf
+    def __init__(self, held: KvHoldings, policy: EvictionPolicy, shared: Budget, host_store: HostStore) -> None:
+        self.held, self.index, self.policy, self.shared, self.host_store = held, held.index, policy, shared, host_store
 
     # What a request asks for.
 
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
         self._bring_back(request)
-        reuse = self.index.plan(request.keys(), request.scope)
-        wanted = self.held.ladders.capacity(
-            min(len(request.context) + min(request.room, HEADROOM), request.max_context)
-        )
-        resident = self._take_over(reuse, wanted, request.scope) or self._start(reuse, wanted, request.scope)
+        asked, progress = request.asked, request.progress
+        reuse = self.index.plan(request.keys(), asked.scope)
+        tokens = min(len(progress.context) + min(request.room, HEADROOM), asked.max_context)
+        wanted = self.held.ladders.capacity(tokens)
+        resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
             return False
         if reuse.lost:
-            _log.info("request %d: %s", request.number, reuse.lost)
+            _log.info("request %d: %s", asked.number, reuse.lost)
         resident.leased = True
-        resident.system = max(resident.system, min(request.system, len(request.context)))
-        request.resident = resident
-        if request.started_at is None:  # later it has tokens of its own here
-            request.reused = len(resident.keys)
+        resident.system = max(resident.system, min(asked.system, len(progress.context)))
+        request.on_device.resident = resident
+        if progress.started_at is None:  # later it has tokens of its own here
+            progress.reused = len(resident.keys)
         if resident.written > (self.index.rings.size or 0):
             self.keep(resident)  # the turn before ended here
         return True
@@ -114,9 +114,9 @@ class Memory:
 
     def release(self, request: Request) -> None:
         """The request is over, or has to start again. What it read stays, until the bytes are needed."""
-        if request.resident is not None:
-            request.resident.leased = False
-            request.resident = None
+        if (resident := request.on_device.resident) is not None:
+            resident.leased = False
+            request.on_device.resident = None
 
     def pad(self, capacity: int, rows: int) -> bool:
         """Have sequences of nobody's, for the rows of a step that nobody needs. False: there is no room for them."""
@@ -141,13 +141,13 @@ class Memory:
     def park_all(self) -> None:
         """The model goes: its conversations move to host memory, as far as that pays, the last one used on top."""
         for resident in sorted(self.index.residents, key=lambda r: r.last_used):
-            self.shelf.keep(resident, self.index.rings)
+            self.host_store.keep(resident, self.index.rings)
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
         """Give up idle conversations, this model's first, then idle models, until so many bytes fit."""
-        for memory in (self, *self.shared.others()):
+        for store in (self, *self.shared.others()):
             if (missing := self._missing(needed)) > 0:
-                memory.give_up(missing, scope if memory is self else None, needed)
+                store.give_up(missing, scope if store is self else None, needed)
         if (missing := self.held.nbytes() + needed - self.shared.room()) > 0:
             self.shared.more(missing)
         return self._missing(needed) <= 0
@@ -175,7 +175,7 @@ class Memory:
             asked=needed,
         ):
             if not isinstance(action, DropSnapshot):
-                parked += self.shelf.keep(action.resident, self.index.rings)
+                parked += self.host_store.keep(action.resident, self.index.rings)
             if isinstance(action, Drop):
                 self.held.drop(action.resident)
             elif isinstance(action, DropSnapshot):
@@ -196,23 +196,24 @@ class Memory:
             )
         return freed
 
-    def _policy_now(self) -> Policy:
+    def _policy_now(self) -> EvictionPolicy:
         """The policy for what there is room for beside all else: shares of more than that would bind nobody."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
     def _bring_back(self, request: Request) -> None:
         """A conversation that was moved to the host, if that is faster than to read it again."""
-        if not self.shelf.nbytes:
+        if not self.host_store.nbytes:
             return
-        have = self.index.plan(request.keys(), request.scope).length
-        found = self.shelf.find(request.keys(), request.scope, have, self.index.rings)
+        scope = request.asked.scope
+        have = self.index.plan(request.keys(), scope).length
+        found = self.host_store.find(request.keys(), scope, have, self.index.rings)
         # Making room may move others to the host, and this one out of it.
-        if found is not None and self._make_room(bytes_of(found), request.scope) and self.shelf.holds(found):
-            self.index.add(self.shelf.fetch(found))
+        if found is not None and self._make_room(bytes_of(found), scope) and self.host_store.holds(found):
+            self.index.add(self.host_store.fetch(found))
             self.held.changed = True
 
     def _used_elsewhere(self) -> int:
-        return sum(memory.held.nbytes() for memory in self.shared.others())
+        return sum(store.held.nbytes() for store in self.shared.others())
 
     def _shrink(self, action: kv_eviction.Shrink) -> None:
         self.held.cut(action.resident, action.keep, action.snapshot)

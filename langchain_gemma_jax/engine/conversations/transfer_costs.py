@@ -23,7 +23,7 @@ class Rate:
         return median(self._seen) * amount if self._seen else None
 
 
-class Costs:
+class TransferCosts:
     """How long moving conversations between one device and the host takes, as measured."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.background import workers
 from langchain_gemma_jax.engine.executables.map_limit import room_for_a_program
-from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCosts, Opening
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCosts, FirstNeeded
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -63,7 +63,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Made:
+class ReadyProgram:
     """A program that is ready, and what that took."""
 
     call: Callable[..., Any]
@@ -73,7 +73,7 @@ class Made:
     cost: float  # the seconds that compiling it took, then or now
 
 
-class Workers(Protocol):
+class BackgroundThreads(Protocol):
     """Where programs are made while nobody waits for them yet: a ``Background``."""
 
     @property
@@ -96,18 +96,18 @@ class Library:
         tally: Tally,
         *,
         name: str = "",
-        background: Workers | None = None,
+        background: BackgroundThreads | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
         self._name, self._background = name, background
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
-        self._opening = None if store is None else Opening(store, self._family)
+        self._first_needed = None if store is None else FirstNeeded(store, self._family)
         self._soon: set[ProgramKey] = set()
         self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
         self._lock = threading.Lock()
-        self._made: dict[ProgramKey, Future[Made]] = {}
+        self._made: dict[ProgramKey, Future[ReadyProgram]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
         self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
 
@@ -120,9 +120,9 @@ class Library:
         called = list(self._calls)
         return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
 
-    def opening(self) -> list[ProgramKey]:
+    def first_needed(self) -> list[ProgramKey]:
         """What an earlier process needed first."""
-        return [] if self._opening is None else self._opening.recall()
+        return [] if self._first_needed is None else self._first_needed.recall()
 
     @property
     def makes_later(self) -> bool:
@@ -142,9 +142,9 @@ class Library:
                     self._soon.add(key)
                     self._background.submit(partial(self._make_soon, key))
 
-    def make(self, key: ProgramKey) -> Made:
+    def make(self, key: ProgramKey) -> ReadyProgram:
         """Fetch or make a program, unless it is there. Two threads never make the same one."""
-        mine: Future[Made] = Future()
+        mine: Future[ReadyProgram] = Future()
         with self._lock:
             future = self._made.setdefault(key, mine)
         if future is not mine:
@@ -165,7 +165,7 @@ class Library:
         mine.set_result(made)
         return made
 
-    def _make_soon(self, key: ProgramKey) -> Made:
+    def _make_soon(self, key: ProgramKey) -> ReadyProgram:
         try:
             return self.make(key)
         except Exception:
@@ -210,14 +210,14 @@ class Library:
 
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
         call = self._calls[key] = self.make(key).call
-        if self._opening is not None and self._opening.add(key):
+        if self._first_needed is not None and self._first_needed.add(key):
             if self._background is None:
-                self._opening.remember()
+                self._first_needed.remember()
             else:
-                self._background.submit(self._opening.remember)
+                self._background.submit(self._first_needed.remember)
         return call(*args)
 
-    def _find(self, key: ProgramKey) -> Made:
+    def _find(self, key: ProgramKey) -> ReadyProgram:
         if self._store is None:
             return self._compile(key)
         name = fingerprint.name(self._family, key)
@@ -248,7 +248,7 @@ class Library:
                     return
         raise ClosedError("The engine was closed while another process was compiling a program for it.")
 
-    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> Made | None:
+    def _fetch(self, name: str, key: ProgramKey, *, count: bool = True) -> ReadyProgram | None:
         """Return a program from the disk. None: it is not there, or of no use."""
         store = self._store
         if store is None or (entry := store.get(name)) is None:
@@ -263,9 +263,9 @@ class Library:
         took = time.perf_counter() - began
         if count:
             self._tally.hit(entry.seconds - took)
-        return Made(call, took, loaded=True, whole=False, cost=entry.seconds)
+        return ReadyProgram(call, took, loaded=True, whole=False, cost=entry.seconds)
 
-    def _compile(self, key: ProgramKey) -> Made:
+    def _compile(self, key: ProgramKey) -> ReadyProgram:
         """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
 
         On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
@@ -279,9 +279,9 @@ class Library:
             with aside(), hits_of_this_thread() as hits:
                 compiled, whole = lower(self.programs, self._signatures, key).compile(), not hits
         took = time.perf_counter() - began
-        return Made(compiled, took, loaded=False, whole=whole, cost=took)
+        return ReadyProgram(compiled, took, loaded=False, whole=whole, cost=took)
 
-    def _keep(self, name: str, key: ProgramKey, made: Made) -> None:
+    def _keep(self, name: str, key: ProgramKey, made: ReadyProgram) -> None:
         if self._store is None or not made.whole:
             return
         try:

@@ -11,16 +11,16 @@ from bisect import bisect_left
 from langchain_gemma_jax.engine.base.guards import Asks
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.device.transfers import Device
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 
 _OF_A_CAPACITY = ("read", "step", "verify")  # programs whose key ends in the capacity of a cache
 
 
-class AtHand:
+class ProgramsAtHand:
     """The programs of one model that can run now. For the owner thread."""
 
-    def __init__(self, library: Library, ladders: Ladders, device: Device, *, loops: bool) -> None:
+    def __init__(self, library: Library, ladders: Ladders, device: DeviceAccess, *, loops: bool) -> None:
         self._library, self._ladders, self._device = library, ladders, device
         self._loops = loops  # a step picks its tokens itself, whatever its rows
 

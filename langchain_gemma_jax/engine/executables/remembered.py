@@ -13,7 +13,7 @@ MOST_READ = 512  # entries of the disk, the latest ones
 LONGEST = 8  # programs; a first answer takes four or five
 
 
-class Opening:
+class FirstNeeded:
     """The first programs that conversations of one model asked for, in their order."""
 
     def __init__(self, store: Store, family: str) -> None:
@@ -22,12 +22,19 @@ class Opening:
         self._told = False
 
     def recall(self) -> list[ProgramKey]:
-        """Return the program keys that an earlier process needed first. Empty: there was none."""
+        """Return the program keys that an earlier process needed first. Empty: there was none, or it says it otherwise.
+
+        The disk may have what another release of this package wrote.
+        """
         entry = self._store.get(self._name)
-        return [] if entry is None else [tuple(key) for key in json.loads(entry.payload)]
+        try:
+            found = None if entry is None else json.loads(entry.payload)
+        except (ValueError, RecursionError):
+            return []
+        return [tuple(key) for key in found] if isinstance(found, list) and all(map(_is_key, found)) else []
 
     def add(self, key: ProgramKey) -> bool:
-        """A program was asked for. Gives whether the opening is over now: with the first step."""
+        """A program was asked for. Gives whether all that is needed first is known now: with the first step."""
         if self._told or key in self._keys:
             return False
         self._keys.append(key)
@@ -83,3 +90,10 @@ def _mean(measured: Iterable[tuple[int, float]]) -> float | None:
     found = list(measured)
     count = sum(each for each, _ in found)
     return sum(total for _, total in found) / count if count else None
+
+
+def _is_key(found: object) -> bool:
+    """Whether this is a program's key, as JSON has it: its name, and sizes."""
+    if not isinstance(found, list) or not found or not isinstance(found[0], str):
+        return False
+    return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])

@@ -13,7 +13,7 @@ from functools import partial
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
-from langchain_gemma_jax.engine.executables.library import Library, Made
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.progress import is_wanted
@@ -72,7 +72,7 @@ def warm(
     library: Library,
     background: Background,
     keys: list[ProgramKey],
-    opening: list[ProgramKey],
+    needed_first: list[ProgramKey],
     clock: Clock,
     *,
     name: str,
@@ -85,7 +85,7 @@ def warm(
     """
     clock.now("compiling")
     began = time.perf_counter()
-    waiting: list[Future[Made]] = []
+    waiting: list[Future[ReadyProgram]] = []
     try:
         waiting = [background.submit(lambda key=key: library.make(key)) for key in keys]  # type: ignore[misc]
         with _bar(name, len(keys), progress=progress) as advance:
@@ -94,7 +94,7 @@ def warm(
         made = dict(zip(keys, [future.result() for future in waiting], strict=True))
         seconds = time.perf_counter() - began
         # Not in this thread: the process may end without it, and must not while a program is being loaded.
-        timing = (background.submit(partial(library.time_to_fetch, key)) for key in opening if key in made)
+        timing = (background.submit(partial(library.time_to_fetch, key)) for key in needed_first if key in made)
         fetched: list[float | None] = [future.result(clock.left) for future in timing]
     except CancelledError:
         raise ClosedError("The engine was closed before all programs were there.") from None
@@ -106,7 +106,7 @@ def warm(
     finally:
         for future in waiting:
             future.cancel()  # whoever waited was interrupted: what has not begun need not
-    first = [made[key] for key in opening if key in made]
+    first = [made[key] for key in needed_first if key in made]
     took = [one for one in fetched if one is not None]
     return Warmup(
         programs=len(made),

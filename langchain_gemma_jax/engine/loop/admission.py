@@ -44,29 +44,29 @@ class Admission:
             if not scheduler.has_room:
                 return
             if (runner := self._runner_for(request)) is None or will_be_shared(
-                request, scheduler.running, runner.memory.index
+                request, scheduler.running, runner.kv_store.index
             ):
                 continue
-            runner.device.asked_by = (request,)
+            runner.device.asked_by = (request.asked,)
             try:
-                taken = runner.memory.take(request)
+                taken = runner.kv_store.take(request)
             except Exception as error:  # noqa: BLE001
                 self._failures.drop_half_done(runner)
                 self._failures.fail(error, (request,))
                 return
             if taken:
                 self._start(request)
-            elif not scheduler.running and not self._evictor.may_change(request.model):
+            elif not scheduler.running and not self._evictor.may_change(request.asked.model):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
             else:
                 return
 
     def _take_in(self, request: Request) -> None:
         """Have a request wait, or answer it: its model was unloaded since it was sent, or its grammar says it all."""
-        if request.model in self._work.models.known:
+        if request.asked.model in self._work.models.known:
             if (end := self._results.go_on(request)) is None:
                 if request.lookup is not None:
-                    request.lookup.extend(request.context[len(request.prompt) :])
+                    request.lookup.extend(request.progress.context[len(request.asked.prompt) :])
                 self._work.scheduler.waiting.append(request)
             else:  # there was no alternative to all of it
                 self._endings.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
@@ -79,14 +79,14 @@ class Admission:
         work = self._work
         work.scheduler.start(request)
         work.inbox.begun(request)
-        if request.started_at is None:
-            request.started_at, request.compiles_before = time.monotonic(), work.compiles.compiles
-            work.metrics.reused_tokens += request.reused
+        if request.progress.started_at is None:
+            request.progress.started_at, request.progress.compiles_before = time.monotonic(), work.compiles.compiles
+            work.metrics.reused_tokens += request.progress.reused
 
     def _runner_for(self, request: Request) -> Runner | None:
         """What runs it. None: not now; if its model is not in memory, it will be."""
-        known = self._work.models.known[request.model]
-        if (runner := self._work.models.runners.get(request.model)) is None:
+        known = self._work.models.known[request.asked.model]
+        if (runner := self._work.models.runners.get(request.asked.model)) is None:
             self._evictor.queue.want(known)
         elif not self._evictor.may_run(known, time.monotonic()):
             return None

@@ -27,7 +27,7 @@ class Dispatching:
         """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         runner = self._work.runner_of(requests[0])
-        runner.device.asked_by = requests
+        runner.device.asked_by = tuple(request.asked for request in requests)
         try:
             if isinstance(work, Read):
                 flight = runner.read(work.request) if self._fits(work.request, runner) else None
@@ -49,7 +49,7 @@ class Dispatching:
         """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
         scheduler = self._work.scheduler
         together, rows = runner.together(requests, scheduler.alike(requests[0]))
-        if together < len(requests) and any(request.issued for request in requests):
+        if together < len(requests) and any(request.progress.issued for request in requests):
             self._results.bring_home(keep=0)
             return (), rows
         scheduler.split(requests[together:])
@@ -57,11 +57,11 @@ class Dispatching:
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
-        resident, tokens = request.resident, len(request.context)
+        resident, tokens = request.on_device.resident, len(request.progress.context)
         if resident is None or tokens <= resident.capacity:
             return resident is not None
         self._results.bring_home(keep=0)
-        if not runner.memory.grow(resident, tokens):
+        if not runner.kv_store.grow(resident, tokens):
             self._make_way(request, resident, tokens)
         return False
 
@@ -69,24 +69,24 @@ class Dispatching:
         """Make sure that a step has room to write and a known start. False: not as scheduled."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         follows = isinstance(work, Step) and runner.follows(requests)
-        if not follows and any(request.issued for request in requests):
+        if not follows and any(request.progress.issued for request in requests):
             self._results.bring_home(keep=0)
             return False
         for request in requests:
-            resident = request.resident
+            resident = request.on_device.resident
             if resident is None or not self._may_begin(request, runner, resident):
                 return False
-            tokens = 1 + (len(request.draft) if isinstance(work, Verify) else request.issued)
+            tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
             fits = len(resident.keys) + tokens <= resident.capacity
-            forgets = runner.memory.must_keep_before(resident, max(tokens, runner.loop_steps))
+            forgets = runner.kv_store.must_keep_before(resident, max(tokens, runner.loop_steps))
             if fits and not forgets:
                 continue
-            if request.issued:
+            if request.progress.issued:
                 self._results.bring_home(keep=0)
                 return False
             if forgets:
-                runner.memory.keep(resident)
-            if not runner.memory.grow(resident, len(resident.keys) + tokens):
+                runner.kv_store.keep(resident)
+            if not runner.kv_store.grow(resident, len(resident.keys) + tokens):
                 self._make_way(request, resident, len(resident.keys) + tokens)
                 return False
             if not fits:
@@ -97,7 +97,7 @@ class Dispatching:
 
     def _may_begin(self, request: Request, runner: Runner, resident: Resident) -> bool:
         """Whether the guards let a request go on that has nothing to read: what reads is looked at where it does."""
-        if request.watched:
+        if request.progress.watched:
             return True
         key = ("step", 1, resident.capacity)
         try:
@@ -115,10 +115,10 @@ class Dispatching:
         """
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
-        while request in running and not runner.memory.grow(resident, tokens):
-            if len(running) == 1 and not runner.memory.fits_alone(tokens):
+        while request in running and not runner.kv_store.grow(resident, tokens):
+            if len(running) == 1 and not runner.kv_store.fits_alone(tokens):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
             # Alone, it is read anew: growing takes the old arrays beside the new ones.
-            self._endings.start_again(max(running, key=lambda r: r.number))
+            self._endings.start_again(max(running, key=lambda r: r.asked.number))
             self._work.metrics.preemptions += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import jax
 
-from langchain_gemma_jax.engine.device.transfers import out_of_memory
+from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
@@ -29,10 +29,10 @@ class Failures:
 
     def drop_half_done(self, runner: Runner) -> None:
         """Something raised while memory was given out: an idle conversation may be in pieces, so none stays."""
-        owned = {request.resident for request in self._work.scheduler.running}
-        for resident in runner.memory.index.residents:
+        owned = {request.on_device.resident for request in self._work.scheduler.running}
+        for resident in runner.kv_store.index.residents:
             resident.leased = resident in owned
-        runner.memory.evict_idle()
+        runner.kv_store.evict_idle()
 
     def fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
         """A dispatch for these requests went wrong."""
@@ -60,18 +60,18 @@ class Failures:
         others = [flight for flight in work.flights if not concerned & set(flight.requests)]
         work.flights.clear()
         work.flights.extend(others)
-        for request in sorted(concerned, key=lambda r: -r.number):
-            request.device_knobs = request.device_masked = None
+        for request in sorted(concerned, key=lambda r: -r.asked.number):
+            request.on_device.drop_knobs()
             self._endings.start_again(request)
         runner.forget_feed()
-        runner.memory.held.clear()
+        runner.kv_store.held.clear()
 
     def _fail_for_weights(self, runner: Runner) -> None:
         """Somebody closed a model that is served. Others are not concerned."""
         work = self._work
         model = next(served for served, each in work.models.runners.items() if each is runner)
         for request in [*work.scheduler.running, *work.scheduler.waiting]:
-            if request.model == model:
+            if request.asked.model == model:
                 self._endings.finish(request, ClosedError("The model was closed. Unload it, and load it again."))
         runner.close()
 
@@ -84,11 +84,11 @@ class Failures:
                 work.flights.remove(flight)
         runner = work.runner_of(requests[0])
         runner.forget_feed()
-        for request in sorted(concerned, key=lambda r: -r.number):
+        for request in sorted(concerned, key=lambda r: -r.asked.number):
             self._endings.drop_kv(request)
-            request.device_knobs = request.device_masked = None
-            request.memory_failures += 1
-            if request.memory_failures > 1:
+            request.on_device.drop_knobs()
+            request.progress.memory_failures += 1
+            if request.progress.memory_failures > 1:
                 self._endings.finish(request, full_twice(error, request, self._evictor.statuses()))
             elif request in work.scheduler.running:
                 self._endings.start_again(request)
@@ -109,7 +109,7 @@ class Failures:
             self._endings.finish(request, failure)
         self.forget_feeds()
         for runner in work.models.runners.values():
-            runner.memory.held.clear()
+            runner.kv_store.held.clear()
         self._evictor.publish_changes()
 
     def forget_feeds(self) -> None:
@@ -127,9 +127,10 @@ class Failures:
 
 def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, ...]) -> DeviceMemoryError:
     """The error of a request for which the device's memory was full, and full again when everything idle had gone."""
+    number, context = request.asked.number, len(request.progress.context)
     found = DeviceMemoryError(
-        f"The device's memory was full twice while request {request.number} ran ({len(request.context)} "
-        "tokens), also after everything idle was evicted. Use a shorter context or a smaller model, or "
+        f"The device's memory was full twice while request {number} ran ({context} tokens), also after "
+        "everything idle was evicted. Use a shorter context or a smaller model, or "
         f"leave more memory free: configure(kv_bytes=...). In memory: {who_holds_what(holders)}.",
         tuple(str(holder) for holder in holders if holder.nbytes),
     )
@@ -139,7 +140,7 @@ def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, .
 
 def concerns_several_tenants(requests: Iterable[Request]) -> bool:
     """Whether an error that all of them get may be about what another tenant sent."""
-    return len({request.scope for request in requests}) > 1
+    return len({request.asked.scope for request in requests}) > 1
 
 
 def ended_by(error: BaseException, requests: Iterable[Request]) -> ClosedError:
@@ -153,8 +154,9 @@ def ended_by(error: BaseException, requests: Iterable[Request]) -> ClosedError:
 
 def no_number(request: Request) -> DeviceFailedError:
     """The error of a request whose scores are NaN."""
+    context = len(request.progress.context)
     return DeviceFailedError(
-        f"The model gave NaN scores after {len(request.context)} tokens. What it had read was dropped. If other "
+        f"The model gave NaN scores after {context} tokens. What it had read was dropped. If other "
         "prompts end so too, its weights hold NaN, or are too large for their dtype: check the files, or load it with "
         'dtype="float32".'
     )
@@ -162,8 +164,8 @@ def no_number(request: Request) -> DeviceFailedError:
 
 def too_large(runner: Runner, request: Request, models: tuple[ModelStatus, ...]) -> DeviceMemoryError:
     """The error of a request that can never have the memory that it needs."""
-    budget, context = runner.memory.policy.budget, len(request.context)
-    room = min(budget, runner.memory.shared.room())
+    budget, context = runner.kv_store.policy.budget, len(request.progress.context)
+    room = min(budget, runner.kv_store.shared.room())
     return DeviceMemoryError(
         f"A conversation of {context} tokens does not fit the {room} bytes that conversations may take, even alone. "
         "Shorten it, or allow more: configure(kv_bytes=...) or configure(memory_budget=...). "

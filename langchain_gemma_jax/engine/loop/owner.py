@@ -30,7 +30,7 @@ from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger import Pool
+from langchain_gemma_jax.engine.residency.ledger import Ledger
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
@@ -66,7 +66,7 @@ class Owner:
         self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles)
         self.models, self.scheduler = work.models, work.scheduler
         self.evictor = ModelEvictor(
-            work.models, Pool(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics, events
+            work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics, events
         )
         self._endings = RequestEndings(work)
         self._failures = Failures(work, self._endings, self.evictor)
@@ -164,7 +164,7 @@ class Owner:
             ended = self.close(EXIT_SECONDS)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
-        if (not ended or self.loading) and not leave_early():
+        if (not ended or self.loading) and not leave_early(self.loading.threads):
             self.thread.wait()
             self.background.close()
 
@@ -176,7 +176,7 @@ class Owner:
 
     def is_waited_for(self, known: KnownModel) -> bool:
         """Whether requests wait for a model."""
-        return any(request.model is known.served for request in self.scheduler.waiting)
+        return any(request.asked.model is known.served for request in self.scheduler.waiting)
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
         """End the requests that wait for a model: it does not come."""
@@ -240,7 +240,7 @@ class Owner:
         """How long there is nothing to do unless somebody sends something. None: for ever."""
         if self.scheduler.running or self._work.flights:
             return 0.0
-        if any(request.model in self.models.runners for request in self.scheduler.waiting):
+        if any(request.asked.model in self.models.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
         # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
         waits = self.scheduler.waiting or self.evictor.queue.waits

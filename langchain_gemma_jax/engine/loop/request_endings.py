@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
-from langchain_gemma_jax.engine.requests.request import Completion, Request
+from langchain_gemma_jax.engine.requests.request import Completion, OnDevice, Request
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import DeviceFailedError
 
@@ -25,8 +25,8 @@ class RequestEndings:
         work = self._work
         if request not in work.scheduler:
             return
-        if (runner := work.models.runners.get(request.model)) is not None:
-            runner.memory.release(request)
+        if (runner := work.models.runners.get(request.asked.model)) is not None:
+            runner.kv_store.release(request)
         work.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)
@@ -35,7 +35,7 @@ class RequestEndings:
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
         """The last that a caller hears of it. Whoever keeps the generation keeps nothing on the device."""
         self._work.inbox.begun(request)
-        request.device_knobs = request.device_masked = request.resident = None
+        request.on_device = OnDevice()
         self._work.events.tell(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
 
@@ -52,25 +52,25 @@ class RequestEndings:
     def refuse(self, known: KnownModel, error: Exception) -> None:
         """End the requests that wait for a model: it does not come."""
         for request in list(self._work.scheduler.waiting):
-            if request.model is known.served:
+            if request.asked.model is known.served:
                 self.finish(request, again(error))
 
     def drop_kv(self, request: Request) -> None:
         """Forget what it has read."""
-        if (resident := request.resident) is not None:
-            memory = self._work.runner_of(request).memory
-            memory.release(request)
-            memory.held.drop(resident)
+        if (resident := request.on_device.resident) is not None:
+            kv_store = self._work.runner_of(request).kv_store
+            kv_store.release(request)
+            kv_store.held.drop(resident)
 
     def start_again(self, request: Request) -> None:
         """A running request lets go of its memory, and is the next to get some."""
-        self._work.runner_of(request).memory.release(request)
+        self._work.runner_of(request).kv_store.release(request)
         request.begin_epoch()
-        request.draft = ()
+        request.progress.draft = ()
         self._work.scheduler.put_back(request)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
         """How long reading a prompt takes here."""
-        known, read = self._work.models.known.get(request.model), done.prompt_tokens - done.reused_tokens
+        known, read = self._work.models.known.get(request.asked.model), done.prompt_tokens - done.reused_tokens
         if known is not None and read >= WORTH_MEASURING and done.ids:
-            known.shelf.read.add(done.timings.prefill_s, read)
+            known.host_store.read.add(done.timings.prefill_s, read)

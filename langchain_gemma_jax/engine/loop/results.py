@@ -66,12 +66,12 @@ class Results:
         if end is None and not_a_number:
             self._endings.finish(request, no_number(request))
         elif (end := self.go_on(request, end, illegal=end is None and got < len(tokens))) is not None:
-            compiled = self._work.compiles.compiles - request.compiles_before
+            compiled = self._work.compiles.compiles - request.progress.compiles_before
             self._endings.finish(request, request.completion(end.reason, end.stop, time.monotonic(), compiled))
         else:
             if got < len(tokens):
                 runner.draw_again(request)
-            postprocess.draft(request, request.context[len(request.prompt) + before :])
+            postprocess.draft(request, request.progress.context[len(request.asked.prompt) + before :])
 
     def _count(self, new: NewTokens, got: int) -> None:
         """Count the tokens that a request took, and what became of its draft."""
@@ -79,8 +79,8 @@ class Results:
         metrics.generated_tokens += got
         if new.drafted:
             accepted = min(new.accepted, got)  # what stands behind the end was not wanted
-            request.drafted += new.drafted
-            request.accepted += accepted
+            request.progress.drafted += new.drafted
+            request.progress.accepted += accepted
             metrics.drafted_tokens += new.drafted
             metrics.accepted_tokens += accepted
             if request.lookup is not None:
@@ -88,7 +88,7 @@ class Results:
 
 
 def _details(new: NewTokens) -> list[TokenLogprobs]:
-    most = new.request.sampling.top_logprobs
+    most = new.request.asked.sampling.top_logprobs
     return [
         TokenLogprobs(token, logprob, tuple(zip(ids, values, strict=True))[:most])
         for token, (logprob, ids, values) in zip(new.tokens, new.logprobs, strict=False)

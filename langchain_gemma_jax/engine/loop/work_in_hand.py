@@ -15,9 +15,12 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class WorkInHand:
-    """The state of the owner thread's loop. Nobody but the owner thread changes it."""
+    """The state of the owner thread's loop. Nobody but the owner thread changes it.
+
+    Frozen, as the parts hold the same scheduler and the same queue of dispatches: these are emptied, never replaced.
+    """
 
     scheduler: Scheduler
     metrics: Metrics
@@ -30,4 +33,4 @@ class WorkInHand:
 
     def runner_of(self, request: Request) -> Runner:
         """Return what runs a request whose model is in memory."""
-        return self.models.runners[request.model]
+        return self.models.runners[request.asked.model]

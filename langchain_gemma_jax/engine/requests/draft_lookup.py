@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from langchain_gemma_jax.errors import InputError
 
 
-class Lookup:
+class DraftLookup:
     """Drafts for one request: what followed the last time that the context ended as it does now.
 
-        >>> lookup = Lookup(limit=4)
+        >>> lookup = DraftLookup(limit=4)
         >>> lookup.extend([6, 7, 8, 9, 1, 2, 5, 6, 7, 8])
         >>> lookup.propose()
         (9, 1, 2, 5)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint, FreeText, Trust
+from langchain_gemma_jax.engine.requests.request_constraint import FreeText, RequestConstraint, Trust
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.grammar.lark import lark
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LONGEST = 150_000  # characters of a grammar
 
 
-class Constraints:
+class ModelGrammars:
     """What the requests of one model are held to. Any thread may come here.
 
     A grammar is compiled for each request, by the caller's thread: that takes milliseconds. What llguidance finds out
@@ -38,7 +38,7 @@ class Constraints:
         if grammar is not None and grammar.root is not None:
             self._compiled(grammar)
 
-    def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[Constraint | None, tuple[int, ...]]:
+    def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[RequestConstraint | None, tuple[int, ...]]:
         """What a request is held to, if anything, and the tokens that never come.
 
         Raises:
@@ -51,7 +51,7 @@ class Constraints:
             raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
         return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
 
-    def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> Constraint | None:
+    def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> RequestConstraint | None:
         """What a text is held to; None if it is free.
 
         Args:
@@ -68,7 +68,7 @@ class Constraints:
         opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
         free = None if grammar.free_until is None else FreeText(grammar.free_until)
         own = frozenset(token for token in stops if self.lexicon.tokenizer.control_name(token) is not None)
-        return Constraint(self._compiled(grammar), self.lexicon, own, self.trust, opener, free, forces=forces)
+        return RequestConstraint(self._compiled(grammar), self.lexicon, own, self.trust, opener, free, forces=forces)
 
     def _compiled(self, grammar: Grammar) -> LLMatcher:
         from llguidance import LLMatcher

@@ -1,4 +1,4 @@
-"""One request's state: what was asked, how far it is, what it has made. Plain Python.
+"""One request: what was asked, how far it is, what it holds on the device. Plain Python.
 
 The *context* of a request is its prompt and what was generated. Its KV holds the first tokens of the
 context, never all: the last one is still to be read. So one number says what comes next: with one
@@ -17,10 +17,10 @@ from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
 from langchain_gemma_jax.errors import DeadlineError
@@ -103,15 +103,14 @@ _numbers = itertools.count(1)
 _WORTH_TELLING = 0.05  # seconds
 
 
-@dataclass(eq=False)
-class Request:
-    """What the owner thread knows of one request. Callers hold a ``Generation``."""
+@dataclass(frozen=True, eq=False)
+class RequestSpec:
+    """What a caller has asked for, checked. It never changes."""
 
     model: Hashable  # whichever it is for: requests for different models never share a step
     prompt: Prompt
     sampling: Sampling
     seed: int
-    decoder: Decoder
     stop_ids: frozenset[int]  # the model's own end of turn included, unless that is ignored
     max_context: int
     scope: str = ""
@@ -119,80 +118,114 @@ class Request:
     guards: object = None  # some guards' policies, for this request; None: as configured
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
-    constraint: Constraint | None = None  # its place in its grammar
     banned: tuple[int, ...] = ()  # tokens that never come
     number: int = field(default_factory=lambda: next(_numbers))
-    mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
-    cancelled: Flag = field(default_factory=Flag)
+    submitted_at: float = field(default_factory=time.monotonic)
 
-    # How far it is.
-    marks: set[int] = field(default_factory=set)  # where reading pauses, so that the state there can be kept
-    device_knobs: object = None  # what it is sampled with, on the device ...
-    device_masked: object = None  # ... and with a mask
-    memory_failures: int = 0
-    streamed: bool = True  # its caller wants the pieces, and not the whole alone
-    context: list[int] = field(init=False)  # prompt and generated
-    resident: Resident | None = None  # its KV
+
+@dataclass(eq=False)
+class Progress:
+    """How far a request is, and what has come of it so far."""
+
+    context: list[int]  # prompt and generated
+    marks: set[int]  # where reading pauses, so that the state there can be kept
     issued: int = 0  # tokens that dispatches in flight will bring
     epoch: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
     draft: tuple[int, ...] = ()  # what probably comes next
+    text: list[str] = field(default_factory=list)  # what was shown of it
+    decoded: list[str] = field(default_factory=list)  # for each generated token the text that it completed
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
     reused: int = 0
     drafted: int = 0
     accepted: int = 0
     forced: int = 0
-    text: list[str] = field(default_factory=list)  # what was shown of it
-    decoded: list[str] = field(default_factory=list)  # for each generated token the text that it completed
-    logprobs: list[TokenLogprobs] = field(default_factory=list)
-    lookup: Lookup | None = None
-    stops: StopStrings = field(init=False)
-
-    submitted_at: float = field(default_factory=time.monotonic)
-    started_at: float | None = None
+    memory_failures: int = 0
     compiles_before: int = 0
+    started_at: float | None = None
     first_token_at: float | None = None
     chosen_at: float | None = None  # the first token that was not forced
     token_times: array[float] = field(default_factory=lambda: array("d"))  # when each token came
     cold: bool = False  # a program was asked for that had never run
     watched: bool = False  # guards have looked at it
 
+
+@dataclass(eq=False)
+class OnDevice:
+    """What a request holds on the device."""
+
+    resident: Resident | None = None  # its KV
+    knobs: object = None  # what it is sampled with ...
+    masked_knobs: object = None  # ... and with a mask
+
+    def drop_knobs(self) -> None:
+        """Forget what it is sampled with: it is copied there again when it is needed."""
+        self.knobs = self.masked_knobs = None
+
+
+@dataclass(eq=False)
+class Request:
+    """What the owner thread knows of one request. Callers hold a ``Generation``."""
+
+    asked: RequestSpec
+    decoder: Decoder
+    constraint: RequestConstraint | None = None  # its place in its grammar
+    lookup: DraftLookup | None = None
+    mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
+    cancelled: Flag = field(default_factory=Flag)
+    streamed: bool = True  # its caller wants the pieces, and not the whole alone
+    stops: StopStrings = field(init=False)
+    progress: Progress = field(init=False)
+    on_device: OnDevice = field(default_factory=OnDevice)
+
     def __post_init__(self) -> None:
-        self.context = list(self.prompt.ids)
-        self.stops = StopStrings(self.sampling.stop)
+        asked = self.asked
+        self.stops = StopStrings(asked.sampling.stop)
+        self.progress = Progress(list(asked.prompt.ids), {asked.system} if asked.system else set())
 
     @property
     def held(self) -> int:
         """Tokens of the context whose KV is on the device."""
-        return 0 if self.resident is None else len(self.resident.keys)
+        resident = self.on_device.resident
+        return 0 if resident is None else len(resident.keys)
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that its KV has room for; 0 without any."""
+        resident = self.on_device.resident
+        return 0 if resident is None else resident.capacity
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
         """Return the keys of a part of the context, by which what is in memory is compared with it."""
-        stop, behind = len(self.context) if stop is None else stop, len(self.prompt)
-        return self.prompt.keys[start : min(stop, behind)] + token_keys(self.context[max(start, behind) : stop])
+        context, prompt = self.progress.context, self.asked.prompt
+        stop, behind = len(context) if stop is None else stop, len(prompt)
+        return prompt.keys[start : min(stop, behind)] + token_keys(context[max(start, behind) : stop])
 
     @property
     def to_read(self) -> int:
-        return len(self.context) - self.held
+        return len(self.progress.context) - self.held
 
     @property
     def generated(self) -> int:
-        return len(self.context) - len(self.prompt)
+        return len(self.progress.context) - len(self.asked.prompt)
 
     def overdue(self, now: float) -> bool:
-        return self.deadline is not None and now >= self.deadline
+        return self.asked.deadline is not None and now >= self.asked.deadline
 
     @property
     def room(self) -> int:
         """How many tokens the request may still get, those in flight included."""
-        limit = self.max_context - len(self.prompt)
-        if self.sampling.max_tokens is not None:
-            limit = min(limit, self.sampling.max_tokens)
+        asked = self.asked
+        limit = asked.max_context - len(asked.prompt)
+        if asked.sampling.max_tokens is not None:
+            limit = min(limit, asked.sampling.max_tokens)
         return limit - self.generated
 
     @property
     def wants_step(self) -> bool:
         """Whether its next token can be made now. For a draft or a mask, what is in flight has to come home first."""
-        waits = self.issued and (self.draft or self.masked)
-        return self.to_read == 1 and self.room > self.issued and not waits
+        issued = self.progress.issued
+        waits = issued and (self.progress.draft or self.masked)
+        return self.to_read == 1 and self.room > issued and not waits
 
     @property
     def masked(self) -> bool:
@@ -201,66 +234,67 @@ class Request:
 
     def begin_epoch(self) -> None:
         """Begin the request's next epoch: it goes on otherwise than dispatches in flight suppose."""
-        self.epoch += 1
-        self.issued = 0
+        self.progress.epoch += 1
+        self.progress.issued = 0
 
     @property
     def group(self) -> tuple[Hashable, int]:
         """Requests of the same group can share a step."""
-        return self.model, 0 if self.resident is None else self.resident.capacity
+        return self.asked.model, self.capacity
 
     def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
         """What its caller gets at the end."""
+        asked, progress = self.asked, self.progress
         may_end = self.constraint is None or self.constraint.complete
         return Completion(
-            ids=tuple(self.context[len(self.prompt) :]),
-            text="".join(self.text),
+            ids=tuple(progress.context[len(asked.prompt) :]),
+            text="".join(progress.text),
             finish_reason=reason,
             stop=stop,
-            prompt_tokens=len(self.prompt),
-            reused_tokens=self.reused,
-            drafted_tokens=self.drafted,
-            accepted_tokens=self.accepted,
-            forced_tokens=self.forced,
+            prompt_tokens=len(asked.prompt),
+            reused_tokens=progress.reused,
+            drafted_tokens=progress.drafted,
+            accepted_tokens=progress.accepted,
+            forced_tokens=progress.forced,
             compiled=compiled,
-            bucket=0 if self.resident is None else self.resident.capacity,
+            bucket=self.capacity,
             timings=self.timings(now),
-            logprobs=tuple(self.logprobs),
+            logprobs=tuple(progress.logprobs),
             complete=reason is FinishReason.STOP and may_end,
-            decoded=tuple(self.decoded),
+            decoded=tuple(progress.decoded),
         )
 
     def timings(self, now: float) -> Timings:
         """Return where its time went; what has not begun yet begins now."""
-        started = now if self.started_at is None else self.started_at
-        chosen = now if self.chosen_at is None else self.chosen_at
-        first = now if self.first_token_at is None else self.first_token_at
-        return Timings(
-            started - self.submitted_at, chosen - started, first - self.submitted_at, now - self.submitted_at
-        )
+        submitted, progress = self.asked.submitted_at, self.progress
+        started = now if progress.started_at is None else progress.started_at
+        chosen = now if progress.chosen_at is None else progress.chosen_at
+        first = now if progress.first_token_at is None else progress.first_token_at
+        return Timings(started - submitted, chosen - started, first - submitted, now - submitted)
 
     def finished(self, outcome: Completion | Exception, now: float) -> Finished:
         """Return the record of its end."""
+        asked, progress = self.asked, self.progress
         reason, failed = (
             (outcome.finish_reason.value, False) if isinstance(outcome, Completion) else (type(outcome).__name__, True)
         )
         return Finished(
-            model=getattr(self.model, "name", ""),
-            scope=self.scope,
-            app=self.app,
+            model=getattr(asked.model, "name", ""),
+            scope=asked.scope,
+            app=asked.app,
             outcome=reason,
             failed=failed,
-            prompt_tokens=len(self.prompt),
-            reused_tokens=self.reused,
+            prompt_tokens=len(asked.prompt),
+            reused_tokens=progress.reused,
             generated_tokens=self.generated,
-            drafted_tokens=self.drafted,
-            accepted_tokens=self.accepted,
-            forced_tokens=self.forced,
+            drafted_tokens=progress.drafted,
+            accepted_tokens=progress.accepted,
+            forced_tokens=progress.forced,
             compiled=outcome.compiled if isinstance(outcome, Completion) else 0,
             timings=outcome.timings if isinstance(outcome, Completion) else self.timings(now),
-            number=self.number,
-            cold=self.cold,
-            token_s=tuple(gaps(self.token_times)),
+            number=asked.number,
+            cold=progress.cold,
+            token_s=tuple(gaps(progress.token_times)),
             at=now,
         )
 
@@ -281,14 +315,13 @@ def gaps(times: Sequence[float]) -> Iterator[float]:
 
 def deadline_error(request: Request) -> DeadlineError:
     """The error of a request whose time was up."""
-    now = time.monotonic()
-    started = now if request.started_at is None else request.started_at
-    chosen = now if request.chosen_at is None else request.chosen_at
-    parts = {"waiting for its turn": started - request.submitted_at, "reading": chosen - started}
-    parts["generating"] = now - chosen
+    now, asked = time.monotonic(), request.asked
+    spent = request.timings(now)
+    parts = {"waiting for its turn": spent.queued_s, "reading": spent.prefill_s}
+    parts["generating"] = spent.total_s - spent.queued_s - spent.prefill_s
     went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
-        f"The deadline passed {now - request.submitted_at:.1f} s after submission{went and f' ({went})'}, with "
-        f"{request.generated} tokens generated behind a prompt of {len(request.prompt)}. Allow more time, ask for "
+        f"The deadline passed {spent.total_s:.1f} s after submission{went and f' ({went})'}, with "
+        f"{request.generated} tokens generated behind a prompt of {len(asked.prompt)}. Allow more time, ask for "
         "fewer tokens, or warm up first if programs were compiled."
     )

@@ -51,7 +51,7 @@ class Trust:
         self._next = min(self._next * self.GROWTH, self.MOST)
 
 
-class Constraint:
+class RequestConstraint:
     """A request's place in its grammar. For the owner thread."""
 
     def __init__(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.conversations.host_store import Shelf
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
@@ -26,10 +26,10 @@ class KnownModel:
     served: Served
     shape: Shape
     ladders: Ladders
-    constraints: Constraints
+    grammars: ModelGrammars
     drafts: bool
-    entry: Entry
-    shelf: Shelf = field(repr=False)
+    entry: LedgerEntry
+    host_store: HostStore = field(repr=False)
     programs: tuple[ProgramKey, ...] = ()  # that it ran first when it was in memory: they are needed when it is back
     files: Unchanged | None = (
         None  # where it can be read again. None: somebody else's model, which the engine cannot load
@@ -54,7 +54,7 @@ class KnownModels:
             raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
         return known
 
-    def with_entry(self, entry: Entry) -> KnownModel:
+    def with_entry(self, entry: LedgerEntry) -> KnownModel:
         """Return the model of an entry in the books."""
         return next(known for known in self.known.values() if known.entry is entry)
 

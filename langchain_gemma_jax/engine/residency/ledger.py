@@ -2,7 +2,7 @@
 
 Nothing is loaded before its bytes are reserved here, and the sum of what is reserved never passes a
 device's budget. A model in use is never evicted; who needs its bytes waits. Of those that nobody uses
-the one goes first that was used the longest time ago. One thread owns a pool; nothing is locked, and
+the one goes first that was used the longest time ago. One thread owns a ledger; nothing is locked, and
 the time is what the caller says.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State, TakesKv
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, TakesKv
 
 GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and has not used it yet
 
@@ -21,7 +21,7 @@ GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and
 class Grant:
     """A model fits, once these models were evicted and so many bytes of idle conversations were given up."""
 
-    evict: tuple[Entry, ...] = ()
+    evict: tuple[LedgerEntry, ...] = ()
     idle_kv: int = 0
 
 
@@ -42,26 +42,26 @@ class Never:
 Decision: TypeAlias = Grant | Wait | Never
 
 
-class Pool:
+class Ledger:
     """The models that the engine knows, in memory or not."""
 
     def __init__(self, budget: Callable[[Hashable], int]) -> None:
         self.budget = budget  # bytes of a device
-        self.entries: list[Entry] = []
+        self.entries: list[LedgerEntry] = []
 
-    def at(self, home: Hashable) -> list[Entry]:
+    def at(self, home: Hashable) -> list[LedgerEntry]:
         """Return the entries that take something of a device."""
         return [entry for entry in self.entries if entry.home == home and entry.state is not State.ABSENT]
 
     def used(self, home: Hashable) -> int:
         return sum(entry.nbytes for entry in self.at(home))
 
-    def kv_room(self, entry: Entry) -> int:
+    def kv_room(self, entry: LedgerEntry) -> int:
         """Bytes that a model's conversations may take together, beside all else. The smallest one always fits."""
         others = sum(other.nbytes for other in self.at(entry.home) if other is not entry)
         return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.workspace)
 
-    def can_load(self, entry: Entry, now: float) -> Decision:
+    def can_load(self, entry: LedgerEntry, now: float) -> Decision:
         """What has to happen before a model is loaded. Changes nothing."""
         missing = entry.need + self.used(entry.home) - self.budget(entry.home)
         others = [other for other in self.at(entry.home) if other is not entry]
@@ -71,21 +71,23 @@ class Pool:
         beyond = entry.need + stays - self.budget(entry.home)
         return Never(beyond) if beyond > 0 else Wait(missing)
 
-    def to_free(self, missing: int, home: Hashable, now: float, but: Entry | None = None) -> tuple[Entry, ...] | None:
+    def to_free(
+        self, missing: int, home: Hashable, now: float, but: LedgerEntry | None = None
+    ) -> tuple[LedgerEntry, ...] | None:
         """The models to evict so that so many bytes come free. None: there are not enough that may go."""
         found = self._free(missing, [entry for entry in self.at(home) if entry is not but], now, idle_kv=False)
         return None if found is None else found.evict
 
-    def reserve(self, entry: Entry) -> None:
+    def reserve(self, entry: LedgerEntry) -> None:
         """Take the bytes of a model that will be loaded now."""
         entry.state = State.LOADING
 
-    def settle(self, entry: Entry, conversations: TakesKv, now: float, seconds: float) -> None:
+    def settle(self, entry: LedgerEntry, conversations: TakesKv, now: float, seconds: float) -> None:
         """Note that a model is there, where its conversations will be, and how long loading it took."""
         entry.state, entry.last_used, entry.load_s, entry.conversations = State.RESIDENT, now, seconds, conversations
         entry.guarded_until = now + min(seconds, GUARD_SECONDS)
 
-    def note_running(self, running: Iterable[Entry], now: float) -> None:
+    def note_running(self, running: Iterable[LedgerEntry], now: float) -> None:
         """Note which models requests run on: one entry for each request."""
         for entry in self.entries:
             entry.running = 0
@@ -95,7 +97,7 @@ class Pool:
             if entry.running:
                 entry.last_used, entry.guarded_until = now, 0.0
 
-    def expired(self, now: float) -> list[Entry]:
+    def expired(self, now: float) -> list[LedgerEntry]:
         """Return the idle entries whose time is up. One in use is left for later."""
         return [entry for entry in self.entries if entry.idle and _time_left(entry, now) <= 0]
 
@@ -110,10 +112,10 @@ class Pool:
                     times.append(max(0.0, left))
         return min(times, default=None)
 
-    def _free(self, missing: int, others: list[Entry], now: float, *, idle_kv: bool = True) -> Grant | None:
+    def _free(self, missing: int, others: list[LedgerEntry], now: float, *, idle_kv: bool = True) -> Grant | None:
         """Idle conversations go before a model does; but only if that is enough, or what is left goes too."""
         spare = sum(other.idle_kv for other in others) if idle_kv else 0
-        victims: list[Entry] = []
+        victims: list[LedgerEntry] = []
         for victim in sorted((e for e in others if e.evictable(now)), key=lambda e: e.last_used):
             if missing <= spare:
                 break
@@ -131,7 +133,7 @@ class Pool:
         return Grant(tuple(victims), max(0, missing))
 
 
-def _time_left(entry: Entry, now: float) -> float:
+def _time_left(entry: LedgerEntry, now: float) -> float:
     """Seconds that it may stay unused."""
     if entry.leaving:
         return 0.0

@@ -36,7 +36,7 @@ class TakesKv(Protocol):
 
 
 @dataclass(eq=False)
-class Entry:
+class LedgerEntry:
     """One model. Only the owner thread changes it."""
 
     name: str

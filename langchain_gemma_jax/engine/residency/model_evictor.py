@@ -1,4 +1,4 @@
-"""Carries out what the pool decides: evicts models, moves conversations, gives room to those who wait for it.
+"""Carries out what the ledger decides: evicts models, moves conversations, gives room to those who wait for it.
 
 For the owner thread, between two dispatches. Who waits for room waits in one line: first come, first served.
 """
@@ -17,11 +17,11 @@ from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.host.gc_pause import let_go
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
-from langchain_gemma_jax.engine.residency.ledger import Grant, Never, Pool
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import KvView, ModelStatus, status_of, who_holds_what
 from langchain_gemma_jax.engine.residency.room_queue import RoomQueue
-from langchain_gemma_jax.engine.residency.status_file import EngineActivity, Noticeboard
+from langchain_gemma_jax.engine.residency.status_file import EngineActivity, StatusFile
 from langchain_gemma_jax.engine.steps.in_flight import InFlight
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
@@ -36,7 +36,7 @@ class ModelEvictor:
     def __init__(
         self,
         models: KnownModels,
-        pool: Pool,
+        ledger: Ledger,
         queue: RoomQueue,
         scheduler: Scheduler,
         flights: deque[InFlight],
@@ -44,23 +44,23 @@ class ModelEvictor:
         events: Events,
     ) -> None:
         self._events = events
-        self.pool, self.queue = pool, queue
+        self.ledger, self.queue = ledger, queue
         self.log = EvictionLog()
         self.kv = KvView()  # when it was looked at the last time
-        self._board, self._activity = Noticeboard(), EngineActivity(scheduler, metrics, events)
+        self._status_file, self._activity = StatusFile(), EngineActivity(scheduler, metrics, events)
         self._models, self._scheduler, self._flights, self._metrics = models, scheduler, flights, metrics
 
     # Who wants a model, or room for one.
 
-    def line_up(self, entry: Entry) -> Future[None]:
+    def line_up(self, entry: LedgerEntry) -> Future[None]:
         """Wait for room for a model that was not known so far. When it is granted, the bytes are reserved."""
-        self.pool.entries.append(entry)
+        self.ledger.entries.append(entry)
         return self.queue.line_up(entry)
 
     def arrived(self, known: KnownModel, runner: Runner, seconds: float) -> None:
         """A model is in memory."""
         self._models.runners[known.served] = runner
-        self.pool.settle(known.entry, runner.memory.held, time.monotonic(), seconds)
+        self.ledger.settle(known.entry, runner.kv_store.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
         self._events.tell(ModelLoaded(known.entry.name, seconds))
@@ -97,31 +97,31 @@ class ModelEvictor:
         now = time.monotonic()
         if self._look(now):
             self.shrink(_GREW)
-        for entry in self.pool.expired(now):
+        for entry in self.ledger.expired(now):
             idle = "nobody used it" if entry.leaving else f"unused for {entry.keep_alive:g} s"
             self.evict(self._models.with_entry(entry), "asked to go" if entry.leaving else idle)
         while (demand := self.queue.first()) is not None:
-            decision = self.pool.can_load(demand.entry, now)
+            decision = self.ledger.can_load(demand.entry, now)
             if isinstance(decision, Never):
                 self.queue.refuse(demand, self.too_little(f"The model {demand.entry.name!r}", decision.missing))
             elif not isinstance(decision, Grant) or not self._make_room(demand.entry, decision):
                 return
             else:
-                self.pool.reserve(demand.entry)
+                self.ledger.reserve(demand.entry)
                 self.queue.grant(demand)
 
     def patience(self) -> float | None:
-        """Seconds until a turn is due though nobody sends anything."""
+        """Seconds until something is due though nobody sends anything."""
         now = time.monotonic()
         self._look(now)
-        return self.pool.next_change(now)
+        return self.ledger.next_change(now)
 
     def evict(self, known: KnownModel, reason: str) -> None:
         """A model that nobody uses leaves the device: conversations, programs, weights."""
         began, entry = time.perf_counter(), known.entry
         runner, freed = self._models.runners.pop(known.served), entry.weights + entry.kv().total
         with suppress(Exception):  # what cannot be kept is read again
-            runner.memory.park_all()
+            runner.kv_store.park_all()
         known.programs = tuple(runner.library.first_calls()) or known.programs
         entry.reset()
         runner.close()
@@ -132,42 +132,42 @@ class ModelEvictor:
         self._events.tell(ModelEvicted(entry.name, freed, took))
         self.log.add(entry.name, "weights", reason, freed, took)
 
-    def evict_idle(self, reason: str, but: Entry | None = None) -> None:
+    def evict_idle(self, reason: str, but: LedgerEntry | None = None) -> None:
         """Evict everything that nobody uses."""
         self._look(time.monotonic())
-        for entry in [entry for entry in self.pool.entries if entry is not but and entry.idle]:
+        for entry in [entry for entry in self.ledger.entries if entry is not but and entry.idle]:
             self.evict(self._models.with_entry(entry), reason)
         for runner in self._models.runners.values():
-            runner.memory.evict_idle()
+            runner.kv_store.evict_idle()
 
-    def free(self, missing: int, entry: Entry) -> None:
+    def free(self, missing: int, entry: LedgerEntry) -> None:
         """A running model needs more: idle ones go, if so many bytes come free by that."""
         now = time.monotonic()
         self._look(now)
-        for victim in self.pool.to_free(missing, entry.home, now, but=entry) or ():
+        for victim in self.ledger.to_free(missing, entry.home, now, but=entry) or ():
             self.evict(self._models.with_entry(victim), f"room for conversations of {entry.name}")
 
     def shrink(self, reason: str = "a smaller budget") -> None:
         """Something is larger than it was, or the budget smaller: what is too much goes, as far as nobody uses it."""
         self._look(time.monotonic())
-        for home in {entry.home for entry in self.pool.entries}:
-            excess = self.pool.used(home) - self.pool.budget(home)
+        for home in {entry.home for entry in self.ledger.entries}:
+            excess = self.ledger.used(home) - self.ledger.budget(home)
             for runner in self._models.running_at(home):
                 if excess > 0:
-                    excess -= runner.memory.give_up(excess)
-            idle = [entry for entry in self.pool.at(home) if entry.idle]
+                    excess -= runner.kv_store.give_up(excess)
+            idle = [entry for entry in self.ledger.at(home) if entry.idle]
             for entry in sorted(idle, key=lambda e: e.last_used):
-                if self.pool.used(home) > self.pool.budget(home):
+                if self.ledger.used(home) > self.ledger.budget(home):
                     self.evict(self._models.with_entry(entry), reason)
 
     def leave(self, known: KnownModel) -> None:
         """A model is not known any more."""
         self._models.known.pop(known.served, None)
-        self.pool.entries.remove(known.entry)
+        self.ledger.entries.remove(known.entry)
         known.entry.reset()
-        known.shelf.clear()
+        known.host_store.clear()
 
-    def squeeze_in(self, entry: Entry) -> None:
+    def squeeze_in(self, entry: LedgerEntry) -> None:
         """Room for a model whose weights are there already: now, or never.
 
         Raises:
@@ -175,18 +175,18 @@ class ModelEvictor:
         """
         now = time.monotonic()
         self._look(now)
-        decision = self.pool.can_load(entry, now)
+        decision = self.ledger.can_load(entry, now)
         if not isinstance(decision, Grant) or not self._make_room(entry, decision):
-            missing = entry.need + self.pool.used(entry.home) - self.pool.budget(entry.home)
+            missing = entry.need + self.ledger.used(entry.home) - self.ledger.budget(entry.home)
             raise self.too_little(f"The model {entry.name!r}", missing)
-        self.pool.entries.append(entry)
-        self.pool.reserve(entry)
+        self.ledger.entries.append(entry)
+        self.ledger.reserve(entry)
 
-    def abandon(self, entry: Entry) -> None:
+    def abandon(self, entry: LedgerEntry) -> None:
         """A model that was to be loaded for the first time will not be."""
         entry.reset()
-        if entry in self.pool.entries:
-            self.pool.entries.remove(entry)
+        if entry in self.ledger.entries:
+            self.ledger.entries.remove(entry)
         self.queue.abandon(entry)
 
     def end(self) -> None:
@@ -197,45 +197,45 @@ class ModelEvictor:
         self._models.runners.clear()
         self.queue.end()
         for known in self._models.known.values():
-            known.shelf.clear()
+            known.host_store.clear()
             known.entry.reset()
         self._models.known.clear()
-        self.pool.entries.clear()
-        self._board.take_down()
+        self.ledger.entries.clear()
+        self._status_file.take_down()
         self.kv = KvView()
 
     def publish(self) -> None:
         """Have other threads see what conversations take now."""
         runners, sizes = list(self._models.runners.values()), Counter[str]()
         for runner in runners:
-            runner.memory.held.changed = False
-            sizes.update(runner.memory.index.nbytes_by_scope())
-        self.kv = KvView(sum(runner.memory.held.nbytes() for runner in runners), tuple(sorted(sizes.items())))
+            runner.kv_store.held.changed = False
+            sizes.update(runner.kv_store.index.nbytes_by_scope())
+        self.kv = KvView(sum(runner.kv_store.held.nbytes() for runner in runners), tuple(sorted(sizes.items())))
         for known in self._models.known.values():
-            known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.shelf.nbytes
-            known.entry.seen_read_s = known.shelf.read.seconds(1) or 0.0
-        self._board.show(self.statuses(), self._activity.now)
+            known.entry.seen_kv, known.entry.seen_host_kv = known.entry.kv().total, known.host_store.nbytes
+            known.entry.seen_read_s = known.host_store.read.seconds(1) or 0.0
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def publish_changes(self) -> None:
         """Have other threads see what conversations take, if something was made or given up since they last could."""
-        if any(runner.memory.held.changed for runner in self._models.runners.values()):
+        if any(runner.kv_store.held.changed for runner in self._models.runners.values()):
             self.publish()
-        elif self._board.is_due:  # a long answer changes nothing, and yet it goes on
-            self._board.show(self.statuses(), self._activity.now)
+        elif self._status_file.is_due:  # a long answer changes nothing, and yet it goes on
+            self._status_file.show(self.statuses(), self._activity.now)
 
     def rest(self) -> None:
         """Leave nothing over the budget before the owner thread rests, and show other processes what is there."""
         self._look(time.monotonic())
-        homes = {entry.home for entry in self.pool.entries}
-        if any(self.pool.used(home) > self.pool.budget(home) for home in homes):
+        homes = {entry.home for entry in self.ledger.entries}
+        if any(self.ledger.used(home) > self.ledger.budget(home) for home in homes):
             self.shrink(_GREW)  # when it was found, all that could go may have been in use
             self.publish()
-        self._board.show(self.statuses(), self._activity.now)
+        self._status_file.show(self.statuses(), self._activity.now)
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """All models that are known. Any thread may ask."""
         now = time.monotonic()
-        return tuple(status_of(entry, now) for entry in list(self.pool.entries))
+        return tuple(status_of(entry, now) for entry in list(self.ledger.entries))
 
     def too_little(self, what: str, missing: int) -> DeviceMemoryError:
         """The error of who gets no memory."""
@@ -260,15 +260,15 @@ class ModelEvictor:
     def _note_running(self, now: float) -> None:
         requests = {*self._scheduler.running, *(request for flight in self._flights for request in flight.requests)}
         known = self._models.known
-        found = [known[request.model].entry for request in requests if request.model in known]
-        self.pool.note_running(found, now)
+        found = [known[request.asked.model].entry for request in requests if request.asked.model in known]
+        self.ledger.note_running(found, now)
 
-    def _make_room(self, entry: Entry, grant: Grant) -> bool:
+    def _make_room(self, entry: LedgerEntry, grant: Grant) -> bool:
         """Do what was granted. False: it was not enough after all."""
         for victim in grant.evict:
             self.evict(self._models.with_entry(victim), f"room for {entry.name}")
         left = grant.idle_kv
         for runner in self._models.running_at(entry.home):
             if left > 0:
-                left -= runner.memory.give_up(left)
-        return entry.need + self.pool.used(entry.home) <= self.pool.budget(entry.home)
+                left -= runner.kv_store.give_up(left)
+        return entry.need + self.ledger.used(entry.home) <= self.ledger.budget(entry.home)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class KvView:
     by_scope: tuple[tuple[str, int], ...] = ()
 
 
-def status_of(entry: Entry, now: float) -> ModelStatus:
+def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
     """A model's, now."""
     there = entry.state is not State.ABSENT
     return ModelStatus(

@@ -12,14 +12,14 @@ from typing import Protocol
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.requests.inbox import closed
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 
 @dataclass(eq=False)
 class Demand:
     """Somebody waits for room for a model."""
 
-    entry: Entry
+    entry: LedgerEntry
     since: float
     wanted: Callable[[], bool] | None  # whether somebody still waits. None: whoever does takes it back otherwise
     granted: Future[None] = field(default_factory=Future)
@@ -58,7 +58,7 @@ class RoomQueue:
         """Whether somebody has waited for room as long as loading takes: then nobody overtakes any more."""
         return any(now - demand.since > demand.entry.load_s for demand in self._line)
 
-    def line_up(self, entry: Entry, wanted: Callable[[], bool] | None = None) -> Future[None]:
+    def line_up(self, entry: LedgerEntry, wanted: Callable[[], bool] | None = None) -> Future[None]:
         """Wait for room for a model. When it is granted, the bytes are reserved."""
         demand = Demand(entry, time.monotonic(), wanted)
         self._line.append(demand)
@@ -116,7 +116,7 @@ class RoomQueue:
             coming.set_exception(error)
         self._host.refuse(known, error)
 
-    def abandon(self, entry: Entry) -> None:
+    def abandon(self, entry: LedgerEntry) -> None:
         """Nobody wants room for a model any more."""
         self._line = deque(demand for demand in self._line if demand.entry is not entry)
 

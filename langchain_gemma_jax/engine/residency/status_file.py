@@ -32,7 +32,7 @@ from langchain_gemma_jax.private.writing import TEMPORARY, write_and_hold
 
 _log = logging.getLogger(__name__)
 
-Shown = TypeVar("Shown", "Notice", "Activity")
+Shown = TypeVar("Shown", "ShownModel", "Activity")
 
 SECONDS = 2.0  # between two writes, while nothing comes or goes
 SHORTEST = 0.5  # seconds from which on a rate can be told
@@ -59,7 +59,7 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class Notice:
+class ShownModel:
     """A model in a process that runs."""
 
     process: int
@@ -82,7 +82,7 @@ class RunningEngine:
     readable: bool = True  # False: another version wrote the file, in a way that this one does not know
     at: float = 0.0  # when it was written, by the clock on the wall
     activity: Activity = field(default_factory=Activity)
-    models: tuple[Notice, ...] = ()
+    models: tuple[ShownModel, ...] = ()
 
 
 class EngineActivity:
@@ -118,7 +118,7 @@ class EngineActivity:
             self._trips += 1
 
 
-class Noticeboard:
+class StatusFile:
     """The file of one engine. Only its owner thread writes it."""
 
     def __init__(self) -> None:
@@ -142,8 +142,8 @@ class Noticeboard:
             return
         self._shown, self._next = there, now + SECONDS
         wall = time.time()
-        notices = [
-            Notice(
+        shown_models = [
+            ShownModel(
                 process=os.getpid(),
                 name=status.name,
                 state=str(status.state),
@@ -162,7 +162,7 @@ class Noticeboard:
                 "version": str(getattr(sys.modules.get("langchain_gemma_jax"), "__version__", "")),
                 "at": wall,
                 "activity": dataclasses.asdict(activity()),
-                "models": [dataclasses.asdict(notice) for notice in notices],
+                "models": [dataclasses.asdict(each) for each in shown_models],
             }
             self._write(json.dumps(shown).encode())
         except _UNUSABLE as error:
@@ -188,9 +188,9 @@ class Noticeboard:
             before.release()
 
 
-def notices() -> list[Notice]:
+def shown_models() -> list[ShownModel]:
     """Return the models that all engines of this user show."""
-    return [notice for engine in running_engines() for notice in engine.models]
+    return [each for engine in running_engines() for each in engine.models]
 
 
 def running_engines() -> list[RunningEngine]:
@@ -223,7 +223,7 @@ def _read(process: int, text: bytes) -> RunningEngine:
                 version=_text(shown["version"]),
                 at=float(shown["at"]),
                 activity=_filled(Activity, shown["activity"]),
-                models=tuple(_filled(Notice, each) for each in shown["models"]),
+                models=tuple(_filled(ShownModel, each) for each in shown["models"]),
             )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         shown = None  # a file that is not whole, or that somebody else wrote

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sampling import Picked
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.requests.request import Request
 
 
@@ -37,18 +37,18 @@ class NewTokens:
 
 def epochs_of(requests: tuple[Request, ...]) -> tuple[int, ...]:
     """Return the epoch of each request, by which what comes of a dispatch is told from what is of no use any more."""
-    return tuple(request.epoch for request in requests)
+    return tuple(request.progress.epoch for request in requests)
 
 
-def collect(flight: InFlight, device: Device) -> list[NewTokens]:
+def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
     """Wait for a dispatch, and say what each request got of it."""
-    wanted = any(request.sampling.logprobs for request in flight.requests)
+    wanted = any(request.asked.sampling.logprobs for request in flight.requests)
     picked: Picked = device.fetch(flight.picked if wanted else flight.picked.tokens)
     tokens = np.asarray(picked.tokens if wanted else picked)
     got = None if flight.got is None else device.fetch(flight.got)
     new = []
     for row, (request, epoch) in enumerate(zip(flight.requests, flight.epochs, strict=True)):
-        if epoch != request.epoch:
+        if epoch != request.progress.epoch:
             continue  # it went another way
         if got is not None:
             places: list[tuple[int, ...]] = [(step, row) for step in range(int(got[row]))]
@@ -57,9 +57,9 @@ def collect(flight: InFlight, device: Device) -> list[NewTokens]:
             places = [(index,) for index in range(good + 1)]
         else:
             places = [(row,)]
-        request.issued = 0 if flight.draft or got is not None else request.issued - 1
+        request.progress.issued = 0 if flight.draft or got is not None else request.progress.issued - 1
         found = tuple(int(tokens[place]) for place in places)
-        details = tuple(_details(picked, place) for place in places) if request.sampling.logprobs else ()
+        details = tuple(_details(picked, place) for place in places) if request.asked.sampling.logprobs else ()
         accepted = len(found) - 1 if flight.draft else 0
         new.append(NewTokens(request, found, details, len(flight.draft), accepted))
     return new

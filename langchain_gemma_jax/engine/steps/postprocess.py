@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
-from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ def accept(
     Tokens behind the end are not taken, and neither is one that its grammar does not allow, with all behind it.
     """
     now = time.monotonic()
-    if request.first_token_at is None:
-        request.first_token_at = now
-    if request.chosen_at is None and not forced:
-        request.chosen_at = now
+    if request.progress.first_token_at is None:
+        request.progress.first_token_at = now
+    if request.progress.chosen_at is None and not forced:
+        request.progress.chosen_at = now
     taken: list[int] = []
     decoded: list[str] = []
     parts: list[str] = []
@@ -37,8 +37,8 @@ def accept(
     for token in tokens:
         if not _allowed(request, token):
             break
-        request.context.append(token)
-        request.token_times.append(now)
+        request.progress.context.append(token)
+        request.progress.token_times.append(now)
         taken.append(token)
         decoded.append(request.decoder.push(token))
         shown, stop = _shown(request, decoded[-1])
@@ -65,7 +65,7 @@ def go_on(request: Request, end: End | None = None) -> End | None:
     if end is None and not rule.cut_off and (tokens := rule.forced()):
         before = request.generated
         end = accept(request, tokens, forced=True)
-        request.forced += request.generated - before
+        request.progress.forced += request.generated - before
     if end is None and not rule.cut_off:
         rule.prepare()
     if end is None and rule.cut_off:
@@ -78,7 +78,7 @@ def _may_close(request: Request, end: End) -> bool:
     return end.reason is FinishReason.LENGTH and request.constraint is not None
 
 
-def _closed(request: Request, rule: Constraint, end: End) -> End:
+def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
     """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
     tokens = rule.closing()
     decoded: list[str] = []
@@ -86,13 +86,13 @@ def _closed(request: Request, rule: Constraint, end: End) -> End:
     now = time.monotonic()
     for token in tokens:
         rule.take(token)
-        request.context.append(token)
-        request.token_times.append(now)
+        request.progress.context.append(token)
+        request.progress.token_times.append(now)
         decoded.append(request.decoder.push(token))
         parts.append(_shown(request, decoded[-1])[0])
-    request.forced += len(tokens)
+    request.progress.forced += len(tokens)
     shown, end = _rest(request, End(FinishReason.STOP) if rule.finished else end)
-    certain = tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.sampling.logprobs else ()
+    certain = tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.asked.sampling.logprobs else ()
     _deliver(request, tokens, decoded, "".join([*parts, shown]), certain)
     return end
 
@@ -119,7 +119,7 @@ def _end(request: Request, token: int, stop: str | None) -> End | None:
     rule = request.constraint
     if stop is not None:
         return End(FinishReason.STOP, stop)
-    if token in request.stop_ids and (rule is None or rule.ends_with(token)):
+    if token in request.asked.stop_ids and (rule is None or rule.ends_with(token)):
         return End(FinishReason.STOP, token)
     if rule is not None and rule.finished:
         return End(FinishReason.STOP)
@@ -129,9 +129,9 @@ def _end(request: Request, token: int, stop: str | None) -> End | None:
 def _deliver(
     request: Request, tokens: Sequence[int], decoded: Sequence[str], text: str, details: tuple[TokenLogprobs, ...]
 ) -> None:
-    request.text.append(text)
-    request.decoded.extend(decoded)
-    request.logprobs.extend(details)
+    request.progress.text.append(text)
+    request.progress.decoded.extend(decoded)
+    request.progress.logprobs.extend(details)
     if request.streamed and (tokens or text):
         request.mailbox.put(Piece(tuple(tokens), text, details, tuple(decoded)))
 
@@ -143,6 +143,6 @@ def draft(request: Request, tokens: Sequence[int]) -> None:
         return
     lookup.extend(tokens)
     # The last token that there is room for needs no draft: it comes with the one before.
-    request.draft = lookup.propose()[: max(0, request.room - 1)]
-    if request.draft and request.constraint is not None:
-        request.draft = request.constraint.legal(request.draft)
+    request.progress.draft = lookup.propose()[: max(0, request.room - 1)]
+    if request.progress.draft and request.constraint is not None:
+        request.progress.draft = request.constraint.legal(request.progress.draft)

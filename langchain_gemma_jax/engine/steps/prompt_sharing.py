@@ -12,16 +12,17 @@ WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just readin
 
 def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
     """Whether another request is just reading what this one begins with, so that it is better to wait for that."""
-    readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0]]
-    if not any(reader.scope == request.scope for reader in readers):
+    asked = request.asked
+    readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0] and r.asked.scope == asked.scope]
+    if not readers:
         return False
-    have = index.plan(request.prompt.keys, request.scope).length
-    prompt = request.prompt.keys.tobytes()
+    have = index.plan(asked.prompt.keys, asked.scope).length
+    prompt = asked.prompt.keys.tobytes()
     for reader in readers:
-        limit = min(len(request.prompt), len(reader.prompt)) - 1
-        common = common_prefix(prompt, reader.prompt.keys, limit) if reader.scope == request.scope else 0
-        waits = common in reader.marks  # and goes on waiting: what is read meanwhile is what it waits for
+        limit = min(len(asked.prompt), len(reader.asked.prompt)) - 1
+        common = common_prefix(prompt, reader.asked.prompt.keys, limit)
+        waits = common in reader.progress.marks  # and goes on waiting: what is read meanwhile is what it waits for
         if reader.held < common and (waits or common - have >= WORTH_WAITING):
-            reader.marks.add(common)
+            reader.progress.marks.add(common)
             return True
     return False

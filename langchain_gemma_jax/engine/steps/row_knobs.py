@@ -7,31 +7,31 @@ from typing import cast
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
 from langchain_gemma_jax.engine.device.programs import RowKnobs
-from langchain_gemma_jax.engine.device.transfers import Device
 from langchain_gemma_jax.engine.requests.request import Request
 
 
 class KnobsOnDevice:
     """The sampling options of one model's requests, as its programs take them."""
 
-    def __init__(self, device: Device, vocab_size: int) -> None:
+    def __init__(self, device: DeviceAccess, vocab_size: int) -> None:
         self._device = device
         self.all_allowed: jax.Array = device.put(np.full(-(-vocab_size // 32), 0xFFFFFFFF, np.uint32))
         self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self.all_allowed)
 
     def of(self, request: Request) -> RowKnobs:
         """Return what a request's next token is drawn with."""
-        if request.device_knobs is None:
-            request.device_knobs = RowKnobs(self._device.put(_plain_knobs(request)), self.all_allowed)
-        free = cast("RowKnobs", request.device_knobs)
+        if request.on_device.knobs is None:
+            request.on_device.knobs = RowKnobs(self._device.put(_plain_knobs(request)), self.all_allowed)
+        free = cast("RowKnobs", request.on_device.knobs)
         rule = request.constraint
         if rule is None or rule.allowed is None:
             return free
-        if request.device_masked is None:
-            request.device_masked = self._device.put(_plain_knobs(request, masked=True))
-        return RowKnobs(cast("Knobs", request.device_masked), self._device.put(rule.allowed, for_step=True))
+        if request.on_device.masked_knobs is None:
+            request.on_device.masked_knobs = self._device.put(_plain_knobs(request, masked=True))
+        return RowKnobs(cast("Knobs", request.on_device.masked_knobs), self._device.put(rule.allowed, for_step=True))
 
     def of_rows(self, requests: tuple[Request, ...], rows: int) -> tuple[RowKnobs, ...]:
         """Return what the rows of a step are sampled with; those behind the requests' are nobody's."""
@@ -39,10 +39,10 @@ class KnobsOnDevice:
 
 
 def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
-    s = request.sampling
+    s = request.asked.sampling
     return knobs(
-        seed=request.seed,
-        prompt_length=len(request.prompt),
+        seed=request.asked.seed,
+        prompt_length=len(request.asked.prompt),
         temperature=s.temperature,
         top_k=s.top_k,
         top_p=s.top_p,
@@ -50,7 +50,7 @@ def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
         repetition=s.repetition_penalty,
         presence=s.presence_penalty,
         frequency=s.frequency_penalty,
-        logit_bias=dict(s.logit_bias) | dict.fromkeys(request.banned, -100.0),
+        logit_bias=dict(s.logit_bias) | dict.fromkeys(request.asked.banned, -100.0),
         logprobs=s.logprobs,
         masked=masked,
     )

@@ -16,12 +16,12 @@ import numpy as np
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.conversations.kv_store import Memory
+from langchain_gemma_jax.engine.conversations.kv_store import KvStore
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
-from langchain_gemma_jax.engine.device.transfers import Device
-from langchain_gemma_jax.engine.executables.programs_at_hand import AtHand
+from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
@@ -41,18 +41,18 @@ class Runner:
         params: Params,
         shape: Shape,
         ladders: Ladders,
-        device: Device,
-        memory: Memory,
+        device: DeviceAccess,
+        kv_store: KvStore,
         metrics: Metrics,
         *,
         drafts: bool,
     ) -> None:
-        self.ladders, self.memory, self.drafts = ladders, memory, drafts and ladders.draft > 0
+        self.ladders, self.kv_store, self.drafts = ladders, kv_store, drafts and ladders.draft > 0
         self.params, self.device, self._metrics = params, device, metrics
-        self.library = memory.held.library
+        self.library = kv_store.held.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
-        self._at_hand = AtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
+        self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
@@ -68,7 +68,7 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
-        self.memory.held.clear()
+        self.kv_store.held.clear()
 
     def _chunk_cost(self, size: int) -> float:
         return size + self._dispatch_tokens
@@ -77,19 +77,20 @@ class Runner:
 
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
-        resident = _resident(request)
-        held, total = len(resident.keys), len(request.context)
+        resident, progress = _resident(request), request.progress
+        held, total = len(resident.keys), len(progress.context)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        until = min((mark for mark in request.marks if held < mark < total), default=total)
+        until = min((mark for mark in progress.marks if held < mark < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
         self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
-        if self.memory.must_keep_before(resident, chunk.tokens):
-            self.memory.keep(resident)
-        ids = request.context[held : held + chunk.tokens]
+        if self.kv_store.must_keep_before(resident, chunk.tokens):
+            self.kv_store.keep(resident)
+        end = held + chunk.tokens
+        ids = progress.context[held:end]
         tokens = np.zeros((1, chunk.size), np.int32)
         tokens[0, : chunk.tokens] = ids
         hidden, ends, resident.handle = self.run(
@@ -98,16 +99,16 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
-        self.memory.index.extend(resident, request.keys(held, held + chunk.tokens))
+        self.kv_store.index.extend(resident, request.keys(held, end))
         self._count_prompt(request, held, chunk.tokens)
         # What a grammar appended, behind what was read before, is no turn.
-        if held + chunk.tokens in request.marks or (held + chunk.tokens == total and held < len(request.prompt)):
+        if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)
-        if held + chunk.tokens < total:
+        if end < total:
             return None
         picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
-        request.issued = 1
-        return InFlight((request,), picked, (request.epoch,))
+        progress.issued = 1
+        return InFlight((request,), picked, (progress.epoch,))
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
         """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
@@ -116,7 +117,7 @@ class Runner:
         """
         capacity, count = _resident(requests[0]).capacity, len(requests)
         choices = self._at_hand.rows(count, capacity, max(alike, count))
-        fitting = (rows for rows in choices if rows <= count or self.memory.pad(capacity, rows - count))
+        fitting = (rows for rows in choices if rows <= count or self.kv_store.pad(capacity, rows - count))
         rows = next(fitting, 1)
         return min(rows, count), rows
 
@@ -125,18 +126,18 @@ class Runner:
         self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
         capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
-        padding = self.memory.held.padding(capacity, rows - len(requests))
+        padding = self.kv_store.held.padding(capacity, rows - len(requests))
         sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
         row_knobs = self.knobs.of_rows(requests, len(sequences))
         for request, resident in zip(requests, residents, strict=True):
-            self._count_prompt(request, len(resident.keys) + request.issued, 1)
+            self._count_prompt(request, len(resident.keys) + request.progress.issued, 1)
         if self.loop_steps > 1:
             flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
         else:
             flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
         for resident, sequence in zip(residents, sequences, strict=False):
             resident.handle = sequence
-        self.memory.held.put_padding(capacity, sequences[len(requests) :])
+        self.kv_store.held.put_padding(capacity, sequences[len(requests) :])
         return flight
 
     def follows(self, requests: tuple[Request, ...]) -> bool:
@@ -148,12 +149,12 @@ class Runner:
         """Read a request's newest token and its draft, and pick behind each of them."""
         resident = _resident(request)
         if not self._at_hand.verifies(resident.capacity):
-            request.draft = ()
+            request.progress.draft = ()
             return self.step((request,), 1)
         held = len(resident.keys)
-        draft = request.draft
+        draft = request.progress.draft
         tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
-        tokens[0, : 1 + len(draft)] = (request.context[-1], *draft)
+        tokens[0, : 1 + len(draft)] = (request.progress.context[-1], *draft)
         count = np.array([1 + len(draft)], np.int32)
         arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
         hidden, ends, resident.handle = self.run(
@@ -164,19 +165,19 @@ class Runner:
         self._last = None
         self._metrics.steps += 1
         resident.written = max(resident.written, held + 1 + len(draft))
-        request.issued, request.draft = 1 + len(draft), ()
-        return InFlight((request,), picked, (request.epoch,), draft)
+        request.progress.issued, request.progress.draft = 1 + len(draft), ()
+        return InFlight((request,), picked, (request.progress.epoch,), draft)
 
     def learn(self, request: Request) -> None:
         """Note, after a request's newest tokens were taken, that its KV holds all of the context but the last one."""
         resident = _resident(request)
-        self.memory.index.extend(resident, request.keys(len(resident.keys), len(request.context) - 1))
+        self.kv_store.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
 
     def draw_again(self, request: Request) -> None:
         """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
         resident = _resident(request)
         if request.to_read == 0:
-            self.memory.index.truncate(resident, len(resident.keys) - 1)
+            self.kv_store.index.truncate(resident, len(resident.keys) - 1)
 
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
@@ -201,8 +202,8 @@ class Runner:
             hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
             picked = self._pick(hidden, ends, sequences, row_knobs)
         for request, resident in zip(requests, residents, strict=True):
-            request.issued += 1
-            resident.written = max(resident.written, len(resident.keys) + request.issued)
+            request.progress.issued += 1
+            resident.written = max(resident.written, len(resident.keys) + request.progress.issued)
         self._metrics.steps += 1
         self._last = InFlight(requests, picked, epochs_of(requests), ends=ends)
         return self._last, sequences
@@ -219,11 +220,13 @@ class Runner:
         stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
             limits[row] = min(self._at_once(request), request.room, capacity - len(resident.keys))
-            known = sorted(request.stop_ids)[:MAX_STOPS]
+            known = sorted(request.asked.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
-            request.issued = int(limits[row])
+            request.progress.issued = int(limits[row])
             # While others go on, a row that is done reads its newest token too, one place further.
-            resident.written = max(resident.written, len(resident.keys) + request.issued + (len(sequences) > 1))
+            resident.written = max(
+                resident.written, len(resident.keys) + request.progress.issued + (len(sequences) > 1)
+            )
         tokens, ends = self._newest(requests, residents, len(sequences))
         picked, got, sequences = self.run(
             ("step", len(sequences), capacity),
@@ -255,17 +258,17 @@ class Runner:
     ) -> tuple[jax.Array, jax.Array]:
         tokens, ends = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
-            tokens[row], ends[row] = request.context[-1], len(resident.keys)
+            tokens[row], ends[row] = request.progress.context[-1], len(resident.keys)
         found = self.device.put((tokens, ends), for_step=True)
         return cast("tuple[jax.Array, jax.Array]", found)
 
     def _keep_turn(self, resident: Resident) -> None:
         """Where a turn ends, keep rings that forget; as long as they do not, what they hold is enough."""
-        if resident.written > (self.memory.index.rings.size or 0):
-            self.memory.keep(resident)
+        if resident.written > (self.kv_store.index.rings.size or 0):
+            self.kv_store.keep(resident)
 
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
-        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.prompt) - held))
+        self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))
 
     def run(self, key: ProgramKey, *args: object) -> Any:
         return self.device.run(key, self.library.of(key), *args)
@@ -277,6 +280,6 @@ def dispatch_tokens(platform: str) -> int:
 
 
 def _resident(request: Request) -> Resident:
-    if request.resident is None:
-        raise TypeError(f"request {request.number} runs without memory")
-    return request.resident
+    if request.on_device.resident is None:
+        raise TypeError(f"request {request.asked.number} runs without memory")
+    return request.on_device.resident

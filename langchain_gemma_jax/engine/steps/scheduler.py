@@ -1,7 +1,7 @@
 """Which requests run next, and what of them. Plain Python, no arrays.
 
 Reading and stepping take turns, so neither a long prompt nor long answers hold up the others. Of the
-requests that read, the one with the least left comes first, and every fourth turn the oldest.
+requests that read, the one with the least left comes first, and every fourth time the oldest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Scheduler:
         self.running: list[Request] = []
         self._reads = 0
         self._read_last = False
-        self._turn: deque[Work] = deque()  # what is left of the present round of steps
+        self._planned: deque[Work] = deque()  # the steps that come before the next look at who is ready
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.running)
@@ -72,17 +72,17 @@ class Scheduler:
         """A running request lost its memory: it is the next to get some."""
         self.running.remove(request)
         self.waiting.appendleft(request)
-        self._turn.clear()
+        self._planned.clear()
 
     def remove(self, request: Request) -> None:
         """Forget a request that is over."""
         (self.running if request in self.running else self.waiting).remove(request)
-        self._turn.clear()
+        self._planned.clear()
 
     def next(self) -> Work | None:
         """What to run now; None: every request waits for something in flight, or there is none."""
-        while self._turn:
-            work = self._turn.popleft()
+        while self._planned:
+            work = self._planned.popleft()
             if self._still(work):
                 return work
         readers = [request for request in self.running if request.to_read > 1]
@@ -91,10 +91,10 @@ class Scheduler:
             self._read_last = True
             self._reads += 1
             by_age = self._reads % self.OLDEST_EVERY == 0
-            return Read(min(readers, key=lambda r: (0 if by_age else r.to_read, r.number)))
+            return Read(min(readers, key=lambda r: (0 if by_age else r.to_read, r.asked.number)))
         self._read_last = False
-        self._turn.extend(steps)
-        return self._turn.popleft() if self._turn else None
+        self._planned.extend(steps)
+        return self._planned.popleft() if self._planned else None
 
     def alike(self, request: Request) -> int:
         """How many running requests can share steps with this one, once their prompts are read. It is one of them."""
@@ -103,12 +103,12 @@ class Scheduler:
     def split(self, requests: tuple[Request, ...]) -> None:
         """Give the next step to requests that do not share the one that was to be run now, if there are any."""
         if requests:
-            self._turn.appendleft(Step(requests))
+            self._planned.appendleft(Step(requests))
 
     def _steps(self) -> list[Work]:
         ready = [request for request in self.running if request.wants_step]
-        drafting = [r for r in ready if r.draft] if len(ready) <= self.DRAFT_WITH else []
-        work: list[Work] = [Verify(request) for request in drafting if not request.issued]
+        drafting = [r for r in ready if r.progress.draft] if len(ready) <= self.DRAFT_WITH else []
+        work: list[Work] = [Verify(request) for request in drafting if not request.progress.issued]
         groups: dict[Hashable, list[Request]] = {}
         for request in ready:
             if request not in drafting:

@@ -109,7 +109,7 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Nam
     prefix = next((prefix for prefix in PREFIXES if prefix + _EMBED in names), None)
     if prefix is None:
         expected = " or ".join(prefix + _EMBED for prefix in PREFIXES)
-        raise TensorMismatchError(location, f"a tensor {expected}", _list(names))
+        raise TensorMismatchError(location, f"a tensor {expected}", names_of(names))
     naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]))
     unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
     unknown = sorted(filter(_is_unknown(config, prefix), unused))
@@ -117,7 +117,7 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Nam
         raise TensorMismatchError(
             location,
             f"the tensors of a {config.generation} text model of {len(config.layers)} layers, and no others",
-            f"also {_list(unknown)}",
+            f"also {names_of(unknown)}",
             "config.json may belong to another model, or this is a kind of checkpoint that is not supported "
             "(quantised, or with biases or adapters).",
         )
@@ -139,7 +139,8 @@ def _is_unknown(config: ModelConfig, prefix: str) -> Callable[[str], bool]:
     return unknown
 
 
-def _list(names: Collection[str]) -> str:
+def names_of(names: Collection[str]) -> str:
+    """Return the first of these names, for a message."""
     few = ", ".join(_few(names))
     return f"{few} and {len(names) - 5} more" if len(names) > 5 else few or "no tensor at all"
 

@@ -7,7 +7,8 @@ than the two largest arrays (on CPU, where the host is the device: than the weig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from langchain_gemma_jax.models.configuration.abstract import (
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
 from langchain_gemma_jax.models.placement import Placement, placement_of
-from langchain_gemma_jax.models.weights import DENSE, Storage, stored_as, total_bytes
+from langchain_gemma_jax.models.weights import DENSE, FileStorage, Storage, stored_as, total_bytes
 
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
@@ -37,6 +38,7 @@ _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
 READERS = 2  # threads that fill buffers: one does not keep up with memory, and more take cores from whoever works
 _CHUNK_BYTES = 8 << 20  # converted at a time
 _TURNED_ROWS = 128  # turned at a time, in a room that stays in the cache: measured, up to 6 times as fast as without
+_UNQUANTISED = "Quantised checkpoints are not supported: take the unquantised one of this model."
 _PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
 
 
@@ -72,23 +74,29 @@ def place(
             asks for, or a value is too large for float16. Nothing stays on the device.
     """
     placement = placement_of(where)
-    plan = [
-        _Planned(path, spec, stored_as(storage, path, spec), _checked_parts(source, naming, config, path))
-        for path, spec in walk(abstract(config, dtype, layout))
-    ]
-    stay = [planned.spec.nbytes for planned in plan if planned.stays] if placement.platform == "cpu" else []
-    memory = _Memory(stay)
+    from_file = storage if isinstance(storage, FileStorage) else None
+    plan = []
+    for path, spec in walk(abstract(config, dtype, layout)):
+        stored = stored_as(storage, path, spec)
+        kinds = from_file.kinds if from_file is not None and stored is not spec else ()
+        plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
+    kept = [planned for planned in plan if planned.stays or from_file is not None]
+    on_host = placement.platform == "cpu"
+    memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if on_host else [])
 
-    def fill(planned: _Planned, buffer: Array) -> Any:
+    def fill(planned: _Planned) -> Any:
         path, spec, _, parts = planned
-        filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, buffer)
+        if from_file is not None and not planned.stays:
+            return from_file.read(path, spec, source, parts, memory.empty)
+        room = memory.empty(spec) if planned.stays else _empty(spec)
+        filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
         return filled if planned.stays else storage.pack(path, spec, filled)
 
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}
     try:
-        with closing(_filled(plan, memory, fill, READERS if source.shared else 1)) as filled:
+        with closing(_filled(plan, fill, READERS if source.shared else 1)) as filled:
             for path, buffers in filled:
                 nbytes = total_bytes(specs[path])
                 if nbytes <= _SMALL:
@@ -111,22 +119,20 @@ def place(
     return assemble([(planned.path, placed[planned.path]) for planned in plan])
 
 
-def _filled(
-    plan: Sequence[_Planned], memory: _Memory, fill: Callable[[_Planned, Array], Any], readers: int
-) -> Generator[tuple[Path, Any]]:
+def _filled(plan: Sequence[_Planned], fill: Callable[[_Planned], Any], readers: int) -> Generator[tuple[Path, Any]]:
     """The buffers of all arrays, each as soon as it is full. No more than one a reader is being filled."""
     if readers == 1:
-        yield from ((planned.path, fill(planned, memory.empty(planned))) for planned in plan)
+        yield from ((planned.path, fill(planned)) for planned in plan)
         return
     running: dict[Future[Any], Path] = {}
     with ThreadPoolExecutor(readers, "load") as threads:
         for planned in plan:
             if planned.spec.nbytes <= _SMALL:  # handing it over would take longer
-                yield planned.path, fill(planned, memory.empty(planned))
+                yield planned.path, fill(planned)
                 continue
             if len(running) == readers:
                 yield from _finished(running)
-            running[threads.submit(fill, planned, memory.empty(planned))] = planned.path
+            running[threads.submit(fill, planned)] = planned.path
         while running:
             yield from _finished(running)
 
@@ -157,7 +163,10 @@ def _is_norm(path: Path) -> bool:
     return str(path[-1]).endswith("norm")
 
 
-def _checked_parts(source: TensorSource, naming: Naming, config: ModelConfig, path: Path) -> list[Part]:
+def _checked_parts(
+    source: TensorSource, naming: Naming, config: ModelConfig, path: Path, packed: Collection[str] = ()
+) -> list[Part]:
+    """The parts, once each is there in the right shape, and in a dtype or one of these packed types."""
     parts = naming(config, path)
     for part in parts:
         if part.name not in source.names():
@@ -170,13 +179,10 @@ def _checked_parts(source: TensorSource, naming: Naming, config: ModelConfig, pa
                 f"{part.name!r} of shape {list(part.shape)}, as the configuration has it",
                 f"the shape {list(shape)}",
             )
-        if (dtype := source.dtype(part.name)) not in ITEM_BYTES:
-            raise TensorMismatchError(
-                source.location,
-                f"{part.name!r} in {', '.join(ITEM_BYTES)}",
-                dtype,
-                "Quantised checkpoints are not supported: take the unquantised one of this model.",
-            )
+        if (dtype := source.dtype(part.name)) not in ITEM_BYTES and dtype not in packed:
+            known = [*ITEM_BYTES, *(kind for kind in packed if kind.lower().startswith("q"))]
+            advice = "Take a file of this model in one of these." if packed else _UNQUANTISED
+            raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(known)}", dtype, advice)
     return parts
 
 
@@ -261,17 +267,27 @@ class _Memory:
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """``sizes``, in bytes, of the arrays that will stay where they are. The others are here for a moment."""
+        """``sizes``, in bytes, of the arrays that will stay where they are."""
         self._left = _aligned(sum(_with_padding(size) for size in sizes if size < _LARGE))
+        self._lock = threading.Lock()  # each of the readers comes here
 
-    def empty(self, planned: _Planned) -> Array:
-        """Room for an array that is put together: for a moment, if something else is made of it."""
-        spec, size = planned.spec, _with_padding(planned.spec.nbytes)
-        if planned.stays and spec.nbytes < _LARGE and size <= self._left.nbytes:
+    def empty(self, spec: ArraySpec) -> Array:
+        """Room for an array that will stay."""
+        size = _with_padding(spec.nbytes)
+        with self._lock:
+            if spec.nbytes >= _LARGE or size > self._left.nbytes:
+                return _empty(spec)
             found, self._left = self._left[:size], self._left[size:]
-        else:
-            found = _aligned(size)
-        return found[: spec.nbytes].view(numpy_dtype(spec.dtype)).reshape(spec.stored_shape)
+        return _as(spec, found)
+
+
+def _empty(spec: ArraySpec) -> Array:
+    """Room for one array, which JAX on CPU takes over without a copy."""
+    return _as(spec, _aligned(_with_padding(spec.nbytes)))
+
+
+def _as(spec: ArraySpec, room: Array) -> Array:
+    return room[: spec.nbytes].view(numpy_dtype(spec.dtype)).reshape(spec.stored_shape)
 
 
 def _with_padding(size: int) -> int:

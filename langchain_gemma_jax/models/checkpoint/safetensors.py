@@ -2,33 +2,29 @@
 
 A file is 8 bytes that give the header's length, a JSON header that gives each tensor's dtype, shape
 and place, and the tensors, end to end. Nothing in it is believed: a header that passes here describes
-every byte of the file exactly once. Files are read and never mapped: a mapped file that somebody cuts off
-ends the process by a signal, and one that is read is an error like any other.
+every byte of the file exactly once.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import ml_dtypes
 import numpy as np
 
 from langchain_gemma_jax.errors import (
-    CheckpointError,
     CheckpointNotFoundError,
     CorruptCheckpointError,
     TensorMismatchError,
     UnsafeCheckpointError,
 )
 from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
@@ -76,20 +72,20 @@ class SafetensorsFile:
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
         with ExitStack() as opened:
-            file = opened.enter_context(real_file(folder, name).open("rb"))
-            self.entries = _read_entries(self.path, file)
-            self._file, self._lock = file, threading.Lock()
+            self._file = OpenFile(real_file(folder, name), self.path)
+            opened.callback(self._file.close)
+            self.entries = _read_entries(self._file)
             opened.pop_all()
 
     def read(self, name: str) -> Array:
         entry, dtype = self._entry(name)
         found = np.empty(entry.shape, dtype)
-        self._fill(found, entry.begin, entry)
+        self._file.fill(found, entry.begin)
         return found
 
     def read_into(self, name: str, target: Array) -> None:
         entry, _ = self._entry(name)
-        self._fill(target, entry.begin, entry)
+        self._file.fill(target, entry.begin)
 
     def read_rows(self, name: str) -> Iterator[Array]:
         """The tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
@@ -99,7 +95,7 @@ class SafetensorsFile:
         room = np.empty((max(1, min(total, _PIECE_BYTES // max(1, row_bytes))), *inner), dtype)
         for start in range(0, total, len(room)):
             rows = room[: total - start]
-            self._fill(rows, entry.begin + start * row_bytes, entry)
+            self._file.fill(rows, entry.begin + start * row_bytes)
             yield rows
 
     def close(self) -> None:
@@ -113,46 +109,19 @@ class SafetensorsFile:
             )
         return entry, READABLE[entry.dtype]
 
-    def _fill(self, target: Array, begin: int, entry: _Entry) -> None:
-        """Fill an array with the bytes of the file from ``begin`` on."""
-        room = target.reshape(-1).view(np.uint8).data
-        done = 0
-        while done < len(room):
-            try:
-                got = self._read_some(room[done:], begin + done)
-            except OSError as error:  # a disk that breaks, a file on a network that was removed
-                reason = error.strerror or str(error)
-                raise CheckpointError(self.path, "a file that can be read to its end", reason) from error
-            if got == 0:
-                raise CorruptCheckpointError(
-                    self.path,
-                    f"{entry.end:,} bytes, as when it was opened",
-                    f"{begin + done:,} bytes",
-                    "It was written to meanwhile. Load the model again when that is over.",
-                )
-            done += got
 
-    def _read_some(self, room: memoryview, begin: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._file.fileno(), [room], begin)
-        with self._lock:  # Windows has one place in a file, for all threads
-            self._file.seek(begin)
-            return self._file.readinto(room)
-
-
-def _read_entries(path: Path, file: BinaryIO) -> dict[str, _Entry]:
+def _read_entries(file: OpenFile) -> dict[str, _Entry]:
     """The header's entries, once they are known to cover the rest of the file without a hole or an overlap."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
+    path, size = file.path, file.size
     if size < 8:
         raise CorruptCheckpointError(path, "8 bytes with the length of the header", f"a file of {size} bytes")
-    length = int.from_bytes(file.read(8), "little")
+    length = int.from_bytes(file.head(0, 8), "little")
     if length > MAX_BYTES:
         raise CorruptCheckpointError(path, f"a header of at most {MAX_BYTES:,} bytes", f"a length of {length:,}")
     start = 8 + length
     if start > size:
         raise CorruptCheckpointError(path, f"a header of {length:,} bytes", f"a file of {size:,} bytes", _INCOMPLETE)
-    header = parse_object(file.read(length), path, "header")
+    header = parse_object(file.head(8, length), path, "header")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CorruptCheckpointError(path, "__metadata__ that maps names to strings", short(metadata))

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from langchain_gemma_jax.errors import CorruptCheckpointError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 """Device, number on it, size, and the two times that change when a file is written to or replaced."""
 
 _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
 _VOCABULARY = ".model"
-_SUFFIXES = (".safetensors", ".safetensors.index.json", _VOCABULARY)
+_SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
 _AGAIN = "Load the model again when nobody writes to its files."
 
 
@@ -54,7 +55,10 @@ class Unchanged:
 
 
 def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """The files that a model in this folder is read from; none if there is no such folder."""
+    """The files that a model in this folder is read from; none if there is no such folder. Of a file: its shards."""
+    if folder.is_file():
+        yield from _each(folder, folder.parent, (each.name for each in shards_of(folder)))
+        return
     names = _names(folder)
     yield from _each(folder, folder, filter(_is_read, names))
     if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):

@@ -23,7 +23,7 @@ FEW_NUMBERS = 70_000
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Seen:
+class VisibleKV:
     """The keys and values that one layer's queries look at."""
 
     keys: jax.Array  # [row, kv_head, slot, head_dim]
@@ -68,19 +68,19 @@ def remember(
     count: jax.Array,
     *,
     in_loop: bool = False,
-) -> tuple[LayerKV, Seen]:
+) -> tuple[LayerKV, VisibleKV]:
     """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
     tokens, size = keys.shape[2], cache.keys.shape[2]
     if layer.window is None or tokens == 1:
         cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
-        return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
     if tokens <= STEP_SLACK:
         cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
-        return cache, Seen(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
     # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
     dtype = cache.keys.dtype
     chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
-    seen = Seen(
+    seen = VisibleKV(
         keys=jnp.concatenate([cache.keys, keys.astype(dtype)], axis=2),
         values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
         positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
@@ -89,7 +89,7 @@ def remember(
 
 
 def attend(
-    queries: jax.Array, positions: jax.Array, seen: Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+    queries: jax.Array, positions: jax.Array, seen: VisibleKV, config: ModelConfig, layer: LayerConfig, recipe: Recipe
 ) -> jax.Array:
     """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``."""
     rows, tokens, heads, head_dim = queries.shape

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import Seen, attend, project, remember
+from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend, project, remember
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
@@ -69,7 +69,7 @@ def forward_apart(
     layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
     new = [list(cache) for cache in caches]
-    seen: dict[int, list[Seen]] = {}
+    seen: dict[int, list[VisibleKV]] = {}
 
     for index, (layer, weights) in enumerate(zip(config.layers, layers, strict=True)):
         if index == first_without_kv and keep is not None:

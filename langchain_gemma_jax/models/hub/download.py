@@ -26,6 +26,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import SUFFIX, choose, text_models
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError, explained
@@ -58,8 +59,9 @@ def download(
     token: str | None = None,
     progress: bool | None = None,
     stop: Stop | None = None,
+    file: str | None = None,
 ) -> Path:
-    """Make sure that a model's files are in the local cache, and return their folder.
+    """Make sure that a model's files are in the local cache, and return their folder, or a GGUF file in it.
 
     The folder is the snapshot of one commit and holds what ``load`` reads: configuration, tokenizer and
     the safetensors at the top of the repository. Nothing else is fetched, and a pickle never. Only what
@@ -73,6 +75,7 @@ def download(
             then where ``hf auth login`` left it.
         progress: whether to draw progress bars. When None, only if standard error is a terminal.
         stop: how another thread can end it, also while the Hub sends nothing.
+        file: the GGUF file that is meant, or its quantisation, as in ``"Q8_0"``.
 
     Raises:
         InputError: this cannot be an id, a revision or a token. Nothing was asked of the Hub.
@@ -86,7 +89,7 @@ def download(
         CorruptCheckpointError: what arrived is not of the size that the Hub announced.
         HubError: there is not enough disk space, or the cache cannot be written.
     """
-    request = make_request(model_id, revision, token)
+    request = make_request(model_id, revision, token, file)
     with explained(request):
         if request.is_pinned and (folder := _cached(request, proven=True)):
             return folder
@@ -131,7 +134,7 @@ def _fetch_with(
     api = HfApi(endpoint=request.endpoint, token=request.token, library_name="langchain-gemma-jax", headers=headers)
     for _ in range(_ROUNDS):
         commit, listed = _list(api, request, stop)
-        files = _select(listed, request.model_id)
+        files = _select(listed, request)
         _forget_damaged(request, commit, files)
         names = [glob.escape(name) for name in files]
         _check_space(request, names, sum(size or 0 for size in files.values()))
@@ -149,7 +152,7 @@ def _fetch_with(
         )
         if folder.name == commit:
             _check_arrived(folder, files)
-            return folder
+            return _meant(folder, files)
     raise HubError(
         f"{request.model_id}: revision {request.revision!r} moved {_ROUNDS} times while it was downloaded. "
         "Pin a commit: revision='<40 hexadecimal digits>'."
@@ -186,14 +189,23 @@ def _is_listed(name: object, size: object) -> bool:
     return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
 
 
-def _select(listed: Mapping[str, int | None], model_id: str) -> Files:
+def _meant(folder: Path, files: Files) -> Path:
+    """What is loaded of these files of a folder: the folder, or the first of its GGUF files."""
+    first = min(files)
+    return folder / first if first.endswith(SUFFIX) else folder
+
+
+def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
     """What is fetched of all that a repository holds: files at its top, one copy of the weights, no pickle."""
+    model_id = request.model_id
     top = sorted(name for name in listed if "/" not in name)
     found = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
     if INDEX in top:  # shards; beside them some repositories keep a second copy, in one file or in other shards
         weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
     else:
         weights = [SINGLE] if SINGLE in found else found
+    if request.file is not None or (not weights and text_models(listed)):
+        return {name: listed.get(name) for name in choose(listed, request.file, model_id)}
     if CONFIG in top and weights:
         return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
     if ADAPTER in top:
@@ -297,10 +309,23 @@ def _cached(request: HubRequest, *, proven: bool) -> Path | None:
     except LocalEntryNotFoundError:
         return None
     except CachedRepoTreeNotFoundError:
-        return folder if not proven and _looks_whole(folder) else None
-    files = _select({file.path: file.size for file in tree}, request.model_id)
+        return _whole_copy(folder, request) if not proven else None
+    files = _select({file.path: file.size for file in tree}, request)
     whole = all((folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items())
-    return folder if whole else None
+    return _meant(folder, files) if whole else None
+
+
+def _whole_copy(folder: Path, request: HubRequest) -> Path | None:
+    """What is loaded of a folder that looks as if it had all files of a model."""
+    listed: Files = {path.relative_to(folder).as_posix(): None for path in folder.rglob("*") if path.is_file()}
+    try:
+        files = _select(listed, request)
+    except (CheckpointError, UnsupportedModelError):
+        return None
+    found = _meant(folder, files)
+    if found != folder:
+        return found if all((folder / name).is_file() for name in files) else None
+    return folder if _looks_whole(folder) else None
 
 
 def _looks_whole(folder: Path) -> bool:

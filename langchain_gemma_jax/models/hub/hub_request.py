@@ -22,6 +22,7 @@ _ID = re.compile(rf"{_ID_PART}/{_ID_PART}")
 _NOT_IN_ID = re.compile(r"--|\.\.|\.git\Z")
 _NOT_IN_REVISION = re.compile(r"^\Z|^[-/]|/\Z|//|\.\.|(^|/)\.|[\x00-\x20\x7f~^:?*\[\\]")  # what git refuses in a name
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
 _TOKEN = re.compile(r"[!-~]+")
 
 
@@ -36,6 +37,7 @@ class HubRequest:
     cache: Path
     offline: bool
     timeout: float  # seconds until an answer has to begin
+    file: str | None = None  # the GGUF file that is meant, or its quantisation
 
     @property
     def site(self) -> str:
@@ -49,7 +51,7 @@ class HubRequest:
         return is_commit(self.revision)
 
 
-def make_request(model_id: object, revision: object, token: str | None) -> HubRequest:
+def make_request(model_id: object, revision: object, token: str | None, file: str | None = None) -> HubRequest:
     """A request, if what the caller passed and what the environment says can be one.
 
     Raises:
@@ -64,6 +66,8 @@ def make_request(model_id: object, revision: object, token: str | None) -> HubRe
         revision = "main"
     if not isinstance(revision, str) or _NOT_IN_REVISION.search(revision):
         raise InputError(f"revision: expected a branch, a tag or a commit, as in 'main', found {revision!r}.")
+    if file is not None and not _FILE.fullmatch(file):
+        raise InputError(f"expected a GGUF file or a quantisation behind the id, as in ':Q8_0', found {file!r}.")
     if token is not None:
         token = token.strip()
         check_token(token)
@@ -78,6 +82,7 @@ def make_request(model_id: object, revision: object, token: str | None) -> HubRe
         cache=Path(now.HF_HUB_CACHE).absolute(),
         offline=now.HF_HUB_OFFLINE,
         timeout=now.HF_HUB_ETAG_TIMEOUT,
+        file=file,
     )
 
 

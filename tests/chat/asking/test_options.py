@@ -33,6 +33,7 @@ WRONG = {
     "dialect": ["chatml"],
     "dtype": ["int4"],
     "revision": [1],
+    "weights": ["int3", 8],
 }
 
 
@@ -136,9 +137,9 @@ def test_a_recommendation_that_is_not_possible_names_its_file(scripted):
 
 
 def test_the_model_can_be_given_with_the_call(scripted):
-    model, engine = scripted("Hello", dtype="float32", revision="main")
+    model, engine = scripted("Hello", dtype="float32", revision="main", weights="int8")
     answer = model.invoke("Hello", model="another", dtype="bfloat16")
-    assert engine.loaded == ("another", {"dtype": "bfloat16", "revision": "main"})
+    assert engine.loaded == ("another", {"dtype": "bfloat16", "revision": "main", "weights": "int8"})
     assert answer.response_metadata["model_name"] == "another"
 
 

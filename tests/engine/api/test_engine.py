@@ -385,7 +385,7 @@ def test_the_report_counts_what_was_done(small, rng):
     assert set(report.kv_bytes_by_scope) == {"a", "b"}
     held = sum(
         leaf.nbytes
-        for resident in engine._owner.models.runners[served].memory.index.residents
+        for resident in engine._owner.models.runners[served].kv_store.index.residents
         for handle in {id(h): h for h in [resident.handle, *(kept.handle for kept in resident.snapshots)]}.values()
         for leaf in jax.tree.leaves(handle)
     )

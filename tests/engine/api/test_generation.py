@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request
+from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, DeviceFailedError
 
 pytestmark = pytest.mark.timeout(20)
@@ -28,24 +28,16 @@ class Letters:
 
 
 def request(**changes: object) -> Request:
-    values: dict[str, object] = {
-        "model": "m",
-        "prompt": Prompt.of_tokens([1, 2]),
-        "sampling": Sampling(),
-        "seed": 0,
-        "decoder": Letters(),
-        "stop_ids": frozenset(),
-        "max_context": 10,
-    }
-    return Request(**(values | changes))  # type: ignore[arg-type]
+    asked = RequestSpec("m", Prompt.of_tokens([1, 2]), Sampling(), 0, frozenset(), 10, **changes)  # type: ignore[arg-type]
+    return Request(asked, Letters())
 
 
 def ended(pieces: int = 2, **changes: object) -> tuple[Request, Generation]:
     made = request(**changes)
     for index in range(pieces):
         made.mailbox.put(Piece((65 + index,), chr(65 + index)))
-        made.context.append(65 + index)
-        made.text.append(chr(65 + index))
+        made.progress.context.append(65 + index)
+        made.progress.text.append(chr(65 + index))
     made.mailbox.put(made.completion(FinishReason.LENGTH, None, time.monotonic()), last=True)
     return made, Generation(made)
 
@@ -145,7 +137,7 @@ def test_every_reader_in_a_thread_comes_to_the_end():
     for reader in readers:
         reader.start()
     time.sleep(0.05)
-    made.text.append("A")
+    made.progress.text.append("A")
     made.mailbox.put(Piece((65,), "A"))
     made.mailbox.put(made.completion(FinishReason.LENGTH, None, 0.0), last=True)
     for reader in readers:

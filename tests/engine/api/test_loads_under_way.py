@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, wait_for
@@ -297,3 +298,38 @@ def _never():
     from concurrent.futures import Future
 
     yield Future()
+
+
+def test_who_comes_while_the_last_one_leaves_begins_anew(monkeypatch):
+    loads, found, inside, go = Loads(), [], threading.Event(), threading.Event()
+
+    def bring(load):
+        load.stop.sleep(SOON)
+
+    def come():
+        with loads.join("m", bring, patient=False) as joined:
+            found.append(joined)
+            inside.set()
+            go.wait(SOON)
+
+    others = [threading.Thread(target=come)]
+
+    def is_wanted(load):
+        wanted = load.waiting > 0
+        if others and not wanted:
+            other = others.pop()
+            other.start()
+            other.join(0.2)  # in vain: it has to wait for the lock
+        return wanted
+
+    monkeypatch.setattr(Load, "is_wanted", property(is_wanted))
+    with loads.join("m", bring, patient=False) as (first, _):
+        pass
+    assert inside.wait(SOON)
+    ((load, begins),) = found
+    assert begins
+    assert load is not first
+    assert first.stop.asked.done()
+    assert not load.stop.asked.done(), "who waits for it is not stopped by who has left"
+    go.set()
+    assert loads.close(SOON)

@@ -98,7 +98,7 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
     def watched(source, *, planned=None, **options):
         def then(plan):
             planned(plan)
-            seen.append((engine._owner.evictor.pool.used(plan.placement), on_device()))
+            seen.append((engine._owner.evictor.ledger.used(plan.placement), on_device()))
 
         return load_model(source, planned=then, **options)
 
@@ -223,7 +223,7 @@ def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fi
     for which, ids in in_threads(12, ask):
         assert ids == alone[which]
     # The last answer is there before the owner thread has looked at what its programs took.
-    budget = engine._owner.evictor.pool.budget(models[0].model.placement)
+    budget = engine._owner.evictor.ledger.budget(models[0].model.placement)
     settle(engine)
     assert sum(each.nbytes for each in engine.models()) <= budget
 
@@ -456,7 +456,7 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     served = engine.load(folders[0])
     assert_works(engine, served)
     settle(engine)
-    entry, pool = engine._owner.models.known[served].entry, engine._owner.evictor.pool
+    entry, pool = engine._owner.models.known[served].entry, engine._owner.evictor.ledger
     engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
     keeper, used = engine._owner.evictor, []
     turn = keeper.round
@@ -496,7 +496,7 @@ def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, r
 
     def watched():
         seen.append(len(owner.scheduler.running))
-        used.append(owner.evictor.pool.used(entry.home) - entry.workspace)  # a program of more rows may need more
+        used.append(owner.evictor.ledger.used(entry.home) - entry.workspace)  # a program of more rows may need more
         turn()
 
     owner.evictor.round = watched

@@ -336,7 +336,7 @@ def test_a_spawned_process_has_an_engine_of_its_own(environment, tmp_path):
 
 
 GENERATING = """
-    Device.run = slowly
+    DeviceAccess.run = slowly
     served = started()
     unread = engine().submit(served, [10, 11], LONG)
     generation = engine().submit(served, [10, 12], LONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.engine.conversations.host_index import Parked
+from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
@@ -18,7 +18,7 @@ def conversation(ids, nbytes=10, scope="", snapshots=()):
 
 @pytest.fixture
 def parked():
-    found = Parked(30)
+    found = HostIndex(30)
     for model in "ab":
         found.of(model, ANY)
     return found

@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.conversations.transfer_costs import Rate
 from langchain_gemma_jax.engine.device import sequence_kv
 from tests.engine.faults_support import SMALL, assert_works, greedy
 from tests.engine.residents_support import baseline, folders_in, need_of, on_device, status
-from tests.engine.tiny import CONFIGS, CONTEXT, memory_of, settle, text
+from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
 CONFIG = CONFIGS["local and global"]
@@ -40,7 +40,7 @@ class Always(Rate):
 def reading_is(seconds, engine):
     """Reading a token takes so long, as far as the engine knows."""
     for known in engine._owner.models.known.values():
-        known.shelf.read = Always(seconds)
+        known.host_store.read = Always(seconds)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_what_is_there_is_not_fetched_where_reading_is_faster_by_now(pressed, co
     talk(engine, served, conversations, cold, rng, turns=1)
     assert engine.report().parked > 0
     reading_is(1e-12, engine)
-    engine._owner.models.known[served].shelf._costs.to_device.add(1.0, 1)
+    engine._owner.models.known[served].host_store._costs.to_device.add(1.0, 1)
     talk(engine, served, conversations, cold, rng, turns=1)
     assert engine.report().restored == 0
 
@@ -203,10 +203,10 @@ def test_other_weights_do_not_go_on_from_what_these_had_read(engine_of, folders,
 def test_the_rate_of_reading_is_measured(engine_of, tiny_model, rng):
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
-    read = engine._owner.models.known[served].shelf.read
+    read = engine._owner.models.known[served].host_store.read
     engine.submit(served, text(rng, 10), greedy(2), scope="short").result()
     assert read.seconds(1) is None
     engine.submit(served, text(rng, 60), greedy(2), scope="long").result()
     settle(engine)
     assert 0 < read.seconds(1) < 10
-    assert memory_of(engine).shelf.read is read
+    assert kv_store_of(engine).host_store.read is read

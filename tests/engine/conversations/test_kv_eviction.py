@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, Policy, Shrink, to_free
+from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, EvictionPolicy, Shrink, to_free
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
@@ -35,7 +35,7 @@ def free(needed, *residents, rings=RINGS, asking=None, asked=0, budget=EVERYTHIN
     index = PrefixIndex(rings)
     for one in residents:
         index.add(one)
-    policy = Policy(budget, **policy)
+    policy = EvictionPolicy(budget, **policy)
     return to_free(index, needed, policy=policy, capacity_bytes=capacity_bytes, asking=asking, asked=asked)
 
 
@@ -53,7 +53,7 @@ def test_use_decides_not_the_order_of_arrival():
     for one in (first, second):
         index.add(one)
     index.touch(first)
-    assert to_free(index, 1, policy=Policy(1000), capacity_bytes=capacity_bytes) == [Drop(second, 200)]
+    assert to_free(index, 1, policy=EvictionPolicy(1000), capacity_bytes=capacity_bytes) == [Drop(second, 200)]
 
 
 def test_what_a_running_request_owns_is_never_touched():
@@ -114,7 +114,7 @@ def test_a_conversation_is_cut_to_its_system_prompt():
 def test_what_a_cut_leaves_is_what_the_index_leaves():
     index = PrefixIndex(RINGS)
     index.add(held := conversation(range(950), system=100, at=[60, 100, 110, 500]))
-    (cut,) = to_free(index, 1, policy=Policy(EVERYTHING), capacity_bytes=capacity_bytes)
+    (cut,) = to_free(index, 1, policy=EvictionPolicy(EVERYTHING), capacity_bytes=capacity_bytes)
     before = index.nbytes()
     index.truncate(held, cut.keep, cut.snapshot)
     held.nbytes = capacity_bytes(cut.keep)
@@ -229,7 +229,7 @@ def test_a_whole_share_means_that_scopes_do_not_count():
 )
 def test_a_policy_that_cannot_be_is_refused(wrong):
     with pytest.raises(InputError):
-        Policy(100, **wrong)
+        EvictionPolicy(100, **wrong)
 
 
 # The whole
@@ -266,7 +266,7 @@ def test_a_plan_frees_what_it_says(residents, needed, max_snapshots, share, ring
     index = PrefixIndex(rings)
     for one in residents:
         index.add(one)
-    policy = Policy(1000, scope_share=share, stem_share=share, max_snapshots=max_snapshots)
+    policy = EvictionPolicy(1000, scope_share=share, stem_share=share, max_snapshots=max_snapshots)
     actions = to_free(index, needed, policy=policy, capacity_bytes=capacity_bytes)
 
     total = index.nbytes()

@@ -11,7 +11,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.errors import DeviceMemoryError
-from tests.engine.tiny import BATCH, CONFIGS, CONTEXT, ONE_SIZE, memory_of, settle, text
+from tests.engine.tiny import BATCH, CONFIGS, CONTEXT, ONE_SIZE, kv_store_of, settle, text
 
 
 def greedy(count, **options):
@@ -38,7 +38,7 @@ def arrays_of(held):
 def check_books(engine, budget=None):
     """The report's bytes are those of the arrays, which are all alive."""
     settle(engine)
-    report, held = engine.report(), memory_of(engine).held
+    report, held = engine.report(), kv_store_of(engine).held
     assert report.kv_bytes == sum(array.nbytes for array in arrays_of(held))
     padding = sum(array.nbytes for array in jax.tree.leaves(list(held._padding.values())))
     assert sum(report.kv_bytes_by_scope.values()) == report.kv_bytes - padding
@@ -147,7 +147,7 @@ def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold
     other = text(rng, 90)
     cold.expect(other, engine.submit(served, other, greedy(4)).result())
     settle(engine)
-    assert sorted(len(resident.keys) for resident in memory_of(engine).held.index.residents) == [40, 93]
+    assert sorted(len(resident.keys) for resident in kv_store_of(engine).held.index.residents) == [40, 93]
     check_books(engine, budget)
     second = system + text(rng, 11)
     done = engine.submit(served, second, greedy(5), system=40).result()
@@ -260,7 +260,7 @@ def test_everything_goes_when_the_engine_ends(engine_of, tiny_model, rng):
     for _ in range(3):
         engine.submit(served, text(rng, 60), greedy(3)).result()
     settle(engine)
-    held = list(arrays_of(memory_of(engine).held))
+    held = list(arrays_of(kv_store_of(engine).held))
     assert held
     assert engine.close(30)
     assert all(array.is_deleted() for array in held)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.engine.conversations.transfer_costs import Costs, Rate
+from langchain_gemma_jax.engine.conversations.transfer_costs import Rate, TransferCosts
 
 
 def rate(*seconds):
@@ -22,7 +22,7 @@ def test_a_rate_is_the_median_of_the_latest():
 
 
 def test_a_conversation_is_kept_where_moving_it_out_and_back_is_faster_than_reading_it():
-    costs = Costs()
+    costs = TransferCosts()
     assert not costs.worth_keeping(10, 10, Rate()), "who knows"
     assert costs.worth_keeping(10, 10, rate(1)), "moving was never measured: it is tried"
     costs.to_host.add(3, 1)
@@ -32,7 +32,7 @@ def test_a_conversation_is_kept_where_moving_it_out_and_back_is_faster_than_read
 
 
 def test_it_comes_back_where_that_is_faster_than_reading_what_is_not_there_anyway():
-    costs = Costs()
+    costs = TransferCosts()
     costs.to_device.add(2, 1)
     assert costs.worth_fetching(10, 21, rate(1))
     assert not costs.worth_fetching(10, 20, rate(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 
 import pytest
 
@@ -130,3 +131,48 @@ def test_where_no_thread_can_be_started_it_is_for_whoever_asked_and_nothing_wait
             background.submit(lambda: 6).result(10)
         assert not background.busy
     assert background.submit(lambda: 7).result(10) == 7  # as soon as there are threads again
+
+
+class Meeting(deque):
+    """Tasks that another thread comes to, at a moment when it has to wait for the lock."""
+
+    def __init__(self, other):
+        super().__init__()
+        self.other = other
+
+    def meet(self):
+        if (other := self.other) is not None:
+            self.other = None
+            other.start()
+            other.join(0.2)  # which is in vain where it has to wait
+
+    def __bool__(self):
+        some = len(self) > 0
+        if not some:
+            self.meet()
+        return some
+
+    def append(self, task):
+        self.meet()
+        super().append(task)
+
+
+def test_what_is_submitted_as_the_last_thread_goes_is_done():
+    background, late = Background(1), []
+    other = threading.Thread(target=lambda: late.append(background.submit(lambda: 7)))
+    background._tasks = Meeting(None)
+    background.submit(lambda: setattr(background._tasks, "other", other)).result(10)
+    until_idle(background)
+    other.join(10)
+    assert late[0].result(10) == 7
+    assert background.close(10)
+
+
+def test_what_is_submitted_as_it_closes_is_done_or_cancelled():
+    background = Background(1)
+    other = threading.Thread(target=background.close)
+    background._tasks = Meeting(other)
+    future = background.submit(lambda: 7)
+    other.join(10)
+    assert future.cancelled() or future.result(10) == 7
+    assert background.close(10)

@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from langchain_gemma_jax.engine.executables.remembered import LONGEST, Opening
+from langchain_gemma_jax.engine.executables.remembered import LONGEST, FirstNeeded
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
 from tests.engine.faults_support import in_threads
@@ -80,7 +80,7 @@ def test_without_a_store_nothing_is_kept(library_of):
     library = library_of(store=None)
     library.of(EMPTY)()
     assert counts(library) == (0, 0)
-    assert library.opening() == []
+    assert library.first_needed() == []
 
 
 def test_threads_make_a_program_once(library_of, monkeypatch):
@@ -240,18 +240,18 @@ def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_pa
 
 
 def test_the_first_programs_of_one_process_are_told_to_the_next(store):
-    opening = Opening(store, "family")
+    opening = FirstNeeded(store, "family")
     assert opening.recall() == []
     keys = [("empty", 32), ("read", 16, 32), ("pick", 1), ("step", 1, 32)]
     assert [opening.add(key) for key in [*keys[:2], keys[0], *keys[2:]]] == [False, False, False, False, True]
     assert not opening.add(("step", 1, 64))
     opening.remember()
-    assert Opening(store, "family").recall() == keys
-    assert Opening(store, "another family").recall() == []
+    assert FirstNeeded(store, "family").recall() == keys
+    assert FirstNeeded(store, "another family").recall() == []
 
 
 def test_an_opening_has_an_end(store):
-    opening = Opening(store, "family")
+    opening = FirstNeeded(store, "family")
     told = [opening.add(("read", size, 512)) for size in range(20)]
     assert told.index(True) == LONGEST - 1
     assert told.count(True) == 1
@@ -259,7 +259,7 @@ def test_an_opening_has_an_end(store):
 
 def test_an_opening_that_stays_is_not_written_again(store):
     for _ in range(2):
-        opening = Opening(store, "family")
+        opening = FirstNeeded(store, "family")
         opening.add(("step", 1, 32))
         opening.remember()
     assert store.counts.written == 1

@@ -9,7 +9,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.executables import libraries
-from langchain_gemma_jax.engine.executables.library import Library, Made, Tally
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.errors import DeviceFailedError
 from tests.engine.tiny import settle, text
 
@@ -28,7 +28,7 @@ class Workshop:
     def library(self, programs, tally, _name, background):
         return _Made(self, self._common(programs), programs, tally, background)
 
-    def make(self, key, common) -> Made:
+    def make(self, key, common) -> ReadyProgram:
         self.made[key] += 1
         if self.held(key):
             assert self.gate.wait(PATIENCE), f"{key} is still held"
@@ -42,7 +42,7 @@ class _Made(Library):
         super().__init__(programs, None, tally, background=background)
         self._workshop, self._common = workshop, common
 
-    def _compile(self, key) -> Made:
+    def _compile(self, key) -> ReadyProgram:
         return self._workshop.make(key, self._common)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.conversations.host_store import Shelf
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.host.error_names import MOST, named
@@ -114,7 +114,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
 def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_model, tmp_path, monkeypatch, heard):
     """Conversations that do not go to the host, programs that the disk does not take or give."""
     refusing = SimpleNamespace(put=tell, budget=2**30, worth_keeping=lambda *_: True)
-    shelf = Shelf(None, refusing, refusing, refusing, Metrics())
+    shelf = HostStore(None, refusing, refusing, refusing, Metrics())
     assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], keys=[1, 2], handle=None), Rings(8))
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
@@ -129,7 +129,9 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
         patch.setattr(library, "_family", "f")
         made = next(iter(library._made.values())).result()
         library._store.put("x", b"code", label="step", seconds=1)
-        library._keep("y", ("step", 1, 32), library_module.Made(made.call, 1.0, loaded=False, whole=True, cost=1.0))
+        library._keep(
+            "y", ("step", 1, 32), library_module.ReadyProgram(made.call, 1.0, loaded=False, whole=True, cost=1.0)
+        )
         assert library._fetch("x", ("step", 1, 32)) is None
     found = heard()
     assert "could not be kept on the host: TellingError in test_error_names.py" in found

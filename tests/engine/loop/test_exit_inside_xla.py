@@ -59,3 +59,48 @@ def test_a_thread_that_comes_back_too_late_sleeps(how):
 def test_without_it_such_a_process_would_not_end():
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run([sys.executable, "-c", SCRIPT, "late"], timeout=2, cwd=Path(__file__).parents[3], check=False)
+
+
+IN_PYTHON = """
+import atexit, sys, threading, time
+import jax
+from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
+
+steps, begun = {}, threading.Barrier(4)
+
+def spin(name, x=None):
+    steps[name] = 0
+    begun.wait()
+    while True:
+        steps[name] += 1
+
+def trace(name):  # below the frames of JAX's caches, which use Python while they are unwound
+    jax.jit(lambda x: spin(name, x)).lower(1.0)
+
+for target, name in ((trace, "gemma-jax-background"), (trace, "a caller's"), (spin, "a user's")):
+    threading.Thread(target=target, args=(name,), name=name, daemon=True).start()
+begun.wait()
+
+def leave():
+    assert leave_early([thread.ident for thread in threading.enumerate() if thread.name == "a caller's"])
+    before = dict(steps)
+    until = time.monotonic() + 10
+    while steps["a user's"] == before["a user's"] and time.monotonic() < until:
+        time.sleep(0.01)
+    print(sorted(name for name in steps if steps[name] == before[name]), end="")
+
+atexit.register(leave)
+sys.exit(3)
+"""
+
+
+def test_threads_that_are_in_python_sleep_and_are_not_unwound_through_jax():
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_PYTHON],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "[\"a caller's\", 'gemma-jax-background']", "")

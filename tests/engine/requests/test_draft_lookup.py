@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_gemma_jax.engine.requests import draft_lookup
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.errors import InputError
 
 
 def lookup(ids=(), **options):
-    found = Lookup(**options)
+    found = DraftLookup(**options)
     found.extend(ids)
     return found
 
@@ -47,7 +47,7 @@ def by_search(ids, limit, ngrams):
 )
 @settings(max_examples=200, deadline=None)
 def test_a_proposal_follows_the_last_occurrence_of_the_longest_suffix(pieces, limit, ngrams):
-    found, known = Lookup(limit, tuple(ngrams)), []
+    found, known = DraftLookup(limit, tuple(ngrams)), []
     for piece in pieces:
         found.extend(piece)
         known += piece
@@ -77,7 +77,7 @@ def test_large_ids_are_told_apart():
 @pytest.mark.parametrize("options", [{"limit": 0}, {"ngrams": ()}, {"ngrams": (0, 3)}, {"span": 23}])
 def test_impossible_options(options):
     with pytest.raises(InputError, match="expected limit >= 1"):
-        Lookup(**options)
+        DraftLookup(**options)
 
 
 def test_what_was_drafted_is_counted():
@@ -199,7 +199,7 @@ def test_the_index_of_a_long_prompt_is_made_quickly_and_costs_nothing_before():
 
     extended, proposed = [], []
     for _ in range(3):
-        found = Lookup()
+        found = DraftLookup()
         extended.append(cpu(lambda found=found: found.extend(prompt)))
         proposed.append(cpu(found.propose))
         assert len(found._behind[3]) > 32_000

@@ -12,7 +12,7 @@ from langchain_gemma_jax.dialects import Tool, grammar_for, json_grammar
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests import model_grammars as module
-from langchain_gemma_jax.engine.requests.model_grammars import Constraints
+from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.requests.request_constraint import Trust
 from langchain_gemma_jax.errors import InputError, SchemaError
 from tests.dialects.vocabulary import tokenizer
@@ -24,7 +24,7 @@ NO_STOPS: frozenset[int] = frozenset()
 
 @pytest.fixture
 def constraints():
-    return Constraints(tokenizer(), tokenizer().vocab_size + 50)
+    return ModelGrammars(tokenizer(), tokenizer().vocab_size + 50)
 
 
 def test_a_model_is_trusted_until_it_is_wrong_and_less_each_time():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.request import FinishReason, gaps
+from langchain_gemma_jax.engine.requests.request import FinishReason, OnDevice, gaps
 from langchain_gemma_jax.errors import ContextLengthError
 from tests.engine.tiny import CONTEXT, text
 
@@ -219,6 +221,20 @@ def test_logprobs_are_the_model_s_own_with_drafts_and_without(engine_of, tiny_mo
         assert [detail.id for detail in done.logprobs] == list(done.ids)
         assert all(len(detail.top) == 3 and detail.top[0][0] == detail.id for detail in done.logprobs)
         cold.expect(circle, done)
+
+
+# Parts
+
+
+def test_what_was_asked_never_changes_and_all_that_is_held_on_the_device_goes_with_the_end(engine_of, tiny_model, rng):
+    engine = engine_of()
+    generation = engine.submit(engine.serve(tiny_model), text(rng, 10), Sampling(max_tokens=3, ignore_eos=True))
+    request, asked = generation._request, dict(vars(generation._request.asked))
+    assert len(generation.result().ids) == 3
+    assert vars(request.on_device) == vars(OnDevice())
+    assert vars(request.asked) == asked
+    with pytest.raises(FrozenInstanceError):
+        request.asked.system = 3
 
 
 def test_what_each_token_took_adds_up_to_the_time_behind_the_first():

@@ -167,7 +167,7 @@ def test_where_a_text_can_go_on_the_model_says_whether_it_does(ask):
 
 @pytest.mark.parametrize("wary", [0, 10**6])
 def test_the_end_of_a_turn_is_legal_where_the_text_is_whole_and_nowhere_else(ask, wary):
-    ask.engine._owner.models.known[ask.served].constraints.trust._wary_for = wary
+    ask.engine._owner.models.known[ask.served].grammars.trust._wary_for = wary
     done = ask(json_grammar({"type": "integer", "minimum": 10}), logit_bias={1: 90.0}, max_tokens=12)
     assert (done.stop, done.finish_reason, len(done.text)) == (1, FinishReason.STOP, 2)
 
@@ -196,7 +196,7 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
     for number, wary in enumerate((0, 10**6, 3)):
         engine = engine_of(**settings)
         served = engine.serve(model)
-        trust = engine._owner.models.known[served].constraints.trust
+        trust = engine._owner.models.known[served].grammars.trust
         trust._wary_for = wary
         sampling = Sampling(grammar=json_grammar(PERSON), max_tokens=50, **options, **ENDS)
         neighbours = [engine.submit(served, text(random.Random(n), 30), sampling) for n in range(2 * number)]
@@ -216,7 +216,7 @@ def test_a_mask_holds_for_one_token(engine_of, model, options):
     for settings in ({}, {"loop_steps": 24}):
         engine = engine_of(**settings)
         served = engine.serve(model)
-        engine._owner.models.known[served].constraints.trust._wary_for = 10**6
+        engine._owner.models.known[served].grammars.trust._wary_for = 10**6
         sampling = Sampling(grammar=json_grammar(schema), max_tokens=60, **options)
         done = engine.submit(served, text(random.Random(9), 20), sampling).result()
         assert re.fullmatch('"([A-J][F-N0-9])+[A-J]?', done.text) if not done.complete else json.loads(done.text)
@@ -228,7 +228,7 @@ def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
     prompt = text(random.Random(3), 20)
     done = ask(json_grammar(NUMBERS), prompt=prompt, max_tokens=25, logprobs=True)
     (scores,) = cold.scores([[*prompt, *done.ids]])
-    rule = ask.engine._owner.models.known[ask.served].constraints.of(
+    rule = ask.engine._owner.models.known[ask.served].grammars.of(
         json_grammar(NUMBERS), frozenset({1, 288}), forces=False
     )
     for place, token in enumerate(done.ids):
@@ -258,7 +258,7 @@ def test_what_a_grammar_appends_is_no_turn_to_go_back_to(ask):
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     prompt = text(random.Random(7), 40)  # its rings have wrapped
     ask(json_grammar(schema), prompt=prompt)
-    (resident,) = ask.engine._owner.models.runners[ask.served].memory.index.residents
+    (resident,) = ask.engine._owner.models.runners[ask.served].kv_store.index.residents
     assert [kept.end for kept in resident.snapshots if kept.end > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
 
 
@@ -399,7 +399,7 @@ def test_a_grammar_of_another_format_is_refused(ask):
 
     assert ask(grammar_for([RING], "any", True, FunctionGemmaDialect()), max_tokens=20).text
     with pytest.raises(UnsupportedModelError, match="<missing>"):
-        ask.engine._owner.models.known[ask.served].constraints.lexicon.control_ids(["<missing>"])
+        ask.engine._owner.models.known[ask.served].grammars.lexicon.control_ids(["<missing>"])
 
 
 def test_what_is_no_grammar_is_refused():
@@ -417,16 +417,16 @@ def test_the_engine_lives_after_hostile_grammars(ask):
 
 
 def test_a_matcher_that_gives_up_ends_the_text_and_not_the_engine(ask, monkeypatch, caplog):
-    from langchain_gemma_jax.engine.requests.request_constraint import Constraint
+    from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
     ask(json_grammar(PERSON), max_tokens=5)
-    real = Constraint._mask
+    real = RequestConstraint._mask
 
     def none(self):
         self._matcher.consume_token(0)  # which is an error that it does not leave
         return real(self)
 
-    monkeypatch.setattr(Constraint, "_mask", none)
+    monkeypatch.setattr(RequestConstraint, "_mask", none)
     done = ask(json_grammar(PERSON), max_tokens=60, temperature=3.0, seed=2)
     assert (done.complete, done.finish_reason) == (False, FinishReason.LENGTH)
     assert done.generated_tokens < 60

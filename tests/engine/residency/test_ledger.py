@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Never, Pool, Wait
-from langchain_gemma_jax.engine.residency.ledger_entry import Entry, State
+from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Ledger, Never, Wait
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 BUDGET = 100
 
 
 def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return Entry(name, home, weights, floor, workspace, returns, **facts)
+    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
 
 
 class Kv:
@@ -44,7 +44,7 @@ class Taken:
 
 @pytest.fixture
 def pool():
-    return Pool(lambda _home: BUDGET)
+    return Ledger(lambda _home: BUDGET)
 
 
 def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
@@ -96,7 +96,7 @@ def test_idle_conversations_go_before_a_model_does(pool):
     resident(pool, "a", 1, kv=(50, 10))
     assert pool.can_load(entry("b"), 9) == Grant((), 26)
     # If they are not enough, they stay, as far as they can.
-    alone = Pool(lambda _: BUDGET)
+    alone = Ledger(lambda _: BUDGET)
     gone = resident(alone, "a", 1, 60, kv=(30, 0))
     assert alone.can_load(entry("b", 50), 9) == Grant((gone,), 0)
 
@@ -186,7 +186,7 @@ def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(po
 
 def test_ten_thousand_random_steps_never_pass_the_budget_nor_touch_what_is_in_use():
     rng = random.Random(7)
-    pool = Pool(lambda _home: BUDGET)
+    pool = Ledger(lambda _home: BUDGET)
     models = [entry(str(number), rng.randint(5, 70), floor=rng.randint(0, 5)) for number in range(6)]
     pool.entries += models
     kv = dict.fromkeys(models, 0)

@@ -18,7 +18,7 @@ import pytest
 from langchain_gemma_jax.engine.residency import status_file
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
-from langchain_gemma_jax.engine.residency.status_file import Notice, Noticeboard, notices
+from langchain_gemma_jax.engine.residency.status_file import ShownModel, StatusFile, shown_models
 
 STATUS = ModelStatus(
     name="./a",
@@ -35,7 +35,7 @@ STATUS = ModelStatus(
     read_s=0.0,
 )
 
-NOTICE = Notice(1, "./secret", "resident", 1, 0, 0.0, in_use=False, pinned=False)
+NOTICE = ShownModel(1, "./secret", "resident", 1, 0, 0.0, in_use=False, pinned=False)
 
 
 @pytest.fixture(autouse=True)
@@ -45,18 +45,18 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_is_shown_is_read():
-    board = Noticeboard()
+    board = StatusFile()
     board.show([STATUS])
-    (notice,) = notices()
+    (notice,) = shown_models()
     assert (notice.process, notice.name, notice.state) == (os.getpid(), "./a", "resident")
     assert (notice.nbytes, notice.host_kv, notice.in_use, notice.pinned) == (123, 7, False, True)
     assert notice.used_at == pytest.approx(time.time() - 10, abs=2)
     board.take_down()
-    assert notices() == []
+    assert shown_models() == []
 
 
 def test_it_is_written_when_something_changes_and_now_and_then(folder, monkeypatch):
-    board = Noticeboard()
+    board = StatusFile()
 
     def written(status: ModelStatus) -> bool:
         for file in folder.glob("*.json"):
@@ -75,10 +75,10 @@ def test_it_is_written_when_something_changes_and_now_and_then(folder, monkeypat
 
 
 def test_engines_do_not_write_over_each_other():
-    boards = [Noticeboard(), Noticeboard()]
+    boards = [StatusFile(), StatusFile()]
     for number, board in enumerate(boards):
         board.show([replace(STATUS, name=f"./{number}")])
-    assert [notice.name for notice in notices()] == ["./0", "./1"]
+    assert [notice.name for notice in shown_models()] == ["./0", "./1"]
 
 
 def mode(path):
@@ -88,7 +88,7 @@ def mode(path):
 def test_only_its_user_can_read_it_whatever_the_umask(folder):
     old = os.umask(0)
     try:
-        Noticeboard().show([STATUS])
+        StatusFile().show([STATUS])
     finally:
         os.umask(old)
     assert (mode(folder), [mode(file) for file in folder.iterdir()]) == (0o700, [0o600])
@@ -97,9 +97,9 @@ def test_only_its_user_can_read_it_whatever_the_umask(folder):
 ROOT = Path(__file__).parents[3]
 KILLED = """
 import os, signal, sys
-from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from tests.engine.residency.test_status_file import STATUS
-board = Noticeboard()
+board = StatusFile()
 board.show([STATUS])
 if sys.argv[1] == "fork":
     read, write = os.pipe()
@@ -120,7 +120,7 @@ def test_files_of_killed_processes_go_when_an_engine_starts_or_somebody_looks(fo
     )
     try:
         assert process.stdout.readline() == b"shown\n"
-        (notice,) = notices()
+        (notice,) = shown_models()
         assert notice.process == process.pid
         process.kill()
         process.wait()
@@ -129,10 +129,10 @@ def test_files_of_killed_processes_go_when_an_engine_starts_or_somebody_looks(fo
         reused = folder / f"{os.getpid()}-{file.name.partition('-')[2]}"
         file.rename(reused)
         (folder / ".0123456789abcdef.tmp").write_text("[{")
-        board = Noticeboard()
+        board = StatusFile()
         board.show([replace(STATUS, name="./b")])
         assert not reused.exists()
-        assert [notice.name for notice in notices()] == ["./b"]
+        assert [notice.name for notice in shown_models()] == ["./b"]
         assert len(list(folder.iterdir())) == 1
         board.take_down()
         assert list(folder.iterdir()) == []
@@ -152,9 +152,9 @@ def test_what_is_there_and_not_ours_is_neither_followed_nor_read_nor_touched(fol
     (folder / "3-0.json").chmod(0o666)
     (folder / "notes.json").write_text("mine")
     before = {path: path.lstat() for path in [secret, *folder.iterdir()]}
-    board = Noticeboard()
+    board = StatusFile()
     board.show([STATUS])
-    assert [notice.name for notice in notices()] == ["./a"]
+    assert [notice.name for notice in shown_models()] == ["./a"]
     board.take_down()
     after = {path: path.lstat() for path in [secret, *folder.iterdir()]}
     assert [(path, facts.st_mode, facts.st_mtime_ns) for path, facts in after.items()] == [
@@ -178,8 +178,8 @@ def test_a_folder_that_others_could_write_to_is_not_used(folder, tmp_path, trap)
             folder.mkdir(0o700)
             tmp_path.chmod(0o777)
     before = mode(folder)
-    Noticeboard().show([STATUS])
-    assert (notices(), list(elsewhere.iterdir())) == ([], [])
+    StatusFile().show([STATUS])
+    assert (shown_models(), list(elsewhere.iterdir())) == ([], [])
     assert mode(folder) == before
     assert not folder.is_dir() or list(folder.iterdir()) == []
     tmp_path.chmod(0o700)
@@ -188,14 +188,14 @@ def test_a_folder_that_others_could_write_to_is_not_used(folder, tmp_path, trap)
 def test_a_folder_that_others_may_look_into_is_used_said_and_left(folder, caplog):
     folder.mkdir()
     folder.chmod(0o755)
-    Noticeboard().show([STATUS])
-    assert len(notices()) == 1
+    StatusFile().show([STATUS])
+    assert len(shown_models()) == 1
     assert mode(folder) == 0o755
     assert "others may look into" in caplog.text
 
 
 def test_a_name_that_somebody_planted_is_replaced_and_never_written_through(folder, tmp_path):
-    board = Noticeboard()
+    board = StatusFile()
     board.show([STATUS])
     (file,) = folder.iterdir()
     victim = tmp_path / "victim"
@@ -205,11 +205,11 @@ def test_a_name_that_somebody_planted_is_replaced_and_never_written_through(fold
     board.show([replace(STATUS, leases=1)])
     assert victim.read_text() == "theirs"
     assert not file.is_symlink()
-    assert [notice.in_use for notice in notices()] == [True]
+    assert [notice.in_use for notice in shown_models()] == [True]
 
 
 def test_a_folder_that_is_moved_away_is_made_anew(folder):
-    board = Noticeboard()
+    board = StatusFile()
     board.show([STATUS])
     folder.rename(folder.with_name("aside"))
     for leases in (1, 0):
@@ -217,25 +217,25 @@ def test_a_folder_that_is_moved_away_is_made_anew(folder):
     shutil.rmtree(folder.with_name("aside"))
     for leases in (1, 0):
         board.show([replace(STATUS, leases=leases)])
-    assert len(notices()) == 1
+    assert len(shown_models()) == 1
 
 
 def test_damaged_files_are_passed_over(folder):
-    boards = [Noticeboard() for _ in range(3)]
+    boards = [StatusFile() for _ in range(3)]
     for board in boards:
         board.show([STATUS])
     for file, text in zip(folder.iterdir(), ('[{"name": "./a"}]', "[3"), strict=False):
         with file.open("r+") as opened:  # the same file, which its engine holds
             opened.truncate(0)
             opened.write(text)
-    assert len(notices()) == 1
+    assert len(shown_models()) == 1
 
 
 def test_nothing_depends_on_it(folder, monkeypatch):
     folder.write_text("no folder")
-    Noticeboard().show([STATUS])
-    assert notices() == []
+    StatusFile().show([STATUS])
+    assert shown_models() == []
     monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", "relative")
-    Noticeboard().show([STATUS])
-    assert notices() == []
+    StatusFile().show([STATUS])
+    assert shown_models() == []
     assert status_file.SECONDS > 0

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import Lookup
+from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
-from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.postprocess import End
 
@@ -31,15 +31,8 @@ class Letters:
 
 
 def request(*, max_context=100, stop_ids=(), **sampling):
-    return Request(
-        model="m",
-        prompt=Prompt.of_tokens([1, 2, 3]),
-        sampling=Sampling(**sampling),
-        seed=0,
-        decoder=Letters(),
-        stop_ids=frozenset(stop_ids),
-        max_context=max_context,
-    )
+    asked = RequestSpec("m", Prompt.of_tokens([1, 2, 3]), Sampling(**sampling), 0, frozenset(stop_ids), max_context)
+    return Request(asked, Letters())
 
 
 def tokens(text):
@@ -78,10 +71,10 @@ LENGTH, STOP = FinishReason.LENGTH, FinishReason.STOP
 def test_what_is_taken_and_shown_of_a_dispatch(options, given, taken, text, end):
     one = request(**options)
     assert postprocess.accept(one, tokens(given)) == end
-    assert one.context == [1, 2, 3, *tokens(taken)]
+    assert one.progress.context == [1, 2, 3, *tokens(taken)]
     (piece,) = pieces(one)
     assert piece == Piece(tuple(tokens(taken)), text)
-    assert "".join(one.text) == text
+    assert "".join(one.progress.text) == text
     decoder = Letters()  # what each token completed, whether it is shown or not, so that nobody decodes it again
     assert piece.decoded == tuple(map(decoder.push, tokens(taken))) == one.completion(LENGTH, None, 0.0).decoded
 
@@ -93,8 +86,9 @@ def test_token_by_token_is_the_same_as_all_at_once():
         end = next((end for end in ends if end is not None), None)
         assert end == postprocess.accept(whole, tokens("ABCDEF"))
         if stop != "CD":  # a request that is over gets no more tokens
-            assert ("".join(split.text), split.context) == ("".join(whole.text), whole.context)
-    assert "".join(whole.text) == "ABCDEF"
+            assert "".join(split.progress.text) == "".join(whole.progress.text)
+            assert split.progress.context == whole.progress.context
+    assert "".join(whole.progress.text) == "ABCDEF"
 
 
 def test_logprobs_come_with_the_tokens_that_were_taken():
@@ -103,16 +97,16 @@ def test_logprobs_come_with_the_tokens_that_were_taken():
     postprocess.accept(one, tokens("ABC"), details)
     (piece,) = pieces(one)
     assert piece.logprobs == tuple(details[:2])
-    assert one.logprobs == details[:2]
+    assert one.progress.logprobs == details[:2]
 
 
 def test_the_moment_of_the_first_token_is_kept():
     one = request()
     postprocess.accept(one, tokens("A"))
-    first = one.first_token_at
+    first = one.progress.first_token_at
     assert first is not None
     postprocess.accept(one, tokens("B"))
-    assert one.first_token_at == first
+    assert one.progress.first_token_at == first
 
 
 # Drafts
@@ -120,7 +114,7 @@ def test_the_moment_of_the_first_token_is_kept():
 
 def drafting(repeated, room):
     one = request(max_tokens=room + len(repeated))
-    one.lookup = Lookup(limit=7)
+    one.lookup = DraftLookup(limit=7)
     postprocess.accept(one, tokens(repeated))
     postprocess.draft(one, tokens(repeated))
     return one
@@ -128,20 +122,20 @@ def drafting(repeated, room):
 
 @pytest.mark.parametrize(("room", "drafted"), [(50, "DEFGABC"), (8, "DEFGABC"), (7, "DEFGAB"), (2, "D"), (1, "")])
 def test_a_draft_fits_the_room_with_one_token_behind_it(room, drafted):
-    assert drafting("ABCDEFGABC", room).draft == tuple(tokens(drafted))
+    assert drafting("ABCDEFGABC", room).progress.draft == tuple(tokens(drafted))
 
 
 def test_a_draft_is_forgotten_when_nothing_is_repeated_any_more():
     one = drafting("ABCDEFGABC", 50)
     postprocess.accept(one, tokens("Z"))
     postprocess.draft(one, tokens("Z"))
-    assert one.draft == ()
+    assert one.progress.draft == ()
 
 
 def test_without_a_lookup_nothing_is_drafted():
     one = request()
     postprocess.draft(one, tokens("ABCABCABC"))
-    assert one.draft == ()
+    assert one.progress.draft == ()
 
 
 def test_what_nobody_streams_is_not_delivered_piece_by_piece():
@@ -150,13 +144,13 @@ def test_what_nobody_streams_is_not_delivered_piece_by_piece():
     postprocess.accept(made, [65])
     with pytest.raises(TimeoutError):
         made.mailbox.get(0)
-    assert made.text == ["A"]
+    assert made.progress.text == ["A"]
 
 
 def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
     one = request()
-    one.lookup = Lookup(limit=4)
+    one.lookup = DraftLookup(limit=4)
     one.lookup.extend(tokens("ABCDEFGABC"))
     one.constraint = SimpleNamespace(allowed=None, legal=lambda draft: draft[:2])
     postprocess.draft(one, ())
-    assert one.draft == tuple(tokens("DE"))
+    assert one.progress.draft == tuple(tokens("DE"))

@@ -8,7 +8,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
-from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.scheduler import Read, Scheduler, Step, Verify
 
@@ -22,17 +22,10 @@ class NoText:
 
 
 def request(tokens=10, held=0, *, model="m", capacity=64, max_tokens=None, draft=()):
-    made = Request(
-        model=model,
-        prompt=Prompt.of_tokens(range(tokens)),
-        sampling=Sampling(max_tokens=max_tokens),
-        seed=0,
-        decoder=NoText(),
-        stop_ids=frozenset(),
-        max_context=100,
-    )
-    made.resident = Resident("", capacity, 0, None, token_keys(range(held)))
-    made.draft = draft
+    asked = RequestSpec(model, Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens), 0, frozenset(), 100)
+    made = Request(asked, NoText())
+    made.on_device.resident = Resident("", capacity, 0, None, token_keys(range(held)))
+    made.progress.draft = draft
     return made
 
 
@@ -48,19 +41,19 @@ def carry_out(work):
     """What running it does to the requests."""
     if isinstance(work, Read):
         one = work.request
-        one.resident.keys.extend(one.keys(one.held, one.held + 10))
+        one.on_device.resident.keys.extend(one.keys(one.held, one.held + 10))
         if one.to_read == 0:
-            one.context.append(7)
+            one.progress.context.append(7)
     else:
         for one in work.requests if isinstance(work, Step) else (work.request,):
-            one.resident.keys.append(one.context[-1])
-            one.context.append(7)
+            one.on_device.resident.keys.append(one.progress.context[-1])
+            one.progress.context.append(7)
 
 
 def test_nothing_to_do():
     assert scheduler().next() is None
     full = request(tokens=99, held=98)
-    full.issued = 1
+    full.progress.issued = 1
     assert scheduler(full).next() is None  # its last token is on its way
     assert scheduler(request(10, 10)).next() is None  # so is its first one
 
@@ -129,18 +122,18 @@ def test_steps_go_ahead_of_what_is_on_its_way_as_far_as_there_is_room():
     one = request(10, 9, max_tokens=2)
     plan = scheduler(one)
     assert plan.next() == Step((one,))
-    one.issued = 1
+    one.progress.issued = 1
     assert plan.next() == Step((one,))
-    one.issued = 2
+    one.progress.issued = 2
     assert plan.next() is None
 
 
 def test_a_draft_is_verified_once_nothing_is_on_its_way():
     one = request(10, 9, draft=(1, 2))
     plan = scheduler(one)
-    one.issued = 1
+    one.progress.issued = 1
     assert plan.next() is None
-    one.issued = 0
+    one.progress.issued = 0
     assert plan.next() == Verify(one)
 
 
@@ -157,9 +150,9 @@ def test_a_round_skips_what_is_no_longer_true():
     first, second = request(10, 9), request(10, 9, capacity=128)
     plan = scheduler(first, second)
     assert plan.next() == Step((first,))
-    second.issued = 1
-    second.draft = (1,)
-    first.issued = 1
+    second.progress.issued = 1
+    second.progress.draft = (1,)
+    first.progress.issued = 1
     assert plan.next() == Step((first,))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma import attention
-from langchain_gemma_jax.models.gemma.attention import Seen
+from langchain_gemma_jax.models.gemma.attention import VisibleKV
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV, slot_positions
 from langchain_gemma_jax.models.gemma.rope import rotate, rotation
 from langchain_gemma_jax.models.recipes import Recipe
@@ -65,7 +65,7 @@ def test_attention_is_its_definition(layer, cap, pairs):
     found = attend(
         jnp.asarray(queries),
         jnp.asarray(query_at),
-        Seen(jnp.asarray(keys), jnp.asarray(values), jnp.asarray(key_at)),
+        VisibleKV(jnp.asarray(keys), jnp.asarray(values), jnp.asarray(key_at)),
         CONFIG.replace(attention_softcap=cap),
         layer,
         Recipe("float32", attention_pairs=pairs),
@@ -77,7 +77,7 @@ def test_attention_is_its_definition(layer, cap, pairs):
 
 def test_a_query_that_sees_nothing_stays_finite():
     """As in a row of nothing but padding."""
-    seen = Seen(jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.full((1, 4), -1))
+    seen = VisibleKV(jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.full((1, 4), -1))
     found = attend(jnp.ones((1, 1, HEADS, SIZE)), jnp.zeros((1, 1), jnp.int32), seen, CONFIG, LAYER, FLOAT32)
     assert np.isfinite(found).all()
 

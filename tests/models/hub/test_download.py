@@ -153,7 +153,7 @@ def test_a_pickle_is_refused_and_not_even_fetched(hub, pickles):
     [
         {},
         {"README.md": b"x", "data.csv": b"x"},
-        {"config.json": b"{}", "model.gguf": b"x"},
+        {"config.json": b"{}", "mmproj-model.gguf": b"x"},
         {"model.safetensors": WEIGHTS},
         {"consolidated/config.json": b"{}", "consolidated/model.safetensors": WEIGHTS},
     ],

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import Leaf, TowerSource
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource
 from langchain_gemma_jax.models.checkpoint.parts import Array
 
 Tree: TypeAlias = Mapping[str, object]
@@ -21,7 +21,7 @@ class TreeSource(TowerSource):
 
     def __init__(self, tree: Tree, location: str) -> None:
         self._arrays = dict(_flat(tree, "", location))
-        leaves = {path: Leaf(path, array.shape, array.dtype.name) for path, array in self._arrays.items()}
+        leaves = {path: StoredArray(path, array.shape, array.dtype.name) for path, array in self._arrays.items()}
         super().__init__(leaves, location)
 
     def read(self, name: str) -> Array:

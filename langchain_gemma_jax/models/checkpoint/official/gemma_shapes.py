@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from langchain_gemma_jax.errors import ConfigError, TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.official.gemma_names import GemmaNaming
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import Leaf
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 
 _ATTENTION_OF_SHARED_KV = ("attn/kv_einsum", "attn/k_einsum", "attn/key_norm/scale")
 
 
-def find_config(tower: Mapping[str, Leaf], known: Mapping[str, ModelConfig], location: str) -> ModelConfig:
+def find_config(tower: Mapping[str, StoredArray], known: Mapping[str, ModelConfig], location: str) -> ModelConfig:
     """The known configuration that has exactly these arrays, with the tree's own vocabulary size.
 
     The vocabulary is the tree's because the library pads Gemma 2's with rows that no token uses. Of several
@@ -47,7 +47,7 @@ def with_vocabulary(config: ModelConfig, size: int) -> ModelConfig:
     return config.replace(vocab_size=size, per_layer_input=ple and dataclasses.replace(ple, vocab_size=size))
 
 
-def find_naming(config: ModelConfig, tower: Mapping[str, Leaf]) -> GemmaNaming:
+def find_naming(config: ModelConfig, tower: Mapping[str, StoredArray]) -> GemmaNaming:
     """The library's names for this tree, whose gate lies in one of two ways.
 
     Raises:
@@ -65,7 +65,7 @@ def find_naming(config: ModelConfig, tower: Mapping[str, Leaf]) -> GemmaNaming:
     return GemmaNaming(gate_out_first=config.generation != "gemma")
 
 
-def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str, Leaf], location: str) -> None:
+def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str, StoredArray], location: str) -> None:
     """Refuse a configuration that would leave part of the text tower out: the model would be another one."""
     if unused := _unused(config, _expected(config, naming), tower):
         raise TensorMismatchError(
@@ -76,7 +76,7 @@ def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str,
         )
 
 
-def describe(tower: Mapping[str, Leaf]) -> str:
+def describe(tower: Mapping[str, StoredArray]) -> str:
     """What the names and shapes show, for messages: "a Gemma 3 of 26 layers, width 1152, ..."."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def describe(tower: Mapping[str, Leaf]) -> str:
     )
 
 
-def _generation(tower: Mapping[str, Leaf]) -> str:
+def _generation(tower: Mapping[str, StoredArray]) -> str:
     for name, generation in (
         ("skip_scale", "Gemma 4"),
         ("attn/_query_norm/scale", "Gemma 3"),
@@ -111,7 +111,7 @@ def _expected(config: ModelConfig, naming: GemmaNaming) -> dict[str, tuple[int, 
     return {part.name: part.shape for path in paths for part in naming(config, path)}
 
 
-def _unused(config: ModelConfig, expected: Mapping[str, object], tower: Mapping[str, Leaf]) -> list[str]:
+def _unused(config: ModelConfig, expected: Mapping[str, object], tower: Mapping[str, StoredArray]) -> list[str]:
     """The tower's arrays that nothing reads, but for the KV projections that sharing layers keep."""
     kept = {
         f"layer_{index}/{name}"

@@ -29,7 +29,7 @@ _STACKED = re.compile(r"stacked_layers/attention_type_(\d+)/(.+)")
 
 
 @dataclass(frozen=True)
-class Leaf:
+class StoredArray:
     """One array of a tree: where its owner keeps it, and what is known without reading it."""
 
     key: str
@@ -41,7 +41,7 @@ class Leaf:
 class TowerSource(TensorSource):
     """A source over the text tower of one tree, wherever its arrays are. Names are ``text_tower``'s."""
 
-    def __init__(self, tree: Mapping[str, Leaf], location: str) -> None:
+    def __init__(self, tree: Mapping[str, StoredArray], location: str) -> None:
         self.location = location
         self.tower = text_tower(tree, location)
 
@@ -55,7 +55,7 @@ class TowerSource(TensorSource):
         return self.tower[name].dtype
 
 
-def text_tower(tree: Mapping[str, Leaf], location: str) -> dict[str, Leaf]:
+def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, StoredArray]:
     """The text tower's arrays by plain name; what belongs to images, sound or an optimizer is left out.
 
     ``tree`` has a slash wherever the tree has one mapping in another, as some of its keys have themselves.
@@ -77,14 +77,14 @@ def text_tower(tree: Mapping[str, Leaf], location: str) -> dict[str, Leaf]:
     return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
 
 
-def _unwrap(tree: Mapping[str, Leaf]) -> Mapping[str, Leaf]:
+def _unwrap(tree: Mapping[str, StoredArray]) -> Mapping[str, StoredArray]:
     for wrapper in _WRAPPERS:
         inner = {path.removeprefix(wrapper): leaf for path, leaf in tree.items() if path.startswith(wrapper)}
         tree = inner or tree
     return tree
 
 
-def _refuse_what_cannot_be_used(tower: Mapping[str, Leaf], location: str) -> None:
+def _refuse_what_cannot_be_used(tower: Mapping[str, StoredArray], location: str) -> None:
     for name, leaf in tower.items():
         if re.search(r"/(altup|laurel)/", name):
             raise UnsupportedModelError(f"{location}: this is a Gemma 3n ({name}), which is not supported.")
@@ -100,7 +100,7 @@ def _refuse_what_cannot_be_used(tower: Mapping[str, Leaf], location: str) -> Non
             )
 
 
-def _unstack(tower: Mapping[str, Leaf], location: str) -> dict[str, Leaf]:
+def _unstack(tower: Mapping[str, StoredArray], location: str) -> dict[str, StoredArray]:
     """Row ``r`` of what is stacked under attention type ``t`` of ``n`` is layer ``r * n + t``."""
     stacked = {name: match for name in tower if (match := _STACKED.fullmatch(name))}
     types = 1 + max((int(match[1]) for match in stacked.values()), default=0)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_config, find_naming
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import Leaf, TowerSource
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource
 from langchain_gemma_jax.models.checkpoint.official.zarr_rows import ZarrRows
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
@@ -86,7 +86,7 @@ class OrbaxSource(TowerSource):
             raise CorruptCheckpointError(folder, "a finished save", "a folder that Orbax was still writing")
         _refuse_links(folder)
         arrays = _open_arrays(folder)
-        tree = {key.replace(".", "/"): Leaf(key, array.shape, array.dtype.name) for key, array in arrays.items()}
+        tree = {key.replace(".", "/"): StoredArray(key, array.shape, array.dtype.name) for key, array in arrays.items()}
         super().__init__(tree, str(folder))
         self._arrays = {key: ZarrRows(array) for key, array in arrays.items()}
 

@@ -5,11 +5,18 @@ works only beside one release of ``protobuf``. The file is a protobuf message; w
 
     message ModelProto { repeated SentencePiece pieces = 1; ... }
     message SentencePiece { optional string piece = 1; optional float score = 2; optional Type type = 3; }
+
+One that is written here, of a vocabulary that another file has, says besides that it merges pairs of pieces, writes
+in bytes what it has no piece for, and leaves texts as they are:
+
+    message ModelProto { ... optional TrainerSpec trainer_spec = 2; optional NormalizerSpec normalizer_spec = 3; }
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import struct
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 _PIECES, _TYPE = 1, 3  # field numbers
@@ -99,3 +106,46 @@ def _as_varint(value: int) -> bytes:
         groups.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*groups, value])
+
+
+@dataclass(frozen=True)
+class SentencePieces:
+    """A vocabulary of Gemma's kind: its pieces with scores, and the ids of its ends (-1: it has none)."""
+
+    pieces: Sequence[tuple[str, float, PieceType]]
+    unk_id: int
+    bos_id: int
+    eos_id: int
+    pad_id: int
+
+    def message(self) -> bytes:
+        """Return the model that a ``tokenizer.model`` of this vocabulary is."""
+        parts = [_field(_PIECES, _piece(*each)) for each in self.pieces]
+        trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(self.pieces))
+        for field, token_id in zip(_ENDS, (self.unk_id, self.bos_id, self.eos_id, self.pad_id), strict=True):
+            trainer += _number(field, token_id)
+        parts.append(_field(_TRAINER, trainer))
+        as_it_is = _field(_NORMALIZER_NAME, b"identity")
+        parts.append(
+            _field(_NORMALIZER, as_it_is + b"".join(_number(field, 0) for field in _TO_TEXTS) + _number(_ESCAPE, 1))
+        )
+        return b"".join(parts)
+
+
+_TRAINER, _NORMALIZER = 2, 3
+_MODEL_TYPE, _BPE, _VOCAB_SIZE, _BYTE_FALLBACK, _ENDS = 3, 2, 4, 35, (40, 41, 42, 43)
+_NORMALIZER_NAME, _TO_TEXTS, _ESCAPE = 1, (3, 4), 5  # no space in front, no spaces removed; a space is U+2581
+
+
+def _piece(name: str, score: float, kind: PieceType) -> bytes:
+    text = name.encode()
+    found = b"\x0a" + _as_varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return found if kind is PieceType.NORMAL else found + bytes([_TYPE << 3 | _VARINT, kind])
+
+
+def _field(number: int, message: bytes) -> bytes:
+    return _as_varint(number << 3 | _BYTES) + _as_varint(len(message)) + message
+
+
+def _number(number: int, value: int) -> bytes:
+    return _as_varint(number << 3 | _VARINT) + _as_varint(value % (1 << 64))

@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import (
     find_config,
     find_naming,
 )
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import Leaf
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.catalog import known
 
@@ -24,7 +24,7 @@ def published(name, **changes):
     config = known()[name].replace(**changes)
     naming = GemmaNaming(gate_out_first=name not in GATE_IN_FIRST)
     parts = [part for path, _ in walk(abstract(config)) for part in naming(config, path)]
-    return {part.name: Leaf(part.name, part.shape, "bfloat16") for part in parts}
+    return {part.name: StoredArray(part.name, part.shape, "bfloat16") for part in parts}
 
 
 @pytest.mark.parametrize("name", known())
@@ -57,8 +57,8 @@ def test_the_per_layer_inputs_have_the_same_vocabulary():
 
 def test_the_unused_kv_of_layers_that_share_it_is_no_difference():
     tower = published("gemma-4-e2b")
-    tower["layer_34/attn/kv_einsum"] = Leaf("", (2, 1, 1536, 512), "bfloat16")
-    tower["layer_34/attn/key_norm/scale"] = Leaf("", (512,), "bfloat16")
+    tower["layer_34/attn/kv_einsum"] = StoredArray("", (2, 1, 1536, 512), "bfloat16")
+    tower["layer_34/attn/key_norm/scale"] = StoredArray("", (512,), "bfloat16")
 
     assert find_config(tower, known(), "") == known()["gemma-4-e2b"]
 
@@ -71,9 +71,9 @@ def test_what_differs_from_every_published_size_is_not_taken_for_one(change):
     elif change == "a layer less":
         tower = {name: leaf for name, leaf in tower.items() if "layer_25/" not in name}
     elif change == "another shape":
-        tower["layer_7/mlp/linear"] = Leaf("", (6900, 1152), "bfloat16")
+        tower["layer_7/mlp/linear"] = StoredArray("", (6900, 1152), "bfloat16")
     else:
-        tower["layer_3/attn/bias"] = Leaf("", (1152,), "bfloat16")
+        tower["layer_3/attn/bias"] = StoredArray("", (1152,), "bfloat16")
 
     with pytest.raises(ConfigError, match=r"^/models/mine: this model is a Gemma 3 of \d+ layers, width 1152, 4 heads"):
         find_config(tower, known(), "/models/mine")
@@ -96,7 +96,10 @@ def test_a_model_is_described_by_its_shapes(name, text):
 
 @pytest.mark.parametrize("shape", [(), (7,)])
 def test_even_shapes_of_no_model_are_described(shape):
-    tower = {"embedder/input_embedding": Leaf("", shape, "float32"), "layer_0/attn/q_einsum": Leaf("", (1,), "float32")}
+    tower = {
+        "embedder/input_embedding": StoredArray("", shape, "float32"),
+        "layer_0/attn/q_einsum": StoredArray("", (1,), "float32"),
+    }
 
     with pytest.raises(ConfigError, match="a Gemma 1 of 1 layers, width 0, 0 heads of 0"):
         find_config(tower, known(), "")
@@ -114,13 +117,13 @@ def test_a_configuration_has_to_use_every_array():
 @pytest.mark.parametrize(("kind", "out_first"), [("gemma, one KV head", False), ("gemma3", True)])
 def test_a_square_gate_lies_as_its_generation_has_it(kind, out_first, tiny_models):
     config = square(tiny_models[kind])
-    tower = {"layer_0/mlp/gating_einsum": Leaf("", (2, config.width, config.width), "float32")}
+    tower = {"layer_0/mlp/gating_einsum": StoredArray("", (2, config.width, config.width), "float32")}
 
     assert find_naming(config, tower) == GemmaNaming(gate_out_first=out_first)
 
 
 def test_a_square_gate_of_gemma_2_cannot_be_told(tiny_models):
-    tower = {"layer_0/mlp/gating_einsum": Leaf("", (2, 12, 12), "float32")}
+    tower = {"layer_0/mlp/gating_einsum": StoredArray("", (2, 12, 12), "float32")}
 
     with pytest.raises(ConfigError, match=r"feed-forward is as wide as the model \(12\)"):
         find_naming(square(tiny_models["gemma2"]), tower)

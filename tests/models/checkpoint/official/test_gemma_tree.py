@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import Leaf, text_tower
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, text_tower
 
 EMBEDDING = "embedder/input_embedding"
 
 
 def tower_of(*paths, shape=(4, 2), dtype="float32"):
     """The text tower of a tree with an embedding and arrays at these paths, "." between the keys of nested mappings."""
-    tree = {path.replace(".", "/"): Leaf(path, shape, dtype) for path in paths}
+    tree = {path.replace(".", "/"): StoredArray(path, shape, dtype) for path in paths}
     return text_tower(tree, "/models/mine")
 
 
@@ -45,9 +45,9 @@ def test_what_is_no_part_of_the_text_tower_is_left_out():
 def test_stacked_layers_are_dealt_out_in_the_order_of_their_types():
     stacked = "transformer/stacked_layers/attention_type_"
     tree = {
-        "transformer/embedder/input_embedding": Leaf("e", (4, 2), "float32"),
-        f"{stacked}0/pre_ffw_norm/scale": Leaf("local", (2, 7), "float32"),
-        f"{stacked}1/pre_ffw_norm/scale": Leaf("global", (1, 7), "float32"),
+        "transformer/embedder/input_embedding": StoredArray("e", (4, 2), "float32"),
+        f"{stacked}0/pre_ffw_norm/scale": StoredArray("local", (2, 7), "float32"),
+        f"{stacked}1/pre_ffw_norm/scale": StoredArray("global", (1, 7), "float32"),
     }
 
     tower = text_tower(tree, "/models/mine")

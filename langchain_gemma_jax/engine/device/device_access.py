@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 P = ParamSpec("P")
 
 
-class Device:
+class DeviceAccess:
     """The device, or the devices, of one model as its conversations use them."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Device:
 
     def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_seconds: Callable[[], float | None]) -> None:
         """Have the guards look at a request before anything is done for it, some of whose programs never ran."""
-        request.cold |= bool(missing)
+        request.progress.cold |= bool(missing)
         self.guards.begins(request, self.excess, cold_seconds)
 
     def run(self, key: ProgramKey, program: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:

@@ -9,7 +9,7 @@ import pytest
 from langchain_gemma_jax.engine.base.guards import Guards, GuardWarning
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.device.transfers import Device, out_of_memory
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess, out_of_memory
 from langchain_gemma_jax.errors import GuardError
 from langchain_gemma_jax.models.placement import SingleDevice
 
@@ -26,7 +26,7 @@ def guards():
 
 @pytest.fixture
 def device(metrics, guards):
-    return Device(SingleDevice(jax.devices()[0]), metrics, guards, [("step", 1)])
+    return DeviceAccess(SingleDevice(jax.devices()[0]), metrics, guards, [("step", 1)])
 
 
 def test_bytes_are_counted_both_ways(device, metrics, strict_transfers):

@@ -1,0 +1,13 @@
+"""What tells apart models that were loaded from the same place."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class LoadedAs(TypedDict, total=False):
+    """How a model is loaded: the arguments of ``load_model`` that make another model of the same files."""
+
+    dtype: str | None
+    revision: str | None
+    weights: str | None

@@ -1,0 +1,79 @@
+"""Typed look-ups in the metadata of a GGUF file. Errors say where, what was expected, what was found."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from langchain_gemma_jax.errors import ConfigError
+from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.gguf.header import Header, Strings, Value
+
+T = TypeVar("T", int, float, bool, str)
+
+
+class Metadata:
+    """A file's metadata. ``location`` is its name in errors, ``architecture`` what its own keys begin with."""
+
+    def __init__(self, header: Header, location: str) -> None:
+        self._found, self.location = header.metadata, location
+        self.architecture = self.text("general.architecture", "")
+
+    def error(self, name: str, expected: str, found: object) -> ConfigError:
+        """Return the error to raise: the value of ``name`` is not ``expected``."""
+        return ConfigError(f"{self.location}: expected {name} to be {expected}, found {short(found)}.")
+
+    def text(self, name: str, default: str) -> str:
+        """The string called ``name``."""
+        return self._typed(name, self._found.get(name, default), str)
+
+    def whole(self, name: str, default: int | None = None) -> int | None:
+        """The whole number called ``name``."""
+        found = self._found.get(name)
+        return default if found is None else self._typed(name, found, int)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """The truth value called ``name``."""
+        return self._typed(name, self._found.get(name, default), bool)
+
+    def number(self, name: str, default: float | None = None) -> float | None:
+        """The number called ``name``, whole or not."""
+        found = self._found.get(name)
+        if found is None:
+            return default
+        return float(found) if type(found) is int else self._typed(name, found, float)
+
+    def whole_numbers(self, name: str) -> list[int] | None:
+        """The list of whole numbers or truth values called ``name``. None: there is none, or it is a single value."""
+        found = self._found.get(name)
+        if not isinstance(found, np.ndarray):
+            return None
+        if found.dtype.kind not in "iub":
+            raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
+        return [int(value) for value in found]
+
+    def numbers(self, name: str) -> list[float] | None:
+        """The list of numbers called ``name``."""
+        found = self._found.get(name)
+        if found is None:
+            return None
+        if not isinstance(found, np.ndarray):
+            raise self.error(name, "a list of numbers", found)
+        return [float(value) for value in found]
+
+    def strings(self, name: str) -> Strings | None:
+        """The list of strings called ``name``."""
+        found = self._found.get(name)
+        if found is None or isinstance(found, Strings):
+            return found
+        raise self.error(name, "a list of strings", found)
+
+    def own(self, name: str) -> str:
+        """Return the full name of one of the architecture's own values."""
+        return f"{self.architecture}.{name}"
+
+    def _typed(self, name: str, found: Value, wanted: type[T]) -> T:
+        if type(found) is not wanted:
+            raise self.error(name, wanted.__name__, found)
+        return found

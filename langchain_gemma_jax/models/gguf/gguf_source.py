@@ -1,0 +1,155 @@
+"""The tensors of a GGUF file or of its shards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, TensorMismatchError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
+from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
+from langchain_gemma_jax.models.packed.from_file import BlockSource
+
+_PLAIN: Mapping[str, np.dtype[np.generic]] = {
+    "F32": np.dtype(np.float32),
+    "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+}
+_PIECE_BYTES = 1 << 20  # read at a time where rows are converted or taken apart on their way
+
+
+@dataclass(frozen=True)
+class _Shard:
+    file: OpenFile
+    header: Header
+
+
+class GgufSource(BlockSource):
+    """The tensors of a model in one file, or in several."""
+
+    shared = True
+
+    def __init__(self, path: Path, shards: Collection[_Shard]) -> None:
+        self.location, self._shards = str(path), tuple(shards)
+        self._where = {name: shard for shard in self._shards for name in shard.header.tensors}
+
+    @property
+    def header(self) -> Header:
+        """The header of the first file, which has the metadata."""
+        return self._shards[0].header
+
+    def names(self) -> Collection[str]:
+        return self._where.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        kind = self._entry(name).kind.name
+        return _PLAIN[kind].name if kind in _PLAIN else kind
+
+    def kind(self, name: str) -> str:
+        return self._entry(name).kind.name
+
+    def read(self, name: str) -> Array:
+        entry = self._entry(name)
+        found = np.empty(entry.shape, self._plain(name))
+        self._where[name].file.fill(found, entry.begin)
+        return found
+
+    def read_into(self, name: str, target: Array) -> bool:
+        self._plain(name)
+        self._where[name].file.fill(target, self._entry(name).begin)
+        return True
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        entry, dtype = self._entry(name), self._plain(name)
+        inner = entry.shape[1:]
+        for rows in self._pieces(name, entry.shape[0], math.prod(inner) * dtype.itemsize):
+            yield rows.view(dtype).reshape(-1, *inner)
+
+    def read_blocks(self, name: str) -> Iterator[Array]:
+        entry = self._entry(name)
+        blocks = entry.shape[-1] // entry.kind.elements
+        for rows in self._pieces(name, math.prod(entry.shape[:-1]), blocks * entry.kind.nbytes):
+            yield rows.reshape(-1, blocks, entry.kind.nbytes)
+
+    def close(self) -> None:
+        for shard in self._shards:
+            shard.file.close()
+
+    def _pieces(self, name: str, total: int, row_bytes: int) -> Iterator[Array]:
+        """Yield the tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
+        file, entry = self._where[name].file, self._entry(name)
+        room = np.empty((max(1, min(total, _PIECE_BYTES // row_bytes)), row_bytes), np.uint8)
+        for start in range(0, total, len(room)):
+            rows = room[: total - start]
+            file.fill(rows, entry.begin + start * row_bytes)
+            yield rows
+
+    def _entry(self, name: str) -> TensorEntry:
+        return self._where[name].header.tensors[name]
+
+    def _plain(self, name: str) -> np.dtype[np.generic]:
+        kind = self._entry(name).kind.name
+        if kind not in _PLAIN:
+            raise TensorMismatchError(self.location, f"{name!r} in one of {', '.join(_PLAIN)}", kind)
+        return _PLAIN[kind]
+
+
+def open_source(path: Path) -> GgufSource:
+    """The tensors of the model in a file. Of one in shards, any of them may be named.
+
+    Raises:
+        CheckpointNotFoundError: there is no such file, or a shard is missing.
+        CorruptCheckpointError: a header is not what it has to be, or the shards do not belong together.
+    """
+    paths = shards_of(path)
+    with ExitStack() as opened:
+        shards = []
+        for each in paths:
+            if not each.exists() and len(paths) > 1:
+                advice = "Download the missing files of the model."
+                raise CheckpointNotFoundError(
+                    path.parent, f"the {len(paths)} shards of a model", f"no {each.name}", advice
+                )
+            file = OpenFile(real_file(each.parent, each.name), each)
+            opened.callback(file.close)
+            shards.append(_Shard(file, read_header(file)))
+        _check_shards(shards)
+        opened.pop_all()
+    return GgufSource(paths[0], shards)
+
+
+def _check_shards(shards: list[_Shard]) -> None:
+    """Check that each is the shard that its name says, and that no tensor is in two."""
+    seen: dict[str, Path] = {}
+    for number, shard in enumerate(shards):
+        path, metadata = shard.file.path, shard.header.metadata
+        count = metadata.get("split.count", 1) or 1
+        if count != len(shards):
+            advice = "Give the file that llama.cpp's gguf-split wrote, by its own name." if count != 1 else ""
+            expected = f"one of {len(shards)} shards, by its name" if len(shards) > 1 else "a whole model, by its name"
+            raise CorruptCheckpointError(path, expected, f"split.count {short(count)}", advice)
+        if (found := metadata.get("split.no", 0)) != number:
+            raise CorruptCheckpointError(path, f"shard {number} by its own split.no", short(found))
+        for name in shard.header.tensors:
+            if name in seen:
+                raise CorruptCheckpointError(
+                    path, f"no tensor twice, as {short(name)} is", f"also in {seen[name].name}"
+                )
+            seen[name] = path
+    promised = shards[0].header.metadata.get("split.tensors.count", len(seen))
+    if promised != len(seen):
+        path = shards[0].file.path
+        raise CorruptCheckpointError(path, f"{short(promised)} tensors in all, as split.tensors.count", f"{len(seen)}")

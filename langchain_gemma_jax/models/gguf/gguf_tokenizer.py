@@ -1,0 +1,154 @@
+"""The tokenizer that a GGUF file has in its metadata, rebuilt as the file that it was converted from.
+
+Files have one of two kinds. ``llama`` has pieces with scores and types, which are a SentencePiece model's, and becomes
+one. ``gemma4``, and ``gpt2`` for a Gemma that was converted without its SentencePiece model, have pieces and merges,
+and become a ``tokenizer.json``. So texts are spelt by the same libraries as those of a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from langchain_gemma_jax.errors import TokenizerError
+from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.gguf.fields import Metadata
+from langchain_gemma_jax.models.tokenizer import Tokenizer
+from langchain_gemma_jax.models.tokenizer.files.hf_json import HfJsonTokenizer
+from langchain_gemma_jax.models.tokenizer.files.sentencepiece import SentencePieceTokenizer
+from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import PieceType, SentencePieces
+from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
+from langchain_gemma_jax.models.tokenizer.pieces import SPACE
+from langchain_gemma_jax.models.tokenizer.vocabulary import MAX_TOKENS, Ends
+
+_WITH_MERGES = ("gemma4", "gpt2")
+_NOT_FOUND_IN_TEXTS = (PieceType.CONTROL, PieceType.UNKNOWN)
+
+
+def gguf_tokenizer(metadata: Metadata, path: Path) -> tuple[Tokenizer, bytes]:
+    """The tokenizer, and a digest of all that it is made from.
+
+    Raises:
+        TokenizerError: there is none, it is of another kind, or it cannot be used.
+    """
+    with only_tokenizer_errors(path, "a tokenizer in the metadata"):
+        kind = metadata.text("tokenizer.ggml.model", "")
+        if kind not in {"llama", *_WITH_MERGES}:
+            expected = f"a tokenizer of the kind llama, {' or '.join(_WITH_MERGES)} in the metadata"
+            raise TokenizerError(path, expected, short(kind) if kind else "none")
+        names, types = _names(metadata, path), _types(metadata, path)
+        if len(types) != len(names):
+            raise TokenizerError(path, f"a type for each of the {len(names):,} tokens", f"{len(types):,}")
+        if kind == "llama":
+            data = _sentencepiece(metadata, path, names, types)
+            return SentencePieceTokenizer(path, data), hashlib.sha256(data).digest()
+        data = _json(metadata, path, names, types)
+        ends = _ends(metadata, path, names)
+        return HfJsonTokenizer(path, data, ends), hashlib.sha256(repr(ends).encode() + data).digest()
+
+
+def _names(metadata: Metadata, path: Path) -> list[str]:
+    found = metadata.strings("tokenizer.ggml.tokens")
+    if found is None or not 0 < len(found) <= MAX_TOKENS:
+        what = "none" if found is None else f"{len(found):,}"
+        raise TokenizerError(path, f"1 to {MAX_TOKENS:,} tokens in the metadata", what)
+    return list(found)
+
+
+def _types(metadata: Metadata, path: Path) -> list[PieceType]:
+    found = metadata.whole_numbers("tokenizer.ggml.token_type")
+    if found is None:
+        raise TokenizerError(path, "a list tokenizer.ggml.token_type in the metadata", "none")
+    known = {int(kind): kind for kind in PieceType}
+    return [known.get(number, PieceType.NORMAL) for number in found]
+
+
+def _sentencepiece(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[PieceType]) -> bytes:
+    scores = metadata.numbers("tokenizer.ggml.scores")
+    if scores is None or len(scores) != len(names):
+        found = "none" if scores is None else f"{len(scores):,}"
+        raise TokenizerError(path, f"a score for each of the {len(names):,} tokens", found)
+    if metadata.flag("tokenizer.ggml.add_space_prefix", default=False):
+        raise TokenizerError(path, "a tokenizer that adds no space in front, as Gemma's", "add_space_prefix")
+    # Converters write the spaces of what is one token by itself as spaces; the library knows texts without any.
+    pieces = [
+        (name.replace(" ", SPACE) if kind is PieceType.USER_DEFINED else name, score, kind)
+        for name, score, kind in zip(names, scores, types, strict=True)
+    ]
+    ids = [_id(metadata, path, name, len(names)) for name in ("unknown", "bos", "eos", "padding")]
+    return SentencePieces(pieces, *ids).message()
+
+
+def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[PieceType]) -> bytes:
+    merges = metadata.strings("tokenizer.ggml.merges")
+    if merges is None:
+        raise TokenizerError(path, "a list tokenizer.ggml.merges in the metadata", "none")
+    if "<0x00>" not in names:
+        expected = "a Gemma's vocabulary, with the pieces <0x00> to <0xFF>"
+        raise TokenizerError(path, expected, f"{len(names):,} tokens without them")
+    spelt = [name.replace(" ", SPACE) for name in names]
+    unknown = _id(metadata, path, "unknown", len(names))
+    model = {
+        "type": "BPE",
+        "unk_token": names[unknown] if unknown >= 0 else None,
+        "fuse_unk": True,
+        "byte_fallback": True,
+        "vocab": {name: token_id for token_id, name in enumerate(spelt)},
+        "merges": [_merge(path, pair) for pair in merges],
+    }
+    if len(model["vocab"]) != len(names):  # type: ignore[arg-type]
+        raise TokenizerError(path, "each token once", f"{len(names) - len(model['vocab'])} of them again")  # type: ignore[arg-type]
+    added = [
+        {
+            "id": token_id,
+            "content": name,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": kind in _NOT_FOUND_IN_TEXTS,
+        }
+        for token_id, (name, kind) in enumerate(zip(spelt, types, strict=True))
+        if kind in {*_NOT_FOUND_IN_TEXTS, PieceType.USER_DEFINED}
+    ]
+    content = {
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": SPACE},
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": model,
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _merge(path: Path, pair: str) -> list[str]:
+    first, space, second = pair.partition(" ")
+    if not space or not first or not second:
+        raise TokenizerError(path, "merges of two pieces with a space between them", short(pair))
+    return [first, second]
+
+
+def _ends(metadata: Metadata, path: Path, names: Sequence[str]) -> Ends:
+    found = {
+        end: _id(metadata, path, key, len(names)) for end, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
+    return Ends(**{end: names[token_id] for end, token_id in found.items() if token_id >= 0})
+
+
+def _id(metadata: Metadata, path: Path, name: str, count: int) -> int:
+    """Return the id of one of the ends; -1 if there is none."""
+    found = metadata.whole(f"tokenizer.ggml.{name}_token_id", -1)
+    if found is None or not -1 <= found < count:
+        raise TokenizerError(path, f"tokenizer.ggml.{name}_token_id below {count:,}", short(found))
+    return found

@@ -1,0 +1,56 @@
+"""GGUF files that other programs have left on this machine: Ollama's, the Hub's cache, llama.cpp's, LM Studio's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from langchain_gemma_jax import config
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of, text_models
+from langchain_gemma_jax.models.gguf.ollama import PREFIX, ollama_models
+
+_DEEPEST = 6  # folders below a cache's
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A model that is here already."""
+
+    source: str  # what ``load`` and ``ChatGemmaJax(model=...)`` take
+    path: Path
+    nbytes: int  # on the disk, of all its shards
+    program: str  # whose it is
+
+
+def local_files() -> Iterator[LocalFile]:
+    """Every GGUF file of a text model in these programs' folders. None of them is opened."""
+    for model in ollama_models():
+        yield LocalFile(PREFIX + model.name, model.path, model.path.stat().st_size, "Ollama")
+    for program, folder in _folders().items():
+        for path in _below(folder, _DEEPEST):
+            nbytes = sum(each.stat().st_size for each in shards_of(path) if each.is_file())
+            yield LocalFile(str(path), path, nbytes, program)
+
+
+def _folders() -> dict[str, Path]:
+    from huggingface_hub import constants
+
+    return {
+        "Hugging Face": Path(constants.HF_HUB_CACHE),
+        "llama.cpp": config.llama_cache(),
+        "LM Studio": Path.home() / ".lmstudio" / "models",
+    }
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield the first files of models in a folder and those in it; links to folders are not followed."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    yield from (folder / name for name in text_models([entry.name for entry in entries if entry.is_file()]))
+    for entry in entries:
+        if depth and entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path), depth - 1)

@@ -1,0 +1,95 @@
+"""A Gemma in a GGUF file: opened, and everything checked but its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
+from langchain_gemma_jax.models.checkpoint.parts import Naming
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gguf.fields import Metadata
+from langchain_gemma_jax.models.gguf.gguf_config import EMBED, config_from_gguf
+from langchain_gemma_jax.models.gguf.gguf_names import gguf_naming
+from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
+
+_SAMPLING = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}
+_WHOLE = ("top_k",)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file's model: what it is, its tensors (to be closed by the caller), and what they are called."""
+
+    config: ModelConfig
+    tensors: GgufSource
+    naming: Naming
+    metadata: Metadata
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype of the embedding, if it is dense. None: it is packed."""
+        found = self.tensors.dtype(EMBED)
+        return found if found in {"float32", "bfloat16", "float16"} else None
+
+    @property
+    def chat_template(self) -> str:
+        """The template that a conversation is rendered with, as text: it is a program, and never run here."""
+        return self.metadata.text("tokenizer.chat_template", "")
+
+
+def open_gguf(path: Path) -> Opened:
+    """Open a file. Headers are read and checked; no tensor of a weight is.
+
+    Raises:
+        CheckpointError: the file cannot be used. The subclass says why.
+        ConfigError, UnsupportedModelError: its metadata cannot be understood, or describe another kind of model.
+    """
+    try:
+        source = open_source(path)
+    except OSError as error:  # no permission, a broken disk
+        raise CheckpointError(
+            error.filename or path, "a file that can be read", error.strerror or str(error)
+        ) from error
+    try:
+        metadata = Metadata(source.header, source.location)
+        config = config_from_gguf(metadata, source)
+        naming = gguf_naming(config, source.names(), source.location)
+        return Opened(config, source, naming, metadata)
+    except BaseException:
+        source.close()
+        raise
+
+
+def sampling_defaults(metadata: Metadata) -> Mapping[str, object]:
+    """The sampling that a file's authors recommend, in the words of a ``generation_config.json``."""
+    found: dict[str, object] = {}
+    for ours, theirs in _SAMPLING.items():
+        name = f"general.sampling.{theirs}"
+        value = metadata.whole(name) if ours in _WHOLE else metadata.number(name)
+        if value is not None:
+            found[ours] = value
+    return {"do_sample": True, **found} if found else {}
+
+
+def only_gguf(folder: Path) -> Path | None:
+    """The GGUF file of a folder that has no other kind of model. None: it has none.
+
+    Raises:
+        CheckpointNotFoundError: it has several models, none of them the usual one.
+    """
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return None
+    if not text_models(names) or any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
+        return None
+    return folder / choose(names, None, str(folder))[0]

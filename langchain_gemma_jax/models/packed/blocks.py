@@ -1,0 +1,164 @@
+"""Matrices in blocks as weights: their products with rows, and their rows.
+
+A product never makes more of a dense matrix than a tile of some rows: it unpacks a tile, multiplies by it, and unpacks
+the next one over it. So the tile stays in the processor's cache, and the memory that a product needs does not grow
+with the matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
+from langchain_gemma_jax.models.weights import Packed, Plan
+
+
+class BlockForm(StrEnum):
+    """One way to compute the product of a few rows with a matrix in blocks."""
+
+    TILES = "tiles"  # tiles of the matrix, unpacked one after the other
+    SUMS = "sums"  # multiplied and summed while it is unpacked, row by row: nothing dense at all
+    WHOLE = "whole"  # unpacked as a whole: where the compiler puts the unpacking into the product itself
+
+
+@dataclass(frozen=True)
+class BlockForms:
+    """How matrices in blocks are multiplied on one machine."""
+
+    one_row: BlockForm = BlockForm.TILES
+    few_rows: BlockForm = BlockForm.TILES  # 2 to ``Plan.FEW_ROWS``
+    more_rows: BlockForm = BlockForm.TILES
+
+
+def block_forms(backend: str) -> BlockForms:
+    """How matrices in blocks are multiplied on a kind of device."""
+    if backend == "cpu":
+        return BlockForms()
+    # A GPU's or TPU's compiler sums while it unpacks, and unpacks what it multiplies several rows by.
+    return BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
+
+
+DEFAULT = BlockForms()
+FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["kind", "dtype", "forms"])
+@dataclass(frozen=True)
+class BlockMatrix(Packed):
+    """A matrix in one block format, or a stack of them."""
+
+    parts: tuple[Any, ...]  # as ``KINDS[kind].parts``, each [..., out, block, *shape of the part]
+    kind: str
+    dtype: str  # that products are taken in
+    forms: BlockForms = DEFAULT
+
+    def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
+        rows = x.reshape(-1, x.shape[-1])
+        count = rows.shape[0]
+        forms = self.forms
+        form = forms.one_row if count == 1 else forms.few_rows if count <= Plan.FEW_ROWS else forms.more_rows
+        if form is BlockForm.SUMS:
+            out = jnp.stack([self._sums(row) for row in rows])
+        elif form is BlockForm.WHOLE:
+            out = self._multiplied(self.parts, rows).T
+        else:
+            out = self._in_tiles(rows)
+        return out.reshape(*x.shape[:-1], out.shape[-1])
+
+    def rows(self, ids: jax.Array) -> jax.Array:
+        found: jax.Array = numbers(self._kind, tuple(part[ids] for part in self.parts))
+        return found
+
+    def matrix_at(self, index: jax.Array) -> BlockMatrix:
+        return BlockMatrix(tuple(part[index] for part in self.parts), self.kind, self.dtype, self.forms)
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the matrix, or each of a stack, has."""
+        count: int = self.parts[0].shape[-2 - len(self._kind.parts[0].shape)]
+        return count
+
+    @property
+    def _kind(self) -> Kind:
+        return KINDS[self.kind]
+
+    def _in_tiles(self, rows: jax.Array) -> jax.Array:
+        outputs, count = self.outputs, rows.shape[0]
+        room = FEW_TILE if count <= Plan.FEW_ROWS else MORE_TILE
+        tile = max(1, room // (rows.shape[1] * jnp.dtype(self.dtype).itemsize))
+        padded = jnp.concatenate([rows, rows]) if count == 1 else rows  # a lone row is the slow side of a cliff
+        if tile >= outputs:
+            return self._multiplied(self.parts, padded).T[:count]
+
+        def one_tile(index: jax.Array, out: jax.Array) -> jax.Array:
+            first = jnp.minimum(index * tile, outputs - tile)  # the last tile may begin in the one before it
+            parts = tuple(jax.lax.dynamic_slice_in_dim(part, first, tile) for part in self.parts)
+            return jax.lax.dynamic_update_slice(out, self._multiplied(parts, padded), (first, jnp.zeros_like(first)))
+
+        empty = jnp.zeros((outputs, padded.shape[0]), jnp.float32)
+        found: jax.Array = jax.lax.fori_loop(0, -(-outputs // tile), one_tile, empty)
+        return found.T[:count]
+
+    def _multiplied(self, parts: tuple[Any, ...], rows: jax.Array) -> jax.Array:
+        """Return some outputs of the matrix for all rows: float32 ``[out, row]``."""
+        precision = jax.lax.Precision.HIGHEST if self.dtype == "float32" else jax.lax.Precision.DEFAULT
+        slices, outputs = self._kind.unpack(parts), parts[0].shape[0]
+        products = [
+            jnp.einsum(
+                "oi,mi->om",
+                weights.reshape(outputs, -1).astype(self.dtype),
+                inputs.reshape(rows.shape[0], -1).astype(self.dtype),
+                precision=precision,
+                preferred_element_type=jnp.float32,
+            )
+            for weights, inputs in zip(slices, self._inputs(rows), strict=True)
+        ]
+        return sum(products[1:], products[0])
+
+    def _sums(self, row: jax.Array) -> jax.Array:
+        """Return the product with one row: float32 ``[out]``."""
+        total = jnp.zeros((), jnp.float32)
+        for weights, inputs in zip(self._kind.unpack(self.parts), self._inputs(row[None]), strict=True):
+            products = weights * inputs.reshape(1, *weights.shape[1:])
+            lanes = jnp.sum(products, axis=tuple(range(1, products.ndim - 1)))
+            total = total + jnp.sum(lanes, axis=-1)
+        return total
+
+    def _inputs(self, rows: jax.Array) -> list[jax.Array]:
+        """Return the numbers of the rows ``[row, in]`` that each slice is multiplied by: ``[row, group, lane]``."""
+        kind = self._kind
+        cut = rows.reshape(rows.shape[0], -1, kind.slices, kind.lane)
+        return [cut[:, :, index] for index in range(kind.slices)]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["weights"], meta_fields=["outputs"])
+@dataclass(frozen=True)
+class Stacked(Packed):
+    """One matrix whose outputs are stored as several ones: a projection to queries in one format, to values in another.
+
+    ``weights`` are the matrices in order, each with as many ``outputs``.
+    """
+
+    weights: tuple[Any, ...]  # each a ``Packed``
+    outputs: tuple[int, ...]
+
+    def product(self, x: jax.Array, plan: Plan) -> jax.Array:
+        return jnp.concatenate([weight.product(x, plan) for weight in self.weights], axis=-1)
+
+    def rows(self, ids: jax.Array) -> jax.Array:
+        found, first = jnp.zeros((), jnp.float32), 0
+        for weight, count in zip(self.weights, self.outputs, strict=True):
+            mine = (ids >= first) & (ids < first + count)
+            rows = weight.rows(jnp.clip(ids - first, 0, count - 1))
+            found = found + jnp.where(mine[..., None], rows, 0.0)
+            first += count
+        return found
+
+    def matrix_at(self, index: jax.Array) -> Stacked:
+        return Stacked(tuple(weight.matrix_at(index) for weight in self.weights), self.outputs)

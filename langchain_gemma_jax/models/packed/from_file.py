@@ -1,0 +1,132 @@
+"""Matrices as a file has them: each in the block formats that its tensors are stored in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.weights import FileStorage, is_matrix
+
+Run: TypeAlias = tuple[str, int]
+"""A count of outputs of a matrix, and the block format that they are in."""
+
+_PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+
+
+class BlockSource(TensorSource):
+    """Stored tensors in block formats."""
+
+    @abstractmethod
+    def kind(self, name: str) -> str:
+        """The block format of a tensor, by its name in GGUF files."""
+
+    @abstractmethod
+    def read_blocks(self, name: str) -> Iterator[Array]:
+        """The blocks of a tensor, some rows at a time: uint8 ``[row, block, byte]``, the rows of a stack end to end.
+
+        A piece is what it is until the next is asked for: they may share their memory.
+        """
+
+
+@dataclass(frozen=True)
+class AsInFile(FileStorage):
+    """Each matrix in the block formats of its file. A matrix that is dense there, in the products' dtype, stays so."""
+
+    runs: tuple[tuple[Path, tuple[Run, ...]], ...]  # what is not dense
+    forms: BlockForms = DEFAULT
+    _known: Mapping[Path, tuple[Run, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the look-up that ``abstract`` is asked through."""
+        object.__setattr__(self, "_known", dict(self.runs))
+
+    @property
+    def kinds(self) -> Collection[str]:
+        return KINDS
+
+    def abstract(self, path: Path, dense: ArraySpec) -> Any:
+        runs = self._known.get(path)
+        if runs is None:
+            return dense
+        found = tuple(specs_of(kind, outputs, dense, self.forms) for kind, outputs in runs)
+        return found[0] if len(found) == 1 else Stacked(found, tuple(outputs for _, outputs in runs))
+
+    def read(
+        self,
+        path: Path,
+        dense: ArraySpec,
+        source: TensorSource,
+        parts: Sequence[Part],
+        empty: Callable[[ArraySpec], Array],
+    ) -> Any:
+        if not isinstance(source, BlockSource):
+            raise TypeError(f"expected a source of blocks, found {type(source).__name__}")
+        stored = self.abstract(path, dense)
+        runs = stored.weights if isinstance(stored, Stacked) else (stored,)
+        waiting, found = list(parts), []
+        for run in runs:
+            arrays = tuple(empty(spec) for spec in run.parts)
+            first, total = 0, run.outputs
+            while first < total:
+                part = waiting.pop(0)
+                outputs = part.shape[-2]
+                self._fill(source, part, run.kind, arrays, slice(first, first + outputs))
+                first += outputs
+            found.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
+        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+
+    def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
+        """Read one tensor to its place in the arrays: to some outputs of each matrix."""
+        known, each = KINDS[kind], part.shape[-2]
+        count = int(np.prod(part.shape[:-2], dtype=np.int64))
+        targets = [array.reshape(count, *array.shape[len(part.shape) - 2 :])[:, outputs] for array in arrays]
+        row = 0
+        for piece in source.read_blocks(part.name):
+            done = 0
+            for array, target in zip(known.split(piece.view(np.uint8)), targets, strict=True):
+                done = 0
+                while done < len(array):  # a piece may reach into the next matrix of a stack
+                    one, at = divmod(row + done, each)
+                    some = min(each - at, len(array) - done)
+                    target[one, at : at + some] = array[done : done + some]
+                    done += some
+            row += done
+
+
+def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> BlockMatrix:
+    """Some outputs of a matrix in a block format, as the specs of its arrays."""
+    known = KINDS[kind]
+    *stack, _, inputs = dense.shape
+    shape = (*stack, outputs, inputs // known.elements)
+    parts = tuple(
+        ArraySpec((*shape, *part.shape), part.dtype, axes=(*dense.axes, *("block",) * len(part.shape)))
+        for part in known.parts
+    )
+    return BlockMatrix(parts, kind, dense.dtype, forms)
+
+
+def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> AsInFile:
+    """The storage of a model as its file has it."""
+    found = []
+    for path, spec in walk(abstract(config, dtype)):
+        if not is_matrix(spec):
+            continue
+        runs: list[Run] = []
+        for part in naming(config, path):
+            kind = source.kind(part.name) if part.name in source.names() else _PLAIN[dtype]  # missing: place() says so
+            outputs = part.shape[-2]
+            if runs and runs[-1][0] == kind:
+                outputs += runs.pop()[1]
+            runs.append((kind, outputs))
+        if runs != [(_PLAIN[dtype], spec.shape[-2])]:
+            found.append((path, tuple(runs)))
+    return AsInFile(tuple(found), forms)

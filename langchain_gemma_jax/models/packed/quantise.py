@@ -1,0 +1,110 @@
+"""Dense matrices packed while they are loaded: in groups of 32 numbers with one scale, symmetric around zero.
+
+``int8`` is 8.5 bits a number, ``int4`` 4.5. The layouts are those of ``Q8_0`` and ``Q4_0``, so products with them are
+those of files that have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path
+from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.from_file import specs_of
+from langchain_gemma_jax.models.packed.kinds import KINDS
+
+GROUP = 32
+WEIGHTS = ("int8", "int4")
+_PIECE_BYTES = 4 << 20  # of float32, quantised at a time
+_SHARES = np.array([0.92, 0.85, 0.78], np.float32)
+"""Shares of a group's largest number that a scale of four bits may reach to: cutting off a little can err less."""
+
+# Rows are looked up, and the scores of all tokens compared, in these: an error there meets every text.
+_TABLES = frozenset({"embed", "head", "ple_embed"})
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Every matrix in groups; tables of tokens in eight bits always. One whose rows are no whole groups stays dense."""
+
+    bits: int  # 8 or 4
+    forms: BlockForms
+
+    def abstract(self, path: Path, dense: ArraySpec) -> Any:
+        if dense.shape[-1] % GROUP:
+            return dense
+        return specs_of(self._kind(path), dense.shape[-2], dense, self.forms)
+
+    def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> BlockMatrix:
+        logical = array.swapaxes(-1, -2) if dense.transposed else array
+        kind = self._kind(path)
+        shape = (*logical.shape[:-1], logical.shape[-1] // GROUP)
+        scales = np.empty(shape, np.float16)
+        values = np.empty((*shape, *KINDS[kind].parts[-1].shape), KINDS[kind].parts[-1].dtype)
+        quantise = _eight_bits if kind == "Q8_0" else _four_bits
+        for piece, scale, value in _pieces(logical, scales, values):
+            groups = piece.astype(np.float32).reshape(*piece.shape[:-1], -1, GROUP)
+            scale[...], value[...] = quantise(groups)
+        return BlockMatrix((scales, values), kind, dense.dtype, self.forms)
+
+    def _kind(self, path: Path) -> str:
+        return "Q8_0" if self.bits == 8 or path[0] in _TABLES else "Q4_0"
+
+
+def quantised(weights: str, forms: BlockForms) -> Quantised:
+    """The storage that is called so.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    if weights not in WEIGHTS:
+        raise InputError(f"weights: expected one of {', '.join(WEIGHTS)} or None, found {weights!r}.")
+    return Quantised(int(weights.removeprefix("int")), forms)
+
+
+def _pieces(*arrays: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """Yield some rows of each of these arrays at a time, of one matrix after the other."""
+    matrices = zip(*arrays, strict=True) if arrays[0].ndim > 2 else [arrays]
+    for matrix in matrices:
+        step = max(1, _PIECE_BYTES // (4 * matrix[0].shape[-1]))
+        for start in range(0, len(matrix[0]), step):
+            yield tuple(each[start : start + step] for each in matrix)
+
+
+def _eight_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    scales = (np.abs(groups).max(-1) / np.float32(127)).astype(np.float16)
+    return scales, np.clip(np.rint(groups * _inverse(scales)[..., None]), -127, 127).astype(np.int8)
+
+
+def _four_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return scales and halves of bytes. The number that is furthest from zero is -8, whichever its sign."""
+    furthest = np.take_along_axis(groups, np.abs(groups).argmax(-1)[..., None], -1)[..., 0]
+    scales = (furthest / np.float32(-8)).astype(np.float16)
+    best, error = _rounded(groups, scales)
+    for share in _SHARES:
+        tried = (furthest * (share / np.float32(-8))).astype(np.float16)
+        found, wrong = _rounded(groups, tried)
+        better = wrong < error
+        best, error = np.where(better[..., None], found, best), np.where(better, wrong, error)
+        scales = np.where(better, tried, scales)
+    packed = (best + 8).astype(np.uint8)
+    half = GROUP // 2
+    return scales, packed[..., :half] | packed[..., half:] << 4
+
+
+def _rounded(groups: npt.NDArray[np.float32], scales: npt.NDArray[np.float16]) -> tuple[npt.NDArray[Any], Any]:
+    """Return the numbers in four bits, and by how much they err."""
+    found = np.clip(np.rint(groups * _inverse(scales)[..., None]), -8, 7)
+    return found, np.square(found * scales.astype(np.float32)[..., None] - groups).sum(-1)
+
+
+def _inverse(scales: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
+    """Return what to multiply by; 0 where the scale is 0: all numbers are."""
+    found = scales.astype(np.float32)
+    return np.divide(np.float32(1), found, out=np.zeros_like(found), where=found != 0)

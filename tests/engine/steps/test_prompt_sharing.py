@@ -1,0 +1,81 @@
+"""Who waits for what another request is just reading, and who does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
+from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
+from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
+from langchain_gemma_jax.engine.requests.resident import Resident
+from langchain_gemma_jax.engine.steps.prompt_sharing import WORTH_WAITING, will_be_shared
+
+DECODER = SimpleNamespace(push=chr, finish=str)
+STEM = list(range(1000, 1000 + WORTH_WAITING))  # the least that is worth waiting for
+
+
+def request(*tokens, held=0, model="m", scope=""):
+    asked = RequestSpec(model, Prompt.of_tokens(tokens), Sampling(), 0, frozenset(), 4096, scope=scope)
+    made = Request(asked, DECODER)
+    made.on_device.resident = Resident(scope, 4096, 0, None, token_keys(tokens[:held]))
+    return made
+
+
+def index(*residents):
+    made = PrefixIndex(Rings(None))
+    for one in residents:
+        made.add(one)
+    return made
+
+
+def waits(late, *running, there=()):
+    return will_be_shared(late, running, index(*there))
+
+
+def test_a_prompt_waits_for_a_long_beginning_that_is_just_being_read_and_the_reader_pauses_there():
+    reader = request(*STEM, 1, 2, 3, held=16)
+    late = request(*STEM, 4, 5)
+    assert waits(late, reader)
+    assert reader.progress.marks == {len(STEM)}
+    reader.on_device.resident = Resident("", 4096, 0, None, token_keys(STEM))
+    assert not waits(late, reader), "it has been read: now it can be copied"
+
+
+def test_what_is_too_short_to_wait_for_is_read_twice():
+    reader = request(*STEM[1:], 1, 2, 3)
+    assert not waits(request(*STEM[1:], 4, 5), reader)
+    assert reader.progress.marks == set()
+
+
+def test_what_is_there_already_does_not_count():
+    reader, there = request(*STEM, 7, 1, 2, held=16), Resident("", 4096, 0, None, token_keys(STEM[:32]))
+    assert not waits(request(*STEM, 4), reader, there=(there,)), "half of it can be copied now"
+    assert waits(request(*STEM, 4), reader)
+
+
+def test_whoever_waits_goes_on_waiting_while_what_he_waits_for_is_read():
+    reader, late = request(*STEM, 1, 2, held=0), request(*STEM, 4)
+    assert waits(late, reader)
+    partly = Resident("", 4096, 0, None, token_keys(STEM[:60]))
+    reader.on_device.resident = partly
+    assert waits(late, reader, there=(partly,)), "only four tokens are missing, and it has waited for the others"
+
+
+def test_other_tenants_other_models_and_those_that_only_step_are_not_waited_for():
+    late = request(*STEM, 4)
+    assert not waits(late, request(*STEM, 1, 2, scope="another"))
+    assert not waits(late, request(*STEM, 1, 2, model="another"))
+    assert not waits(late, request(*STEM, 1, held=len(STEM)))
+    assert not waits(late)
+    another_tenants = request(*STEM, 1, 2, scope="another")
+    assert waits(late, another_tenants, request(*STEM, 1, 2))
+    assert another_tenants.progress.marks == set(), "nobody pauses for another tenant"
+
+
+def test_the_last_token_of_a_prompt_is_its_own():
+    reader = request(*STEM, held=0)
+    assert not waits(request(*STEM), reader), "63 of 64 can be shared, which is too little"
+    longer = request(*STEM, 9, held=0)
+    assert waits(request(*STEM, 9), longer)
+    assert longer.progress.marks == {len(STEM)}

@@ -1,0 +1,102 @@
+"""A model in block formats gives the scores of the dense float32 model that it stands for."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.gemma.forward import forward, logits
+from langchain_gemma_jax.models.gemma.kv_cache import allocate
+from langchain_gemma_jax.models.gguf.opening import open_gguf
+from langchain_gemma_jax.models.model import assemble
+from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.packed.from_file import as_in_file
+from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.weights import total_bytes
+from tests.models.gguf.make import CONFIGS, KINDS, mixed, of_one_kind, write
+
+TOKENS = 12
+FAST = ("gemma, untied", "gemma3")
+FORMS = [BlockForms(form, form, form) for form in BlockForm]
+
+
+def scores_of(recipe, config):
+    """A compiled program: the scores of a chunk's tokens, and of one token more."""
+
+    @jax.jit
+    def scores(params, tokens):
+        cache = allocate(config.cache_layout, 1, 32, "float32")
+        zero, found = jnp.zeros(1, jnp.int32), []
+        for at, count in ((0, TOKENS - 1), (TOKENS - 1, 1)):
+            chunk = tokens[:, at : at + count]
+            hidden, cache = forward(params, config, recipe, chunk, zero + at, zero + count, cache)
+            found.append(logits(params, config, recipe, hidden))
+        return jnp.concatenate(found, axis=1)
+
+    return scores
+
+
+def read(path, forms=DEFAULT):
+    """The configuration, the recipe and the packed parameters of a file."""
+    opened = open_gguf(path)
+    with opened.tensors as tensors:
+        storage = as_in_file(tensors, opened.naming, opened.config, "float32", forms)
+        recipe = Recipe("float32", storage=storage)
+        device = jax.local_devices()[0]
+        params = place(tensors, opened.naming, opened.config, "float32", recipe.layout, device, storage=storage)
+        stored = sum(entry.end - entry.begin for entry in tensors.header.tensors.values())
+    return opened.config, recipe, params, stored
+
+
+def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
+    """Hold some files to their dense twins. Gives the share of tokens of which the best one differs."""
+    other, programs = 0, {}
+    for seed in seeds:
+        path = tmp_path / f"{seed}.gguf"
+        dense = write(path, config, kind_of(seed), seed, **options)
+        found, recipe, params, stored = read(path, forms)
+        assert found == config
+        assert total_bytes(params) == total_bytes(recipe.abstract(config)) <= 1.05 * stored
+        plain = Recipe("float32")
+        whole = assemble((at, jnp.asarray(dense[at])) for at, _ in walk(abstract(config, "float32")))
+        tokens = jnp.asarray(np.random.default_rng(seed).integers(3, config.vocab_size, (1, TOKENS)), jnp.int32)
+        ours, theirs = (
+            np.asarray(programs.setdefault(one, scores_of(one, config))(weights, tokens))
+            for one, weights in ((recipe, params), (plain, whole))
+        )
+        spread = theirs.std(-1, keepdims=True)
+        assert np.abs(ours - theirs).max() <= 2e-3 * spread.min()
+        other += int((ours.argmax(-1) != theirs.argmax(-1)).sum())
+        for leaf in jax.tree.leaves(params):
+            leaf.delete()
+        path.unlink()
+    return other / (len(seeds) * TOKENS)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGS]
+)
+def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
+    assert compare(tmp_path, CONFIGS[name], mixed, [0]) == 0
+
+
+@pytest.mark.slow
+def test_older_files_have_the_experts_gates_apart(tmp_path):
+    assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [1], experts_apart=True) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forms", FORMS, ids=lambda forms: forms.one_row)
+def test_every_form_of_the_product_gives_the_same_scores(tmp_path, forms):
+    assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [2], forms) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_format_in_every_architecture(tmp_path, name, kind):
+    assert compare(tmp_path, CONFIGS[name], lambda _: of_one_kind(kind), range(10)) <= 0.01

@@ -1,0 +1,145 @@
+"""What Ollama has fetched is found by its own names, and each way in which it is not there has its own message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from langchain_gemma_jax.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
+    InputError,
+    UnsupportedModelError,
+)
+from langchain_gemma_jax.models.gguf.local_files import local_files
+from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models
+from langchain_gemma_jax.models.load import load
+from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
+
+KIND = "application/vnd.ollama.image."
+PARAMS = {"temperature": 0.7, "top_k": 64, "top_p": 0.95, "stop": ["<end_of_turn>"], "num_ctx": 4096}
+
+
+class Store:
+    """A store as Ollama keeps it."""
+
+    def __init__(self, root):
+        self.root = root
+        (root / "blobs").mkdir(parents=True)
+
+    def blob(self, content: bytes):
+        digest = hashlib.sha256(content).hexdigest()
+        (self.root / "blobs" / f"sha256-{digest}").write_bytes(content)
+        return {"digest": f"sha256:{digest}", "size": len(content)}
+
+    def add(self, where: str, model: bytes, **others: bytes):
+        layers = [{"mediaType": f"{KIND}model", **self.blob(model)}]
+        layers += [{"mediaType": f"{KIND}{name}", **self.blob(content)} for name, content in others.items()]
+        path = self.root / "manifests" / where
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"schemaVersion": 2, "layers": layers}))
+        return path, self.root / "blobs" / layers[0]["digest"].replace(":", "-")
+
+
+@pytest.fixture
+def ollama(tmp_path, monkeypatch):
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "store"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return Store(tmp_path / "store")
+
+
+def test_a_model_of_ollamas_is_loaded_with_its_own_parameters(ollama, tmp_path):
+    path = tmp_path / "x.gguf"
+    write(path, CONFIGS["gemma"], of_one_kind("Q8_0"), tokenizer=small_tokenizer())
+    params = json.dumps(PARAMS).encode()
+    ollama.add("registry.ollama.ai/library/gemma3/4b", path.read_bytes(), params=params, template=b"{{ boom }}")
+    with load("ollama:gemma3:4b", dtype="float32", progress=False) as model:
+        assert model.name == "gemma3:4b"
+        assert model.generation_defaults == {"do_sample": True, "temperature": 0.7, "top_k": 64, "top_p": 0.95}
+    with pytest.raises(InputError, match="is for models on the Hub"):
+        load("ollama:gemma3:4b", revision="main")
+
+
+def test_every_way_to_name_one(ollama):
+    wheres = {
+        "gemma3": "registry.ollama.ai/library/gemma3/latest",
+        "gemma3:1b": "registry.ollama.ai/library/gemma3/1b",
+        "me/mine:q4": "registry.ollama.ai/me/mine/q4",
+        "hf.co/org/repo-GGUF:Q8_0": "hf.co/org/repo-GGUF/Q8_0",
+    }
+    blobs = {name: ollama.add(where, name.encode())[1] for name, where in wheres.items()}
+    for name, blob in blobs.items():
+        assert find_ollama(f"ollama:{name}").path == blob
+    whole = {name if ":" in name else f"{name}:latest" for name in wheres}
+    assert {model.name for model in ollama_models()} == whole
+    assert {(each.source, each.program) for each in local_files()} == {(f"ollama:{name}", "Ollama") for name in whole}
+
+
+@pytest.mark.parametrize("name", ["", ":4b", "a/b/c/d:e", "../x:y", "a:b/../c", "a b", "a..b", "/etc:passwd", "a:"])
+def test_what_cannot_be_a_name(ollama, name):
+    if name == "a:":  # nothing behind the colon means the usual tag
+        with pytest.raises(CheckpointNotFoundError, match="the model a:latest"):
+            find_ollama(f"ollama:{name}")
+        return
+    with pytest.raises(InputError, match=r"as in .ollama:gemma3:4b"):
+        find_ollama(f"ollama:{name}")
+
+
+def test_each_way_not_to_be_there_has_its_message(ollama, monkeypatch, tmp_path):
+    def says(error, match):
+        with pytest.raises(error, match=match):
+            find_ollama("ollama:gemma3:4b")
+
+    where = "registry.ollama.ai/library/gemma3/4b"
+    says(CheckpointNotFoundError, r"found no model\. Fetch it: ollama pull gemma3:4b")
+    partial = ollama.root / "blobs" / f"sha256-{'0' * 64}-partial"
+    partial.write_bytes(b"x")
+    says(CheckpointNotFoundError, "a download that is under way or was broken off")
+    manifest, blob = ollama.add(where, b"model")
+    blob.write_bytes(b"mode")
+    says(CorruptCheckpointError, r"5 bytes, as .*4 bytes.*may be writing to it")
+    blob.rename(f"{blob}-partial")
+    says(CheckpointNotFoundError, "found a part of it")
+    (blob.parent / f"{blob.name}-partial").unlink()
+    says(CheckpointNotFoundError, "found no such file. Fetch it again: ollama pull gemma3:4b")
+    for content, match in {
+        b"": "may be writing to it",
+        b"{": "a JSON object",
+        b"{}": "layers with mediaType",
+        b'{"layers": []}': "a layer with a model",
+        b'{"layers": [{"mediaType": "m", "digest": "sha256:../../x", "size": 1}]}': "layers with mediaType",
+        b"x" * (2 << 20): "bytes, found 2,097,152",
+    }.items():
+        manifest.write_bytes(content)
+        says(CorruptCheckpointError, match)
+    ollama.add(where, b"model", adapter=b"lora")
+    says(UnsupportedModelError, "adapter")
+    ollama.add(where, b"model", params=b"[]")
+    says(CorruptCheckpointError, "a JSON object")
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "elsewhere"))
+    says(CheckpointNotFoundError, "Is Ollama installed here")
+
+
+def test_a_store_that_cannot_be_read(ollama, monkeypatch):
+    _, blob = ollama.add("registry.ollama.ai/library/gemma3/4b", b"model")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("langchain_gemma_jax.models.gguf.ollama._small", refuse)
+    with pytest.raises(CheckpointError, match=r"Permission denied.*may belong to another user"):
+        find_ollama("ollama:gemma3:4b")
+    assert blob.exists()
+
+
+def test_other_programs_files_are_listed(ollama, monkeypatch, tmp_path):
+    folder = tmp_path / "llama"
+    for name in ("a-Q8_0.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf", "mmproj-a.gguf", "c.safetensors"):
+        (folder / "deeper").mkdir(parents=True, exist_ok=True)
+        (folder / "deeper" / name).write_bytes(b"12345")
+    monkeypatch.setenv("LLAMA_CACHE", str(folder))
+    found = [(each.path.name, each.nbytes) for each in local_files() if each.program == "llama.cpp"]
+    assert found == [("a-Q8_0.gguf", 5), ("b-00001-of-00002.gguf", 10)]

@@ -1,0 +1,84 @@
+"""Each block format means the numbers that its authors' package says, to the last bit; so do products with it."""
+
+from __future__ import annotations
+
+import gguf
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.weights import PLAIN
+from tests.models.gguf.make import random_blocks
+
+
+def any_blocks(kind, rng, rows=6):
+    """Any bytes at all: scales that are infinite, not a number, or too small for anything else included."""
+    blocks = 3 if kind.elements > 1 else 70
+    return rng.integers(0, 256, (rows, blocks, kind.nbytes), dtype=np.uint8)
+
+
+def reference(kind, raw):
+    flat = raw.reshape(len(raw), -1)
+    if kind.name in {"F32", "F16"}:
+        return flat.view(np.float32 if kind.name == "F32" else np.float16).astype(np.float32)
+    return gguf.dequantize(flat, gguf.GGMLQuantizationType[kind.name])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_numbers_are_the_references_to_the_last_bit(kind):
+    for seed in range(10):
+        raw = any_blocks(kind, np.random.default_rng(seed))
+        with np.errstate(all="ignore"):
+            ours, theirs = numbers(kind, kind.split(raw)), reference(kind, raw)
+        np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_parts_have_the_bytes_of_the_blocks(kind):
+    parts = kind.split(any_blocks(kind, np.random.default_rng(0)))
+    assert [(part.dtype, part.shape[2:]) for part in parts] == [
+        (numpy_dtype(part.dtype), part.shape) for part in kind.parts
+    ]
+    assert all(part.flags.c_contiguous for part in parts)
+    blocks = parts[0].shape[0] * parts[0].shape[1]
+    assert blocks * kind.nbytes <= sum(part.nbytes for part in parts) <= 1.03 * blocks * kind.nbytes
+
+
+def made(kind, shape, seed):
+    """A matrix of ordinary numbers, and the dense one that it is."""
+    raw = np.ascontiguousarray(random_blocks(kind.name, shape, np.random.default_rng(seed))).view(np.uint8)
+    raw = raw.reshape(*shape[:-1], -1, kind.nbytes)
+    parts = kind.split(raw)
+    return tuple(map(jnp.asarray, parts)), numbers(kind, parts)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_products_and_rows_are_those_of_the_dense_matrix(kind, monkeypatch):
+    monkeypatch.setattr("langchain_gemma_jax.models.packed.blocks.FEW_TILE", 7 << 10)  # tiles of 7 rows
+    monkeypatch.setattr("langchain_gemma_jax.models.packed.blocks.MORE_TILE", 11 << 10)
+    parts, dense = made(kind, (20, 256), 0)
+    ids = jnp.asarray([[0, 19, 3], [3, 3, 7]])
+    rows = jax.jit(BlockMatrix.rows)(BlockMatrix(parts, kind.name, "float32"), ids)
+    np.testing.assert_allclose(rows, dense[np.asarray(ids)], rtol=1e-6, atol=1e-7)
+    for form in BlockForm:
+        matrix = BlockMatrix(parts, kind.name, "float32", BlockForms(form, form, form))
+        for shape in ((1, 1), (1, 3), (10,)):
+            x = np.random.default_rng(1).standard_normal((*shape, 256)).astype(np.float32)
+            found = jax.jit(BlockMatrix.product, static_argnums=2)(matrix, x, PLAIN)
+            np.testing.assert_allclose(found, x @ dense.T, rtol=1e-5, atol=2e-5)
+
+
+def test_a_stack_and_a_matrix_of_two_formats():
+    (first, one), (second, two) = made(KINDS["Q4_K"], (3, 8, 256), 0), made(KINDS["Q6_K"], (3, 4, 256), 1)
+    matrix = Stacked((BlockMatrix(first, "Q4_K", "float32"), BlockMatrix(second, "Q6_K", "float32")), (8, 4))
+    dense = np.concatenate([one, two], axis=1)
+    x = np.random.default_rng(2).standard_normal((2, 256)).astype(np.float32)
+    for index in range(3):
+        each = matrix.matrix_at(jnp.asarray(index))
+        np.testing.assert_allclose(each.product(jnp.asarray(x), PLAIN), x @ dense[index].T, rtol=1e-5, atol=2e-5)
+        np.testing.assert_allclose(each.rows(jnp.arange(12)), dense[index], rtol=1e-6, atol=1e-7)
+    assert matrix.nbytes == sum(part.nbytes for part in (*first, *second))

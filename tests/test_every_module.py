@@ -1,0 +1,224 @@
+"""Every module of the package has a test file, or is in a table that says which one tests it, and why.
+
+A module ``x`` is tested by a file ``test_x.py``, wherever in ``tests/``; where several modules are called ``x``, by one
+that imports it. Where a behaviour needs several modules, its test is one story under the behaviour's name: these
+modules are in ``ELSEWHERE``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "langchain_gemma_jax"
+
+# The end of a module's name, as much of it as no other module ends with -> the names of the tests that run it, without
+# "test_", and what the module is to them.
+ELSEWHERE: dict[str, tuple[str, str]] = {
+    "answer": (
+        "messages_out cut_off structured_output",
+        "what the events of one answer add up to, however it was asked for",
+    ),
+    "answer_metadata": ("messages_out chat_model", "a part of each message"),
+    "event_reader": ("messages_out once cut_off", "ids in, events out"),
+    "outcome": ("cut_off routing", "how an answer ended, in the words of whoever asked"),
+    "answer_format": ("structured_output cut_off", "what with_structured_output makes of a schema"),
+    "answer_grammar": ("tool_choice structured_output", "what an answer is held to, seen in answers"),
+    "model_profile": ("chat_model routing", "one property of the chat model"),
+    "route_decision": ("routing", "a plain value"),
+    "asking.schemas": ("structured_output tool_choice", "classes and functions as JSON Schemas"),
+    "batch_concurrency": ("concurrency", "how many calls of a batch run together"),
+    "call": ("chat_model cut_off timeout once", "one call from its messages to its message"),
+    "ready_model": ("timeout routing chat_model", "the model that a call waits for"),
+    "starting": ("timeout concurrency", "how a call begins, in threads and event loops"),
+    "token_counting": ("chat_model", "get_num_tokens"),
+    "content_blocks": ("messages_in", "what a message may hold"),
+    "route_step": ("routing", "which size takes a step"),
+    "cli_models": ("cli", "one verb of the command"),
+    "everywhere": ("folder cli", "the folders that the command looks at"),
+    "upkeep": ("store cli sweep", "what a store does when a person asks"),
+    "call_shapes": ("turn_grammar", "the parts of the grammar of a turn"),
+    "output_events": ("native_parser fence_parser fuzz", "plain values, and how they join"),
+    "dialect": ("goldens injection round_trip", "what all formats do: each is held to its template"),
+    "declarations": ("goldens declared_schema", "tools as the published templates write them"),
+    "native_call_reader": ("native_parser fuzz", "the part of the parser that is inside a call"),
+    "native_writing": ("turn_grammar round_trip", "arguments as a native format writes them"),
+    "notation": ("round_trip gemma4 function_gemma", "how a format spells its values"),
+    "model_loading": ("model_api loads_under_way", "what load does, with what waits for it"),
+    "request_making": ("engine generation", "what submit does: checks, and the request"),
+    "runner_factory": ("model_api two_devices", "what a model that is in memory runs with"),
+    "program_key": ("ladders", "a name for tuples of numbers"),
+    "kv_holdings": ("kv_eviction kv_store", "the books of a device's conversations"),
+    "fingerprint": ("library packed_model", "programs' names: what has to change them, and what not"),
+    "remembered": ("library", "what earlier processes ran first, and what compiling took them"),
+    "admission": ("owner kv_store model_api", "the loop's part that lets requests in"),
+    "dispatching": ("concurrency kv_store faults", "the loop's part that hands work to the device"),
+    "failures": ("faults nan", "the loop's part that ends what failed, and nothing else"),
+    "request_endings": ("request faults owner", "the loop's part that answers"),
+    "results": ("request nan concurrency", "the loop's part that looks at tokens"),
+    "work_in_hand": ("owner faults", "what the parts of the loop share"),
+    "resident": ("prefix_index kv_eviction", "plain values that the index keeps"),
+    "known_models": ("model_api", "which models an engine knows, in memory or not"),
+    "ledger_entry": ("ledger status_file", "a line of the books"),
+    "model_evictor": ("model_api residents_stress", "makes room: seen in what stays in memory"),
+    "model_status": ("status_file model_api", "what people are shown of a model"),
+    "room_queue": ("model_api loads_under_way", "who waits for room, and in which order"),
+    "in_flight": ("runner concurrency", "dispatches whose tokens are on their way"),
+    "row_knobs": ("sampling runner determinism", "rows' settings on the device: each row gets its own"),
+    "errors": ("exports error_copies error_names", "classes: the tree, their copies, what others raise"),
+    "json_value": ("messages", "a name for a type"),
+    "lark": (
+        "model_grammars hostile_schemas turn_grammar",
+        "grammars as llguidance reads them: only its answer counts",
+    ),
+    "nodes": ("turn_grammar json_grammar", "what grammars are made of"),
+    "reading": ("pattern_text number_patterns", "llguidance's own reading, which tests of patterns ask"),
+    "formats": ("json_grammar public_suite", "a format's strings, as validators have them"),
+    "schema_arrays": (
+        "json_grammar hostile_schemas public_suite",
+        "a part of JSON Schema, seen in what is let through",
+    ),
+    "schema_facts": ("json_grammar hostile_schemas public_suite", "a part of JSON Schema, seen in what is let through"),
+    "schema_objects": (
+        "json_grammar hostile_schemas public_suite",
+        "a part of JSON Schema, seen in what is let through",
+    ),
+    "schema_scalars": (
+        "json_grammar hostile_schemas public_suite",
+        "a part of JSON Schema, seen in what is let through",
+    ),
+    "schema.writing": ("json_grammar turn_grammar", "JSON as a model writes it, and natively"),
+    "terminals": ("pattern_text turn_grammar", "patterns of text, read by llguidance"),
+    "grammar.vocabulary": ("model_grammars request_constraint", "a tokenizer as llguidance knows it"),
+    "parts": ("place", "what a checkpoint's arrays are cut into"),
+    "config_fields": ("hf_config", "the fields of a config.json"),
+    "gemma_architecture": ("forward weights engine", "hands over what these modules do"),
+    "hub_errors": ("download", "what is said of a download that fails"),
+    "hub_request": ("download", "what is asked of the Hub"),
+    "hub_stop": ("download loads_under_way", "ends a download, of a server that drips"),
+    "random_params": ("weights", "weights for tests and benchmarks"),
+    "recipe": ("probe unchanged", "a plain value"),
+    "hf_json": ("content components decode", "one of the tokenizers that all tests of tokenizers are run with"),
+    "sentencepiece": (
+        "content sentencepiece_damaged decode",
+        "one of the tokenizers that all tests of tokenizers are run with",
+    ),
+    "interface": ("content decode", "what every tokenizer does"),
+    "tokenizer.library": ("load", "errors of two libraries as ours"),
+    "tokenizer.vocabulary": ("content", "which of a vocabulary's words are text"),
+    "dialects.choose": ("choose", "its test asks by the room's door"),
+    "recipes.choose": ("choose", "its test asks by the room's door"),
+    "signals": ("policy routing", "plain values"),
+}
+
+
+def modules() -> list[str]:
+    """The names below ``langchain_gemma_jax`` of all modules; rooms' own files import others and hold nothing."""
+    return sorted(
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "__init__.py"
+    )
+
+
+def by_name() -> dict[str, list[set[str]]]:
+    """For each test's name, without ``test_``, what the files of that name import from the package."""
+    found: dict[str, list[set[str]]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        found.setdefault(path.stem.removeprefix("test_"), []).append(set(imported(path.read_text())))
+    return found
+
+
+def imported(source: str) -> Iterator[str]:
+    """The names below ``langchain_gemma_jax`` that a file imports: ``a`` and ``a.b`` for ``from a import b``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (name.partition(".")[2] for name in names if name.partition(".")[0] == PACKAGE.name)
+
+
+def ends_with(module: str, end: str) -> bool:
+    return f".{module}".endswith(f".{end}")
+
+
+def untested(found: list[str], known: Mapping[str, list[set[str]]], table: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The modules that have no test of their name and are not in the table."""
+    called = Counter(last(module) for module in found)
+    left = []
+    for module in found:
+        own = known.get(last(module), [])
+        tested = any(module in names for names in own) if called[last(module)] > 1 else bool(own)
+        if not tested and not any(ends_with(module, end) for end in table):
+            left.append(module)
+    return left
+
+
+def last(module: str) -> str:
+    return module.rpartition(".")[2].strip("_")
+
+
+def wrong(found: list[str], known: Mapping[str, list[set[str]]], table: Mapping[str, tuple[str, str]]) -> list[str]:
+    """What is wrong with the table."""
+    problems = []
+    for end, (where, why) in table.items():
+        meant = [module for module in found if ends_with(module, end)]
+        if len(meant) != 1:
+            problems.append(f"{end}: {meant or 'no module'} is called so")
+        elif meant[0] not in untested(found, known, {}):
+            problems.append(f"{end}: it has a test of its own name, so nothing need be said")
+        if missing := [name for name in where.split() if name not in known]:
+            problems.append(f"{end}: no test is called {missing}")
+        if not where.split() or not why.strip():
+            problems.append(f"{end}: say which test runs it, and why it has none of its own")
+    return problems
+
+
+def test_every_module_has_a_test_or_a_reason():
+    left = untested(modules(), by_name(), ELSEWHERE)
+    assert left == [], "write a test of that name which imports the module, or say in ELSEWHERE what tests it"
+
+
+def test_what_the_table_says_is_so():
+    assert wrong(modules(), by_name(), ELSEWHERE) == []
+
+
+# And the rules themselves, shown something bad.
+
+FOUND = ["a.inbox", "b.inbox", "a._check", "a.seen"]
+KNOWN = {"inbox": [{"a.inbox", "a.inbox.Inbox"}], "check": [set()], "story": [set()]}
+
+
+def test_a_module_without_a_test_is_seen():
+    assert untested(FOUND, KNOWN, {}) == ["b.inbox", "a.seen"], "of two modules of one name, the one that is imported"
+    assert untested(FOUND, KNOWN, {"b.inbox": ("story", "why"), "seen": ("story", "why")}) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "where", "why", "said"),
+    [
+        ("gone", "story", "why", "no module"),
+        ("inbox", "story", "why", "['a.inbox', 'b.inbox'] is called so"),
+        ("a.inbox", "story", "why", "of its own name"),
+        ("seen", "story gone", "why", "no test is called ['gone']"),
+        ("seen", "", "why", "say which test"),
+        ("seen", "story", " ", "say which test"),
+    ],
+)
+def test_a_table_that_is_not_true_is_seen(end, where, why, said):
+    (problem,) = wrong(FOUND, KNOWN, {end: (where, why)})
+    assert said in problem
+
+
+def test_imports_are_found_wherever_they_are():
+    inside = "def f():\n    from langchain_gemma_jax.c import d\n    from other import e"
+    source = f"import langchain_gemma_jax.a.b\n{inside}"
+    assert set(imported(source)) == {"a.b", "c", "c.d"}
