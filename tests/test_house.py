@@ -37,6 +37,7 @@ ROOMS = [
     "chat.asking",
     "chat.history",
     "observe",
+    "observe.testing",
     "observe.jax_code",
     "observe.metrics",
     "observe.alerts",
