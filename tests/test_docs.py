@@ -84,8 +84,9 @@ def test_the_readme_begins_with_how_to_run_and_test():
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """What one example compiles the next one finds: some of their models are the same."""
-    return str(tmp_path_factory.mktemp("compiled") / "programs")
+    """What one example compiles the next one finds, whichever process runs it: some of their models are the same."""
+    place = tmp_path_factory.getbasetemp()
+    return str((place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "examples" / "programs")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)

@@ -41,6 +41,7 @@ ROOMS = [
     "chat.asking",
     "chat.history",
     "observe",
+    "observe.testing",
     "observe.jax_code",
     "observe.metrics",
     "observe.alerts",

@@ -49,8 +49,9 @@ def parser() -> Parser:
     whole = Parser(
         prog="gemma-jax", description="Gemma on JAX, inside your own process. Try: gemma-jax chat", epilog=EPILOG
     )
-    verbs = whole.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    verbs = whole.add_subparsers(metavar="COMMAND", title="commands")
     for verb in (chat, run, models, doctor, top, warmup, bench, profile, cache, completion):
         verb.add(verbs)
-    whole.set_defaults(whole=whole)  # of which shells complete the words
+    # Whatever is wrong with the options is said before that there is no command.
+    whole.set_defaults(run=lambda _: whole.error("which command?"), whole=whole)
     return whole

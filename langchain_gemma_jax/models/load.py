@@ -31,15 +31,16 @@ from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
-from langchain_gemma_jax.models.packed.blocks import block_forms
-from langchain_gemma_jax.models.packed.from_file import AsInFile, as_in_file
+from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
+from langchain_gemma_jax.models.packed.compressed_tensors import open_compressed, quantisation_of
+from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.weights import Dense, total_bytes
+from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
@@ -123,6 +124,7 @@ def load(
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
+        spoken = opened.spoken(tokenizer)
         recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
@@ -130,7 +132,7 @@ def load(
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
     known = ReadFrom(files, digest)
-    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, where, known)
+    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, where, known)
 
 
 def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
@@ -194,6 +196,10 @@ class _Opened(ABC):
     def generation_defaults(self) -> Mapping[str, object]:
         """What its authors recommend for generating."""
 
+    def spoken(self, tokenizer: Tokenizer) -> str | None:  # noqa: ARG002  folders leave it to the vocabulary
+        """The chat format that the files name, if they do."""
+        return None
+
     @abstractmethod
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
@@ -212,7 +218,8 @@ class _OpenedFolder(_Opened):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.config, self.tensors, self.naming = open_folder(folder)
+        said = quantisation_of(folder)
+        self.config, self.tensors, self.naming = open_folder(folder) if said is None else open_compressed(folder, said)
 
     def default_dtype(self, where: Placement) -> str:  # noqa: ARG002  the same everywhere
         return default_dtype(self.tensors, self.naming, self.config)
@@ -224,13 +231,15 @@ class _OpenedFolder(_Opened):
         return _generation_defaults(self.folder)
 
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+        if isinstance(self.tensors, BlockSource):
+            return _as_stored(self, self.tensors, recipe, weights)
         if weights is None:
             return recipe
         if not isinstance(recipe.storage, Dense):
             raise InputError(
                 f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
             )
-        return replace(recipe, storage=quantised(weights, block_forms(jax.default_backend())))
+        return replace(recipe, storage=quantised(weights, choose_block_forms()))
 
 
 class _OpenedGguf(_Opened):
@@ -249,17 +258,28 @@ class _OpenedGguf(_Opened):
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
         return gguf_tokenizer(self._made.metadata, self.path)
 
+    def spoken(self, tokenizer: Tokenizer) -> str | None:
+        return self._made.spoken(tokenizer.control_tokens)
+
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
     def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
-        if weights is not None:
-            raise InputError(f"{self.path}: weights={weights!r} is for dense checkpoints; these are packed already.")
-        if isinstance(recipe.storage, Dense | AsInFile):
-            forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else block_forms(jax.default_backend())
-            storage = as_in_file(self._made.tensors, self.naming, self.config, recipe.dtype, forms)
-            return replace(recipe, storage=storage)
-        raise InputError(f"{self.path}: its weights stay as they are in the file, and cannot be stored in another way.")
+        return _as_stored(self, self._made.tensors, recipe, weights)
+
+
+def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: str | None) -> Recipe:
+    """The recipe, with matrices as their files have them."""
+    if weights is not None:
+        raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
+    if not isinstance(recipe.storage, Dense | AsInFile):
+        advice = "cannot be stored in another way"
+        raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
+    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else choose_block_forms()
+    storage = as_in_file(source, opened.naming, opened.config, recipe.dtype, forms)
+    if storage.has_dense(opened.config, recipe.dtype):
+        return replace(recipe, storage=storage)
+    return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
 
 
 def _open(path: Path) -> _Opened:

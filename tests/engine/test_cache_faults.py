@@ -250,6 +250,7 @@ def healed(home: Home, root: Path) -> None:
     home.serve_warm(root)
 
 
+@slow  # who is killed while it holds, or writes, what others wait for: tests/compile_cache, in each run
 def test_processes_that_are_killed_leave_nothing_that_counts(home, tmp_path, chance):
     root = tmp_path / "xla"
     assert sum(killed(home, root, chance, together=3, longest=3)) >= 1

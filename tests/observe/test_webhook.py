@@ -39,7 +39,7 @@ class Receiver:
                 if status == 200:
                     outer.got.append(json.loads(body))
                 self.send_response(status)
-                if status in {301, 307}:
+                if status == 302:
                     self.send_header("Location", "http://127.0.0.1:1/elsewhere")
                 self.end_headers()
 
@@ -117,7 +117,7 @@ def test_a_receiver_that_fails_is_asked_again_and_then_given_up(receiver, caplog
     receiver.answers = [404]
     sender(trip())  # which another try would not change
     assert sender.flush(20)
-    receiver.answers = [307]
+    receiver.answers = [302]
     sender(trip())  # nobody is followed elsewhere
     assert sender.flush(20)
     assert (sender.counts.sent, sender.counts.dropped, receiver.answers) == (1, 3, [])

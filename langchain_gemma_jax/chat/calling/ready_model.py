@@ -109,6 +109,6 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
         engine().keep_alive(served, options.keep_alive)
     config, tokenizer = served.model.config, served.model.tokenizer
     facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    dialect = dialect_for(facts, options.dialect)
+    dialect = dialect_for(facts, options.dialect or served.model.spoken)
     engine().companion(BaseModels).warn(served, dialect)
     return ReadyModel(served, dialect, conversation_memory())

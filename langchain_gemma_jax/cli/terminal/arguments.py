@@ -72,6 +72,6 @@ def seconds(text: str) -> float:
     return number
 
 
-def subverbs(parser: Parser, metavar: str, *, required: bool) -> Verbs:
+def subverbs(parser: Parser, metavar: str) -> Verbs:
     """Return what the verbs of a verb are added to."""
-    return parser.add_subparsers(required=required, metavar=metavar)
+    return parser.add_subparsers(metavar=metavar)

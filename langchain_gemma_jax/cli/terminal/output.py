@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 
 from langchain_gemma_jax.config import plain_terminal
 
+USUAL = os.terminal_size((80, 24))
 GRAY, BOLD, RED, GREEN, YELLOW = "90", "1", "31", "32", "33"
 
 
@@ -55,7 +55,11 @@ def can_show(text: str) -> bool:
 
 def size() -> os.terminal_size:
     """Return the columns and lines that there are."""
-    return shutil.get_terminal_size((80, 24))
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):  # a pipe, or nothing that the system knows of
+        found = os.terminal_size((0, 0))
+    return found if found.columns > 0 and found.lines > 0 else USUAL
 
 
 def printable(text: str) -> str:

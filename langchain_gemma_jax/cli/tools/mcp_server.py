@@ -54,7 +54,8 @@ class McpServer:
         except (OSError, ValueError, IndexError) as error:
             raise InputError(f"--mcp: {command!r} could not be started: {error}") from error
         threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=self._read_complaints, daemon=True).start()
+        self._complaining = threading.Thread(target=self._read_complaints, daemon=True)
+        self._complaining.start()
         try:
             self.tools = self._begin()
         except BaseException:
@@ -126,6 +127,7 @@ class McpServer:
                 raise self._error(f"said nothing to {method} within {patience:g} s") from None
             if answer is None:
                 self._answers.put(None)  # for whoever asks next
+                self._complaining.join(1.0)  # it may just have said why
                 raise self._error(f"ended before it answered {method}")
             if answer.get("id") != number:
                 continue  # late, of what nobody waits for any more

@@ -16,7 +16,8 @@ from langchain_gemma_jax.config import compile_cache_root
 def add(verbs: Verbs) -> None:
     """Add the verb."""
     parser = verb(verbs, "cache", "look at the compiled programs that are kept on the disk", "gemma-jax cache ls")
-    actions = subverbs(parser, "ACTION", required=True)
+    parser.set_defaults(run=lambda _: parser.error("which action?"))
+    actions = subverbs(parser, "ACTION")
     for name, run, text in (
         ("ls", _ls, "list them, the most recently used first"),
         ("verify", _verify, "read all of them, and delete what is damaged"),

@@ -40,7 +40,7 @@ def add(verbs: Verbs) -> None:
     text = "what is known, on the disk, and in the memory of running processes"
     parser = verb(verbs, "models", text, "gemma-jax models pull google/gemma-3-1b-it")
     parser.set_defaults(run=_ls)
-    actions = subverbs(parser, "ACTION", required=False)
+    actions = subverbs(parser, "ACTION")
     verb(actions, "ls", f"{text}; as without an action", "gemma-jax models ls").set_defaults(run=_ls)
     pull = verb(
         actions, "pull", "fetch a model from the Hugging Face Hub", "gemma-jax models pull google/gemma-3-1b-it"

@@ -32,7 +32,7 @@ class DeviceAccess:
         metrics: Metrics,
         guards: Guards,
         programs: Iterable[ProgramKey],
-        excess: Callable[[], int] = lambda: 0,
+        excess: Callable[[], int],
     ) -> None:
         """``excess`` says how many bytes are on the device over the budget."""
         self.placement = placement

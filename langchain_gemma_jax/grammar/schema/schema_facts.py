@@ -139,7 +139,8 @@ class Facts:
         return all(value % step == 0 for step in self.steps)
 
     def _fits(self, text: str) -> bool:
-        return not self.patterns or self.reader.fits(words(self.patterns), text, self.at)
+        # One after the other: joined, large patterns can take for ever, and a text can be asked about each.
+        return all(self.reader.fits(words((pattern,)), text, self.at) for pattern in self.patterns)
 
     def _values(self, schema: Mapping[str, Json], at: str) -> None:
         if (kinds := schema.get("type")) is not None:

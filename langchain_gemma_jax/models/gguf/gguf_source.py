@@ -123,7 +123,9 @@ def open_source(path: Path) -> GgufSource:
                 raise CheckpointNotFoundError(
                     path.parent, f"the {len(paths)} shards of a model", f"no {each.name}", advice
                 )
-            file = OpenFile(real_file(each.parent, each.name), each)
+            # A link that the caller named is meant. One that a shard's name leads to is nobody's choice.
+            named = len(paths) == 1 and each.is_file()
+            file = OpenFile(each.resolve() if named else real_file(each.parent, each.name), each)
             opened.callback(file.close)
             shards.append(_Shard(file, read_header(file)))
         _check_shards(shards)

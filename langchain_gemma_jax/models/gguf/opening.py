@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ _SAMPLING = {
     "repetition_penalty": "penalty_repeat",
 }
 _WHOLE = ("top_k",)
+_FORMATS = {"<|turn>": "gemma4", "<start_function_call>": "function_gemma", "<start_of_turn>": "gemma"}
+"""Which format a marker belongs to. Templates of the later ones may have an earlier one's markers too."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,14 @@ class Opened:
         found = self.tensors.dtype(EMBED)
         return found if found in {"float32", "bfloat16", "float16"} else None
 
-    @property
-    def chat_template(self) -> str:
-        """The template that a conversation is rendered with, as text: it is a program, and never run here."""
-        return self.metadata.text("tokenizer.chat_template", "")
+    def spoken(self, control_tokens: Collection[str]) -> str | None:
+        """The chat format that the file's template writes. None: there is no template, or the vocabulary is another's.
+
+        A template is a program. It is searched for markers, as any text, and never run.
+        """
+        template = self.metadata.text("tokenizer.chat_template", "")
+        found = (name for marker, name in _FORMATS.items() if marker in template and marker in control_tokens)
+        return next(found, None)
 
 
 def open_gguf(path: Path) -> Opened:

@@ -36,14 +36,6 @@ class BlockForms:
     more_rows: BlockForm = BlockForm.TILES
 
 
-def block_forms(backend: str) -> BlockForms:
-    """How matrices in blocks are multiplied on a kind of device."""
-    if backend == "cpu":
-        return BlockForms()
-    # A GPU's or TPU's compiler sums while it unpacks, and unpacks what it multiplies several rows by.
-    return BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
-
-
 DEFAULT = BlockForms()
 FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
@@ -52,6 +53,11 @@ class AsInFile(FileStorage):
     @property
     def kinds(self) -> Collection[str]:
         return KINDS
+
+    def has_dense(self, config: ModelConfig, dtype: str) -> bool:
+        """Whether any matrix of the model is dense in its file, and stays so."""
+        specs = walk(abstract(config, dtype))
+        return any(is_matrix(spec) and path not in self._known for path, spec in specs)
 
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
         runs = self._known.get(path)
@@ -115,7 +121,11 @@ def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> Bl
 
 
 def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> AsInFile:
-    """The storage of a model as its file has it."""
+    """The storage of a model as its file has it.
+
+    Raises:
+        TensorMismatchError: a matrix is in a block format that is not read here.
+    """
     found = []
     for path, spec in walk(abstract(config, dtype)):
         if not is_matrix(spec):
@@ -123,6 +133,9 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
         runs: list[Run] = []
         for part in naming(config, path):
             kind = source.kind(part.name) if part.name in source.names() else _PLAIN[dtype]  # missing: place() says so
+            if kind not in KINDS:
+                advice = "Take a file of this model in one of these."
+                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(KINDS)}", kind, advice)
             outputs = part.shape[-2]
             if runs and runs[-1][0] == kind:
                 outputs += runs.pop()[1]

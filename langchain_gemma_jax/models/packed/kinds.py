@@ -195,6 +195,10 @@ KINDS: Mapping[str, Kind] = {
             lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, _U8, 16)), _q4_0, 2, 16,
         ),
         Kind(
+            "INT4", 32, 18, (Field("bfloat16"), Field(_U8, (16,))),
+            lambda raw: (_take(raw, 0, "bfloat16"), _take(raw, 2, _U8, 16)), _q4_0, 2, 16,
+        ),
+        Kind(
             "Q4_1", 32, 20, (_F16, _F16, Field(_U8, (16,))),
             lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, "float16"), _take(raw, 4, _U8, 16)), _q4_1, 2, 16,
         ),
@@ -231,4 +235,4 @@ KINDS: Mapping[str, Kind] = {
         ),
     )
 }  # fmt: skip
-"""Every block format that is read here, by its name in GGUF files."""
+"""Every block format that is read here, by its name in GGUF files; INT4 is Q4_0 with the scales of safetensors."""

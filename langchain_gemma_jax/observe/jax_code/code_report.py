@@ -13,6 +13,7 @@ from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Tripped
 
 KEPT = 1000  # trips, and compiles
+LISTED = 8  # places where guards were tripped most often
 
 
 class Sightings:
@@ -117,5 +118,9 @@ class CodeReport:
             *((f"  not watched: {what}", why) for what, why in self.not_watched.items()),
             *((f"  guard {kind}", f"{count} trips") for kind, count in sorted(self.trips_by_guard.items())),
         ]
-        most_common = Counter(str(each) for each in self.trips).most_common(5)
-        return [*rows, *((f"    {count} times" if count > 1 else "    once", text) for text, count in most_common)]
+        first = {(each.guard, each.site): each for each in reversed(self.trips)}  # of each guard at each place
+        often = Counter((each.guard, each.site) for each in self.trips).most_common(LISTED)
+        return [
+            *rows,
+            *((f"    {count} times" if count > 1 else "    once", str(first[what])) for what, count in often),
+        ]

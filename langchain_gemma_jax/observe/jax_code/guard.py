@@ -168,7 +168,7 @@ class guard:  # noqa: N801  it is used like a function
         if most is not None and all_of_them > most:
             self._trip(
                 "recompile",
-                f"XLA compiled {name} in {seconds:.2f} s, the {all_of_them}. program of a block that may have {most}",
+                f"XLA compiled {name} in {seconds:.2f} s: {all_of_them} programs in a block that may compile {most}",
                 "Give every call the same shapes: pad lengths to a few sizes, and warm those up before the block.",
                 site=site,
             )
@@ -176,7 +176,7 @@ class guard:  # noqa: N801  it is used like a function
             what = f"the operation {name}, outside jax.jit," if own else name
             self._trip(
                 "recompile",
-                f"XLA compiled {what} for the {times}. time at the same place, in {seconds:.2f} s",
+                f"XLA compiled {what} {times} times at the same place, now in {seconds:.2f} s",
                 "Its arguments have new shapes, dtypes or static values each time: pad lengths to a few sizes, and "
                 "keep what changes out of static arguments.",
                 site=site,
@@ -235,7 +235,7 @@ class guard:  # noqa: N801  it is used like a function
         if thrashes:
             self._trip(
                 "residency",
-                f"the same line placed {show_bytes(nbytes)} on the device for the {count}. time within a minute",
+                f"the same line placed {show_bytes(nbytes)} on the device {count} times within a minute",
                 "Weights that come and go each time have no room, or are not kept: keep what jax.device_put returned, "
                 "and share it between steps.",
                 nbytes=nbytes,

@@ -21,8 +21,9 @@ def guards(**settings: object) -> Guards:
 
 
 def request(**values: object) -> SimpleNamespace:
-    plain = {"app": "", "guards": None, "deadline": None, "watched": False, "cold": False}
-    return SimpleNamespace(model=SimpleNamespace(name="gemma"), **{**plain, **values})
+    plain = {"app": "", "guards": None, "deadline": None, "model": SimpleNamespace(name="gemma")}
+    progress = SimpleNamespace(watched=False, cold=False)
+    return SimpleNamespace(asked=SimpleNamespace(**{**plain, **values}), progress=progress)
 
 
 def test_off_does_nothing():

@@ -26,7 +26,7 @@ def guards():
 
 @pytest.fixture
 def device(metrics, guards):
-    return DeviceAccess(SingleDevice(jax.devices()[0]), metrics, guards, [("step", 1)])
+    return DeviceAccess(SingleDevice(jax.devices()[0]), metrics, guards, [("step", 1)], lambda: 0)
 
 
 def test_bytes_are_counted_both_ways(device, metrics, strict_transfers):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import libraries as module
 from langchain_gemma_jax.engine.executables.libraries import Libraries
@@ -21,7 +22,7 @@ def shape(tiny_model):
 @pytest.fixture
 def libraries(monkeypatch):
     monkeypatch.setattr("langchain_gemma_jax.compile_cache.install.store_for", lambda _device: None)
-    return Libraries()
+    return Libraries(Events())
 
 
 def test_models_of_one_shape_share_one_and_others_do_not(libraries, shape, tiny_model):

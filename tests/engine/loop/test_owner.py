@@ -45,7 +45,7 @@ def lone_owner() -> Owner:
     """An owner thread without an engine, and what it counts."""
     metrics, events = Metrics(), Events()
     events.subscribe(Finished, metrics.finished)
-    return Owner(4, metrics, events, Libraries(), NoModels())
+    return Owner(4, metrics, events, Libraries(events), NoModels())
 
 
 def request() -> Request:
@@ -201,6 +201,24 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
         owner._end_with_process()  # where a process cannot be left early, it waits for the dispatch
     assert left[1:] == [set()]
     assert owner.thread.ended
+
+
+def test_who_is_in_a_hurry_while_the_process_ends_waits_for_nothing(monkeypatch):
+    owner, left, go_on = lone_owner(), [], threading.Event()
+
+    def interrupted(_timeout: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner_module, "leave_early", lambda callers: left.append(callers) or True)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(owner.call, lambda: go_on.wait(LIMIT))
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, "close", interrupted)
+            owner.thread.start()
+            owner._end_with_process()
+        assert left == [set()]
+        go_on.set()
+    assert owner.close(LIMIT)
 
 
 def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():

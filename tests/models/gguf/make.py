@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gguf
+import ml_dtypes
 import numpy as np
 import sentencepiece
 import tokenizers
@@ -109,6 +110,10 @@ def tensors_of(config: ModelConfig, path: tuple, *, experts_apart: bool = False)
 def random_blocks(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """A matrix of ordinary size in a block format: bytes as in a file, ``[..., bytes of a row]``."""
     size = shape[-1] ** -0.5
+    if kind == "INT4":
+        raw = random_blocks("Q4_0", shape, rng).reshape(*shape[:-1], -1, 18)
+        scales = raw[..., :2].copy().view(np.float16).astype(ml_dtypes.bfloat16)
+        return np.concatenate([scales.view(np.uint8), raw[..., 2:]], -1).reshape(*shape[:-1], -1)
     if kind not in ("Q4_K", "Q5_K", "Q6_K"):
         return gguf.quantize((rng.standard_normal(shape) * size).astype(np.float32), gguf.GGMLQuantizationType[kind])
     elements, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]

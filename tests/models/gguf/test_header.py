@@ -8,6 +8,7 @@ import struct
 import time
 import tracemalloc
 
+import gguf
 import numpy as np
 import pytest
 
@@ -17,12 +18,14 @@ from langchain_gemma_jax.errors import (
     CorruptCheckpointError,
     GemmaJaxError,
     TensorMismatchError,
+    UnsafeCheckpointError,
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.header import Strings
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
+from langchain_gemma_jax.models.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
 MOST_BYTES, MOST_SECONDS = 64 << 20, 5.0
@@ -278,6 +281,38 @@ def test_a_tensor_that_nobody_knows_or_that_is_missing(tmp_path):
         open_gguf(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "size", "says"),
+    [
+        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in .*Q6_K, found IQ4_NL"),
+        ("blk.0.attn_q.weight", 39, 17, r"'blk.0.attn_q.weight' in .*found MXFP4"),
+        ("blk.0.attn_norm.weight", 8, 34, r"'blk.0.attn_norm.weight' in float32.*found Q8_0"),
+        ("token_embd.weight", None, 0, "expected a tensor 'token_embd.weight'"),
+        ("blk.1.attn_k.weight", None, 0, "expected a tensor 'blk.1.attn_k.weight'"),
+        ("blk.1.attn_k.weight", 0, 4, r"'blk.1.attn_k.weight' of shape \[128, 256\]"),
+    ],
+)
+def test_a_tensor_in_a_format_that_is_not_read_of_another_shape_or_missing(tmp_path, name, number, size, says):
+    def change(writer):
+        add = writer.add_tensor
+
+        def other(given, tensor, raw_dtype=None):
+            if given != name:
+                add(given, tensor, raw_dtype=raw_dtype)
+            elif number == 0:
+                add(given, np.zeros((32, 32), np.float32))
+            elif number is not None:
+                rows = 1 if tensor.ndim < 2 else len(tensor)
+                shape = (8 * size,) if tensor.ndim < 2 else (rows, 8 * size)
+                add(given, np.zeros(shape, np.uint8), raw_dtype=gguf.GGMLQuantizationType(number))
+
+        writer.add_tensor = other
+
+    path = file_of(tmp_path / "x.gguf", change=change, tokenizer=small_tokenizer())
+    with pytest.raises(TensorMismatchError, match=says):
+        load(path, dtype="float32", progress=False)
+
+
 def test_images_beside_a_text_model_are_passed_over(tmp_path):
     path = file_of(
         tmp_path / "x.gguf", change=lambda w: w.add_tensor("v.blk.0.attn_q.weight", np.zeros(32, np.float32))
@@ -313,6 +348,21 @@ def test_a_model_in_shards_is_opened_by_any_of_them(tmp_path):
         open_gguf(paths[0])
 
 
+def test_a_link_that_was_named_is_followed_and_one_in_a_shards_place_is_not(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    whole = file_of(tmp_path / "elsewhere" / "x.gguf")
+    (tmp_path / "here" / "y.gguf").symlink_to(whole)
+    open_gguf(tmp_path / "here" / "y.gguf").tensors.close()
+    whole.unlink()
+    for path in shards(tmp_path / "elsewhere"):
+        (tmp_path / "here" / path.name).symlink_to(path)
+    with pytest.raises(UnsafeCheckpointError, match="a link to"):
+        open_gguf(min((tmp_path / "here").glob("m-*.gguf")))
+    with pytest.raises(CheckpointNotFoundError):
+        open_gguf(tmp_path / "here" / "gone.gguf")
+
+
 def test_a_shard_by_another_name_is_no_model(tmp_path):
     first = shards(tmp_path)[0]
     first.rename(tmp_path / "model.gguf")
@@ -326,3 +376,28 @@ def test_a_cut_off_file_is_said_to_be_incomplete(tmp_path):
     path.write_bytes(content[:-33])
     with pytest.raises(CorruptCheckpointError, match="incomplete"):
         open_gguf(path)
+
+
+# The chat format.
+
+
+@pytest.mark.parametrize(
+    ("template", "tokens", "spoken"),
+    [
+        ("{{ bos_token }}<start_of_turn>user", ["<start_of_turn>"], "gemma"),
+        (
+            "<start_of_turn>developer <start_function_call>",
+            ["<start_of_turn>", "<start_function_call>"],
+            "function_gemma",
+        ),
+        ("<|turn>user", ["<|turn>", "<start_of_turn>", "<start_function_call>"], "gemma4"),
+        ("<|turn>user", ["<start_of_turn>"], None),
+        ("{% for i in range(10**9) %}{{ ().__class__ }}{% endfor %}", ["<start_of_turn>"], None),
+        (None, ["<start_of_turn>"], None),
+    ],
+)
+def test_the_template_says_which_format_and_is_never_run(tmp_path, template, tokens, spoken):
+    add = (lambda _: None) if template is None else (lambda writer: writer.add_chat_template(template))
+    model = open_gguf(file_of(tmp_path / "x.gguf", change=add))
+    with model.tensors:
+        assert model.spoken(tokens) == spoken

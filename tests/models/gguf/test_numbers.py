@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -82,6 +84,20 @@ def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
 )
 def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
     assert compare(tmp_path, CONFIGS[name], mixed, [0]) == 0
+
+
+def test_loading_takes_little_more_memory_than_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("langchain_gemma_jax.models.gguf.gguf_source._PIECE_BYTES", 16 << 10)
+    config = CONFIGS["gemma"].replace(vocab_size=1 << 15)
+    path = tmp_path / "x.gguf"
+    write(path, config, of_one_kind("Q4_K"))
+    read(path)  # what is made once a process
+    tracemalloc.start()
+    try:
+        _, _, params, stored = read(path)
+        assert total_bytes(params) <= tracemalloc.get_traced_memory()[1] <= 1.1 * stored
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.slow

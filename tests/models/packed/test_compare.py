@@ -28,13 +28,13 @@ def test_losses_are_those_of_one_pass_over_the_text():
         assert found.best == tuple(scores.argmax(-1))
 
 
+@pytest.mark.slow
 def test_a_packed_model_beside_the_dense_one():
     with load("sprout-s", dtype="float32", progress=False) as dense:
         found = {}
         for weights in ("int8", "int4"):
             with load("sprout-s", dtype="float32", weights=weights, progress=False) as packed:
                 found[weights] = compare(dense, packed, TEXT[:200])
-        assert compare(dense, dense, TEXT[:200]).agreement == 1
         assert abs(found["int8"].packed_loss - found["int8"].dense_loss) < 0.02 * found["int8"].dense_loss
         assert found["int8"].agreement > 0.9
         assert found["int8"].agreement >= found["int4"].agreement > 0.5

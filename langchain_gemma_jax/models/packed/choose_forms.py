@@ -1,0 +1,111 @@
+"""How matrices in blocks are multiplied on this machine: remembered, or measured, or what is nowhere slow.
+
+On a CPU one row's product is fastest in one form with one release of JAX and in another with the next, by up to
+twentyfold. Several rows are fastest in tiles with all that were tried.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import jax
+import numpy as np
+
+from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.recipes.store import alone, recipe_file
+from langchain_gemma_jax.models.weights import PLAIN
+from langchain_gemma_jax.private.folder import DamagedError, UnsafeFolderError, open_folder
+from langchain_gemma_jax.private.writing import write_whole
+
+ON_ACCELERATORS = BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
+"""A GPU's or TPU's compiler sums while it unpacks, and unpacks what it multiplies several rows by."""
+
+CLEARLY = 0.8  # another form has to take at most this share of the tiles' time: noise must not flip the choice
+SHAPE, TRIED = (2048, 2048), ("Q4_K", "Q8_0")
+RUNS = 4
+_NAME, _LARGEST = "blocks", 2**12
+_lock = threading.Lock()
+_chosen: dict[str, BlockForms] = {}
+
+Timer: TypeAlias = Callable[[BlockForm], float]
+"""Seconds that one row's products take in a form."""
+
+
+def choose_block_forms() -> BlockForms:
+    """The forms for this machine. The first call on one measures for about a second and remembers the result."""
+    backend = jax.default_backend()
+    if backend != "cpu":
+        return ON_ACCELERATORS
+    with _lock:
+        if backend not in _chosen:
+            _chosen[backend] = _recall() or _measured_alone()
+        return _chosen[backend]
+
+
+def measured(timer: Timer) -> BlockForms:
+    """The default, with another form for one row if that is clearly faster."""
+    sums = timer(BlockForm.SUMS) < CLEARLY * timer(BlockForm.TILES)
+    return replace(DEFAULT, one_row=BlockForm.SUMS) if sums else DEFAULT
+
+
+def _measured_alone() -> BlockForms:
+    with alone(_NAME):
+        if (known := _recall()) is None:  # whoever was waited for may have measured
+            known = measured(_time_of)
+            _remember(known)
+        return known
+
+
+def _time_of(form: BlockForm) -> float:
+    """Time the products with a matrix of each kind that is tried."""
+    forms = BlockForms(form, form, form)
+    return sum(_seconds(BlockMatrix(_ones(kind), kind, "float32", forms)) for kind in TRIED)
+
+
+def _ones(kind: str) -> tuple[jax.Array, ...]:
+    outputs, inputs = SHAPE
+    blocks = (outputs, inputs // KINDS[kind].elements)
+    specs = ((*blocks, *part.shape) for part in KINDS[kind].parts)
+    arrays = (np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, KINDS[kind].parts, strict=True))
+    return tuple(map(jax.device_put, arrays))  # said outright: a caller may have forbidden every other transfer
+
+
+def _seconds(matrix: BlockMatrix) -> float:
+    x = jax.device_put(np.ones((1, SHAPE[1]), np.float32))
+    try:
+        program = jax.jit(BlockMatrix.product, static_argnums=2).lower(matrix, x, PLAIN).compile()
+        best = math.inf
+        for _ in range(RUNS):
+            began = time.perf_counter()
+            jax.block_until_ready(program(matrix, x))
+            best = min(best, time.perf_counter() - began)
+    except jax.errors.JaxRuntimeError:  # some releases have no such product
+        return math.inf
+    return best
+
+
+def _recall() -> BlockForms | None:
+    path = recipe_file(_NAME)
+    try:
+        found = json.loads(open_folder(path.parent, path.parent).read(path.name, _LARGEST))
+        return BlockForms(*(BlockForm(found[name]) for name in ("one_row", "few_rows", "more_rows")))
+    except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remember(forms: BlockForms) -> None:
+    """Keep the forms for the processes that come after. Failing to is not an error."""
+    path = recipe_file(_NAME)
+    text = json.dumps({"one_row": forms.one_row, "few_rows": forms.few_rows, "more_rows": forms.more_rows})
+    try:
+        write_whole(open_folder(path.parent, path.parent), path.name, text.encode() + b"\n")
+    except (OSError, UnsafeFolderError):
+        return

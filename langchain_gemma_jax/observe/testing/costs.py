@@ -1,0 +1,123 @@
+"""What JAX cost a test, and what it may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, cast
+
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.api.process import running_engine
+from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.base.events import Tripped
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.observe.jax_code.guard import guard
+
+
+@dataclass(frozen=True)
+class CostsOfTest:
+    """What JAX cost a test, in its own code and in the engine."""
+
+    compiles: int = 0
+    compile_s: float = 0.0
+    transfer_bytes: int = 0  # that were copied though nobody asked for it
+    trips: dict[str, int] = field(default_factory=dict)  # of guards, by kind
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What JAX may cost a test; None: as much as it likes."""
+
+    max_compiles: int | None = None
+    max_transfer_bytes: int | None = None
+    max_cold_start_s: float | None = None
+
+    @classmethod
+    def of(cls, given: tuple[object, ...], named: Mapping[str, object]) -> Limits:
+        """Return the limits that a marker has.
+
+        Raises:
+            InputError: it has others, or what is no limit.
+        """
+        known = [each.name for each in dataclasses.fields(cls)]
+        if given or set(named) - set(known):
+            found = [*map(repr, given), *(name for name in named if name not in known)]
+            raise InputError(f"expected {', '.join(f'{name}=...' for name in known)}, found {', '.join(found)}")
+        for name, value in named.items():
+            kinds = (int, float) if name == "max_cold_start_s" else (int,)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not value >= 0):
+                raise InputError(f"{name}: expected a number from 0, found {value!r}")
+        return cls(**cast("Mapping[str, Any]", named))
+
+    def passed_by(self, costs: CostsOfTest) -> Iterator[str]:
+        """Yield what costs more than it may."""
+        if self.max_compiles is not None and costs.compiles > self.max_compiles:
+            yield (
+                f"XLA compiled {costs.compiles} programs, and the test may have {self.max_compiles}. Give every call "
+                "the same shapes: pad lengths to a few sizes, and warm those up in a fixture."
+            )
+        if self.max_transfer_bytes is not None and costs.transfer_bytes > self.max_transfer_bytes:
+            yield (
+                f"{show_bytes(costs.transfer_bytes)} were copied though nobody asked for it, and the test may have "
+                f"{show_bytes(self.max_transfer_bytes)}. Use jax.device_put once, and keep what it returns."
+            )
+        if self.max_cold_start_s is not None and costs.compile_s > self.max_cold_start_s:
+            yield (
+                f"XLA compiled for {costs.compile_s:.2f} s, and the test may wait {self.max_cold_start_s:g} s. Warm up "
+                "in a fixture, or keep the compile cache between runs."
+            )
+
+
+class Meter:
+    """Counts what JAX costs while a ``with`` block lasts, under an application's name."""
+
+    def __init__(self, app: str) -> None:
+        self._app = app
+        self._guard = guard(app=app)
+        self._engine = running_engine()
+        self._told: list[Tripped] = []
+
+    def __enter__(self) -> Self:
+        self._before = (0, 0.0) if self._engine is None else _compiled(self._engine)
+        self._leave = None if self._engine is None else self._engine.on_trip(self._note)
+        self._guard.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._guard.__exit__(kind, error, traceback)
+        if self._leave is not None:
+            self._leave()
+
+    def costs(self) -> CostsOfTest:
+        """Return what it was."""
+        own, engine = self._guard.report(), running_engine()
+        compiles, seconds = (0, 0.0) if engine is None else _compiled(engine)
+        if engine is self._engine:
+            compiles, seconds = compiles - self._before[0], seconds - self._before[1]
+        trips = [*own.trips, *(each for each in self._told if each not in own.trips)]
+        by_kind = Counter(each.guard for each in trips)
+        if engine is not None and engine is not self._engine:  # it was started meanwhile, and tells by itself
+            for each, apps in engine.guards.trips.copied().items():
+                by_kind[each] = max(by_kind[each], apps.get(self._app, 0))
+        nbytes = sum(each.nbytes for each in trips if each.guard == "transfer")
+        return CostsOfTest(
+            own.compiles + compiles,
+            own.compile_s + seconds,
+            max(nbytes, by_kind["transfer"]),
+            {name: count for name, count in sorted(by_kind.items()) if count},
+        )
+
+    def _note(self, record: Tripped) -> None:
+        if record.app == self._app:
+            self._told.append(record)
+
+
+def _compiled(engine: Engine) -> tuple[int, float]:
+    """Return the programs that an engine compiled so far, and the seconds that it took."""
+    report = engine.report()
+    return report.compiles, report.compile_s

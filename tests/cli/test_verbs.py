@@ -1,0 +1,323 @@
+"""Every verb, at a terminal of two sizes and piped, with the model that comes with the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from langchain_gemma_jax.cli.command import main
+from langchain_gemma_jax.cli.terminal import output
+from langchain_gemma_jax.cli.verbs import chat
+from langchain_gemma_jax.engine.api.process import running_engine
+from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from tests.cli.terminal import SIZES, Terminal
+from tests.engine.residency.test_status_file import STATUS
+
+ROOT = Path(__file__).parents[2]
+VERBS = ["bench", "cache", "chat", "completion", "doctor", "models", "profile", "run", "top", "warmup"]
+
+TOOLS = '''
+def get_weather(city: str) -> str:
+    """Get the weather of a city."""
+    return f"Sunny in {city}, 21 degrees"
+'''
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    elif asked.get("method") == "tools/list" and "cursor" not in asked["params"]:
+        result = {"tools": [], "nextCursor": "2"}
+    elif asked.get("method") == "tools/list":
+        result = {"tools": [{"name": "add", "description": "Add two numbers.", "inputSchema": {"type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}}]}
+    elif asked.get("method") == "tools/call":
+        given = asked["params"]["arguments"]
+        result = {"content": [{"type": "text", "text": str(given["a"] + given["b"])}], "isError": given["a"] < 0}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "method": "ping", "id": "p"}), flush=True)
+    print("not json", flush=True)
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Compiled programs are kept from test to test of this file."""
+    folder = tmp_path_factory.mktemp("programs")
+    folder.chmod(0o700)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, programs, monkeypatch):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", str(programs))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_tools.py").write_text(TOOLS)
+    (tmp_path / "server.py").write_text(SERVER)
+    yield tmp_path
+    if (engine := running_engine()) is not None:
+        engine.close(30)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_verb_that_asks_a_model(own):
+    for size in SIZES:
+        (own / "h.json").unlink(missing_ok=True)
+        every_verb(size, own)
+
+
+def every_verb(size, own):
+    small = ["--model", "sprout-s"]
+    with Terminal(size) as terminal:
+        if size is not None:  # piped, all of the input would be the question's
+            assert main(["run", "What is the weather?", *small, "--max-tokens", "8"]) == 0
+            assert terminal.take().strip()
+        if size is None:
+            terminal.type("What is the weather in Oslo?\n/tools\n/report\n/hlep\n/new\n/exit\n")
+        else:
+            terminal.type("What is the weather in Oslo?\n/tools\n/report\n/hlep\n/new\n")
+            terminal.type("\x04")  # Ctrl-D
+        server = f"{sys.executable} server.py"
+        asked = ["chat", *small, "--tools", "my_tools.py", "--mcp", server, "--temperature", "0", "--history", "h.json"]
+        assert main(asked) == 0
+        shown = terminal.take()
+        assert '  get_weather(city="Oslo") -> Sunny in Oslo, 21 degrees' in shown
+        assert "get_weather\nadd\n" in shown
+        assert "generated tokens" in shown
+        assert "Did you mean '/help'?" in shown
+        assert ("Ctrl-D ends" in shown) is (size is not None)
+        kept = json.loads((own / "h.json").read_text())
+        assert [each["type"] for each in kept] == ["human", "ai", "tool", "ai"]
+        assert (own / "h.json").stat().st_mode & 0o077 == 0
+
+        assert main(["run", "Where is Oslo?", *small, "--json", "--max-tokens", "8", "--seed", "1"]) == 0
+        assert json.loads(terminal.take())["usage"]["output_tokens"] > 0
+        assert main(["top"] if size is None else ["top", "--times", "2", "--every", "0.05"]) == 0
+        assert ("\x1b[?1049l" in terminal.raw) is (size is not None)
+        shown = terminal.take()
+        assert f"process {os.getpid()}" in shown
+        assert "sprout-s" in shown
+        assert max(map(len, shown.split("\n"))) <= (size or (80, 24))[0]
+        bench = ["bench", *small, "--rounds", "1", "--tokens", "8", "--prompt", "16"]
+        assert main([*bench, "--output", "before.json"]) == 0
+        assert "decode, 4 rows" in terminal.take()
+        faster = json.loads((own / "before.json").read_text())
+        for figure in faster["figures"]:
+            figure["value"] *= 1000 if figure["better"] == "higher" else 0.001
+        (own / "before.json").write_text(json.dumps(faster))
+        assert main([*bench, "--against", "before.json"]) == 1
+        assert "slower than before by more than 10%: first token, decode, 1 row" in " ".join(terminal.take().split())
+        assert main(["warmup", "sprout-s", "--max-context", "16"]) == 0
+        assert "programs, " in terminal.take()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_verbs_that_only_look(size, own):
+    board = Noticeboard()
+    board.show([replace(STATUS, name="./a/model/with/a/name/that/is/longer/than/the/line/of/a/terminal/should/be")])
+    with Terminal(size) as terminal:
+        for arguments, words in (
+            (["doctor", "--quick"], "ok    devices: "),
+            (["models"], "sprout-s"),
+            (["models", "ls"], f"process {os.getpid()}"),
+            (["cache", "ls"], "together"),
+            (["completion", "fish"], "complete -c gemma-jax"),
+            (["top"] if size is None else ["top", "--times", "2", "--every", "0.05"], f"process {os.getpid()}"),
+        ):
+            assert main(arguments) == 0
+            drawn = terminal.raw
+            shown = terminal.take()
+            assert words in shown, arguments
+            if arguments[0] in {"doctor", "top"}:
+                assert max(map(len, shown.replace("\r", "\n").split("\n"))) <= (size or (80, 24))[0], arguments
+            assert ("\x1b" in drawn) is (size is not None and arguments[0] in {"doctor", "top"}), arguments
+        assert main(["doctor", "--quick", "--json"]) == 0
+        found = json.loads(terminal.take())
+        assert found["verdict"] in {"ok", "warn"}
+        assert {"releases", "devices", "memory", "multiplying in float32"} <= {
+            each["what"] for each in found["findings"]
+        }
+    board.take_down()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example_and_fits(verb, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([verb, "--help"])
+    shown = capsys.readouterr().out
+    assert f"example:\n  {'git diff | ' * (verb == 'run')}" in shown
+    assert f"gemma-jax {verb}" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["modles"], "there is no command 'modles'. Did you mean 'models'?"),
+        (["run", "--modle", "x"], "there is no option '--modle'. Did you mean '--model'?"),
+        (["models", "pul"], "there is no action 'pul'. Did you mean 'pull'?"),
+        (["--frobnicate"], "there is no option '--frobnicate'"),
+        (["cache", "ls", "more"], "'more' is one argument more than expected"),
+        (["top", "--every", "0"], "expected seconds, more than 0"),
+        (["run", "x", "--max-tokens", "0"], "expected a whole number from 1"),
+        (["bench", "--threshold", "-1"], "expected a share such as 0.1 or 10%"),
+        (["completion", "csh"], "there is no shell 'csh'. Did you mean 'zsh'?"),
+        (["run", "--mod", "x", "y"], "there is no option '--mod'"),
+    ],
+)
+def test_usage_is_explained_with_status_2(arguments, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "--help" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "x", "--schema", "nothing.json"], "--schema: expected a JSON Schema"),
+        (["run", "x", "--schema", "[1"], "--schema: expected"),
+        (["chat", "--tools", "nothing.py"], "--tools: expected a Python file"),
+        (["chat", "--tools", "bad.py"], "bad.py could not be run: ZeroDivisionError"),
+        (["chat", "--tools", "none.py"], "expected tools in it"),
+        (["chat", "--mcp", "/nothing/there"], "could not be started"),
+        (["chat", "--mcp", f"{sys.executable} -c 'import sys; sys.exit(\"no key\")'"], "It wrote: no key"),
+        (["chat", "--history", "bad.py"], "--history: expected a conversation"),
+        (["bench", "--against", "bad.py"], "--against: expected a file"),
+        (["bench", "--against", "nothing.json"], "--against: expected a file"),
+        (["profile", "nothing.py"], "expected a Python file"),
+        (["models", "rm", "sprout-s"], "is part of this package"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_status_2(arguments, words, own, capsys):
+    (own / "bad.py").write_text("1 / 0")
+    (own / "none.py").write_text("number = 1")
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("gemma-jax: ")
+    assert words in told
+
+
+def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):
+    folder = own / "hub" / "models--google--gemma-3-1b-it"
+    (folder / "snapshots" / ("a" * 40)).mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("a" * 40)
+    config = folder / "snapshots" / ("a" * 40) / "config.json"
+    config.write_text('{"model_type": "gemma3_text"}')
+    assert main(["models", "rm", "google/gemma-3-1b"]) == 1
+    assert "Did you mean 'google/gemma-3-1b-it'?" in capsys.readouterr().err
+    assert main(["models", "rm", "google/gemma-3-1b-it"]) == 2
+    assert "when you say --yes" in capsys.readouterr().err
+    board = Noticeboard()
+    board.show([replace(STATUS, name=str(config.parent))])
+    assert main(["models", "rm", "google/gemma-3-1b-it", "--yes"]) == 2
+    assert f"is in memory in process {os.getpid()}" in capsys.readouterr().err
+    board.take_down()
+    assert config.exists()
+    with Terminal((80, 24)) as terminal:
+        terminal.type("n\n")
+        assert main(["models", "rm", "google/gemma-3-1b-it"]) == 1
+    assert config.exists()
+    assert main(["models", "rm", "google/gemma-3-1b-it", "--yes"]) == 0
+    assert not folder.exists()
+
+
+def test_status_files_of_other_versions_are_shown_as_such(own, capsys):
+    boards = [Noticeboard(), Noticeboard(), Noticeboard()]
+    for board in boards:
+        board.show([STATUS])
+    texts = ('{"format": 99, "version": "7.0\\u001b[2J"}', '[{"name": "./a"}]', None)
+    for file, text in zip(sorted((own / "running").glob("*.json")), texts, strict=True):
+        if text is not None:
+            with file.open("r+") as opened:  # the same file, which its engine holds
+                opened.truncate(0)
+                opened.write(text)
+    assert main(["top"]) == 0
+    top = capsys.readouterr().out
+    assert main(["models"]) == 0
+    for shown in (top, capsys.readouterr().out):
+        assert f"process {os.getpid()}: its status was written by version 7.0" in " ".join(shown.split())
+        assert "written by another version of this package" in " ".join(shown.split())
+        assert "./a" in shown
+        assert "\x1b" not in shown
+    for board in boards:
+        board.take_down()
+
+
+def test_terminals_without_utf8_or_colours_get_what_they_can_show(own, monkeypatch):
+    board = Noticeboard()
+    board.show([replace(STATUS, name="./größe\x1b]0;x\x07")])
+    with Terminal((80, 24), "ascii") as terminal:
+        assert main(["top", "--once"]) == 0
+        assert "./gr??e?]0;x?" in terminal.take()
+    monkeypatch.setenv("NO_COLOR", "1")
+    with Terminal((80, 24)) as terminal:
+        assert main(["top", "--times", "1"]) == 0
+        assert "\x1b" not in terminal.raw
+    board.take_down()
+
+
+def test_an_answer_that_is_stopped_was_not_asked_and_the_chat_goes_on(own, monkeypatch, capsys):
+    closed = []
+
+    class Stopped:
+        model = "x"
+
+        def stream(self, messages):
+            try:
+                yield from ()
+                raise KeyboardInterrupt
+            finally:
+                closed.append(len(messages))
+
+    monkeypatch.setattr(chat, "chat_model", lambda options: Stopped())
+    lines = iter(["hello", "/help"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines, None) or (_ for _ in ()).throw(EOFError))
+    assert main(["chat", "--history", "h.json"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("(stopped)") < shown.index("/save FILE")
+    assert closed == [1]
+    assert not (own / "h.json").exists()
+
+
+def test_nobody_reads_what_is_printed(own):
+    script = f"{sys.executable} -m langchain_gemma_jax.cli completion fish | true; echo ${{PIPESTATUS[0]}}"
+    # The pipe has to be full before it breaks: `true` ends first.
+    ended = subprocess.run(
+        ["bash", "-c", script.replace("| true", "| (exec <&-; sleep 1)")], cwd=own, check=True, timeout=60,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ended.stdout.strip() == "141"
+    assert ended.stderr == ""
+
+
+def test_bash_completes_verbs_and_options(own, capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out + (
+        'try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gemma_jax; echo "${COMPREPLY[@]}"; }\n'
+        "try gemma-jax mo; try gemma-jax cache v; try gemma-jax run --sch; try gemma-jax models rm --y\n"
+    )
+    ended = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True, timeout=30)
+    assert ended.stdout.split("\n")[:4] == ["models", "verify", "--schema", "--yes"]
+
+
+def test_printable_keeps_words_and_drops_what_steers():
+    assert output.printable("größe\t1\n\x1b[2J\x07\u202e") == "größe\t1\n�[2J��"
+    assert output.fitted("a\nbcdefgh", 6) == "a b..."

@@ -1,0 +1,141 @@
+"""The pytest plugin: in pytest runs of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.observe.testing.costs import CostsOfTest, Limits
+from langchain_gemma_jax.observe.testing.watch import markdown, summary
+
+ROOT = Path(__file__).parents[3]
+
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+from langchain_gemma_jax import ChatGemmaJax
+
+step = jax.jit(lambda x: x * 2)
+
+@pytest.mark.gemma_jax(max_compiles=0)
+def test_every_length_is_new():
+    for n in (3, 4, 5):
+        step(jax.device_put(np.ones(n, np.float32)))
+
+@pytest.mark.gemma_jax(max_compiles=0)
+def test_one_length():
+    step(jax.device_put(np.ones(3, np.float32)))
+
+@pytest.mark.gemma_jax(max_transfer_bytes=0)
+def test_host_memory():
+    step(np.ones(4, np.float32))
+
+@pytest.mark.gemma_jax(max_cold_start_s=0)
+def test_cold():
+    jax.jit(lambda x: x + 3)(jax.device_put(np.ones(7, np.float32)))
+
+def test_nothing():
+    pass
+
+@pytest.mark.gemma_jax(max_compiles=0, max_transfer_bytes=0)
+def test_a_failure_of_its_own():
+    assert 1 == 2
+"""
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "langchain_gemma_jax_pytest",
+        "-q",
+        "--rootdir",
+        str(folder),
+        *options,
+    ]
+    (folder / "pytest.ini").touch()
+    return subprocess.run(
+        command, cwd=folder, env=environment(), timeout=250, check=False, capture_output=True, text=True
+    )
+
+
+def environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def test_costs_that_come_back_fail_the_test_and_are_reported(tmp_path):
+    (tmp_path / "test_it.py").write_text(TESTS)
+    ended = run(
+        tmp_path, "--gemma-jax-report=r/costs.json", "--gemma-jax-report=costs.md", "--junitxml=junit.xml", "test_it.py"
+    )
+    assert "4 failed, 2 passed" in ended.stdout, ended.stdout + ended.stderr
+    assert "XLA compiled 3 programs, and the test may have 0. Give every call" in ended.stdout
+    assert "16 B were copied though nobody asked for it, and the test may have 0 B" in ended.stdout
+    assert "and the test may wait 0 s. Warm up" in ended.stdout
+    report = json.loads((tmp_path / "r" / "costs.json").read_text())
+    found = {test["app"].partition("::")[2]: test for test in report["tests"]}
+    assert len(found) == 6
+    assert found["test_every_length_is_new"]["trips"] == {"recompile": 2}
+    assert found["test_host_memory"]["trips"] == {"transfer": 1}
+    assert found["test_host_memory"]["transfer_bytes"] == 16
+    assert found["test_nothing"]["compiles"] == 0
+    assert {name for name, test in found.items() if test["outcome"] == "passed"} == {"test_one_length", "test_nothing"}
+    assert report["sums"]["trips"] == {"recompile": 2, "transfer": 1}
+    table = (tmp_path / "costs.md").read_text()
+    assert "| `test_it.py::test_every_length_is_new` | failed | 3 |" in table
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "junit.xml").iter("testcase")}
+    said = {each.get("name"): each.get("value") for each in cases["test_host_memory"].iter("property")}
+    assert said["gemma_jax_transfer_bytes"] == "16"
+    assert said["gemma_jax_trips"] == '{"transfer": 1}'
+
+
+def test_a_run_that_does_not_use_it_imports_nothing(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n\ndef test_it():\n    assert not {'jax', 'langchain_gemma_jax', 'numpy'} & set(sys.modules)\n"
+    )
+    ended = run(tmp_path, "test_it.py")
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.gemma_jax(max_compile=0)\ndef test_it():\n    pass\n"
+    )
+    ended = run(tmp_path, "test_it.py")
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "@pytest.mark.gemma_jax: expected max_compiles=..., " in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ((1,), {}),
+        ((), {"max_compile": 1}),
+        ((), {"max_compiles": -1}),
+        ((), {"max_compiles": True}),
+        ((), {"max_compiles": 1.5}),
+        ((), {"max_cold_start_s": float("nan")}),
+        ((), {"max_transfer_bytes": "0"}),
+    ],
+)
+def test_a_marker_that_means_nothing_is_refused(given, named):
+    with pytest.raises(InputError, match="expected"):
+        Limits.of(given, named)
+
+
+def test_limits_say_what_passes_them_and_nothing_else():
+    limits = Limits.of((), {"max_compiles": 2, "max_transfer_bytes": 0, "max_cold_start_s": 1.5})
+    assert list(limits.passed_by(CostsOfTest(2, 1.5, 0, {"recompile": 3}))) == []
+    assert len(list(limits.passed_by(CostsOfTest(3, 1.6, 1)))) == 3
+    assert list(Limits().passed_by(CostsOfTest(10**6, 1e6, 10**9))) == []
+
+
+def test_a_report_of_nothing():
+    assert summary([])["sums"] == {"compiles": 0, "compile_s": 0, "transfer_bytes": 0, "trips": {}}
+    assert "0 tests: 0 programs" in markdown([])
