@@ -60,6 +60,7 @@ class Terminal:
     @property
     def raw(self) -> str:
         sys.stdout.flush()
+        sys.stderr.flush()
         time.sleep(0.02)
         with self._lock:
             return self._seen.decode(self._encoding)

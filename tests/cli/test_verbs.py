@@ -14,9 +14,13 @@ from huggingface_hub import constants
 
 from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.cli.terminal import output
+from langchain_gemma_jax.cli.tools import mcp_server
+from langchain_gemma_jax.cli.tools.mcp_server import McpServer
+from langchain_gemma_jax.cli.tools.toolbox import Toolbox
 from langchain_gemma_jax.cli.verbs import chat
 from langchain_gemma_jax.engine.api.process import running_engine
-from langchain_gemma_jax.engine.residency.status_file import Noticeboard
+from langchain_gemma_jax.engine.residency.status_file import StatusFile
+from langchain_gemma_jax.errors import InputError
 from tests.cli.terminal import SIZES, Terminal
 from tests.engine.residency.test_status_file import STATUS
 
@@ -128,7 +132,7 @@ def every_verb(size, own):
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_verbs_that_only_look(size, own):
-    board = Noticeboard()
+    board = StatusFile()
     board.show([replace(STATUS, name="./a/model/with/a/name/that/is/longer/than/the/line/of/a/terminal/should/be")])
     with Terminal(size) as terminal:
         for arguments, words in (
@@ -225,7 +229,7 @@ def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):
     assert "Did you mean 'google/gemma-3-1b-it'?" in capsys.readouterr().err
     assert main(["models", "rm", "google/gemma-3-1b-it"]) == 2
     assert "when you say --yes" in capsys.readouterr().err
-    board = Noticeboard()
+    board = StatusFile()
     board.show([replace(STATUS, name=str(config.parent))])
     assert main(["models", "rm", "google/gemma-3-1b-it", "--yes"]) == 2
     assert f"is in memory in process {os.getpid()}" in capsys.readouterr().err
@@ -240,7 +244,7 @@ def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):
 
 
 def test_status_files_of_other_versions_are_shown_as_such(own, capsys):
-    boards = [Noticeboard(), Noticeboard(), Noticeboard()]
+    boards = [StatusFile(), StatusFile(), StatusFile()]
     for board in boards:
         board.show([STATUS])
     texts = ('{"format": 99, "version": "7.0\\u001b[2J"}', '[{"name": "./a"}]', None)
@@ -262,7 +266,7 @@ def test_status_files_of_other_versions_are_shown_as_such(own, capsys):
 
 
 def test_terminals_without_utf8_or_colours_get_what_they_can_show(own, monkeypatch):
-    board = Noticeboard()
+    board = StatusFile()
     board.show([replace(STATUS, name="./größe\x1b]0;x\x07")])
     with Terminal((80, 24), "ascii") as terminal:
         assert main(["top", "--once"]) == 0
@@ -321,3 +325,37 @@ def test_bash_completes_verbs_and_options(own, capsys):
 def test_printable_keeps_words_and_drops_what_steers():
     assert output.printable("größe\t1\n\x1b[2J\x07\u202e") == "größe\t1\n�[2J��"
     assert output.fitted("a\nbcdefgh", 6) == "a b..."
+
+
+def test_a_server_that_says_nothing_errs_or_is_gone(own, monkeypatch):
+    monkeypatch.setattr(mcp_server, "CALL_SECONDS", 0.2)
+    server = f"{sys.executable} server.py"
+    with McpServer(server) as found:
+        assert found.tools[0]["function"]["name"] == "add"
+        assert found.call("add", {"a": 1, "b": 2}) == "3"
+        with pytest.raises(InputError, match=r"^1$"):
+            found.call("add", {"a": -1, "b": 2})
+        with pytest.raises(InputError, match=r"ended before it answered tools/call\. It wrote: .*KeyError"):
+            found.call("add", {})
+        with pytest.raises(InputError, match="ended before"):
+            found.call("add", {"a": 1, "b": 2})
+    (own / "slow.py").write_text(SERVER.replace("given = asked", "import time; time.sleep(600); given = asked"))
+    with McpServer(f"{sys.executable} slow.py") as found:
+        with pytest.raises(InputError, match="said nothing to tools/call within"):
+            found.call("add", {"a": 1, "b": 2})
+        monkeypatch.setattr(mcp_server, "END_SECONDS", 0.2)
+    with pytest.raises(ProcessLookupError):
+        os.kill(found._process.pid, 0)
+    monkeypatch.setattr(mcp_server, "START_SECONDS", 0.3)
+    with pytest.raises(InputError, match="said nothing to initialize"):
+        McpServer(f"{sys.executable} -c 'import time; time.sleep(600)'")
+
+
+def test_a_failing_tool_is_told_to_the_model_and_names_are_unique(own):
+    (own / "bad.py").write_text('def f(x: int) -> int:\n    """Divide."""\n    return 1 // x\n')
+    with Toolbox(["bad.py"], []) as box:
+        assert box.call("f", {"x": 0}) == ("Error: ZeroDivisionError: integer division or modulo by zero", False)
+        assert box.call("f", {"x": 1}) == ("1", True)
+        assert box.call("g", {})[1] is False
+    with pytest.raises(InputError, match="two tools named 'f'"):
+        Toolbox(["bad.py", "bad.py"], [])

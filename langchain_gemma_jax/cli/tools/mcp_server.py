@@ -53,7 +53,8 @@ class McpServer:
             )
         except (OSError, ValueError, IndexError) as error:
             raise InputError(f"--mcp: {command!r} could not be started: {error}") from error
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
         self._complaining = threading.Thread(target=self._read_complaints, daemon=True)
         self._complaining.start()
         try:
@@ -97,7 +98,11 @@ class McpServer:
                     os.killpg(self._process.pid, end)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(END_SECONDS)
-                return
+                break
+        for thread, pipe in ((self._reading, self._process.stdout), (self._complaining, self._process.stderr)):
+            thread.join(END_SECONDS)
+            if pipe is not None and not thread.is_alive():  # else a child of the server's still has the other end
+                pipe.close()
 
     def _begin(self) -> list[dict[str, Any]]:
         until = time.monotonic() + START_SECONDS
