@@ -35,7 +35,7 @@ _NAME, _LARGEST = "blocks", 2**12
 _lock = threading.Lock()
 _chosen: dict[str, BlockForms] = {}
 
-Timer: TypeAlias = Callable[[BlockForm], float]
+FormTimer: TypeAlias = Callable[[BlockForm], float]
 """Seconds that one row's products take in a form."""
 
 
@@ -50,7 +50,7 @@ def choose_block_forms() -> BlockForms:
         return _chosen[backend]
 
 
-def measured(timer: Timer) -> BlockForms:
+def measured(timer: FormTimer) -> BlockForms:
     """The default, with another form for one row if that is clearly faster."""
     sums = timer(BlockForm.SUMS) < CLEARLY * timer(BlockForm.TILES)
     return replace(DEFAULT, one_row=BlockForm.SUMS) if sums else DEFAULT
