@@ -54,7 +54,19 @@ def make_targets(text: str) -> set[str]:
     return {target for match in MAKE.finditer(code) for target in match[1].split()}
 
 
+@pytest.fixture(scope="module")
+def no_engine():
+    """No engine of other tests: a reader begins without one, and one's settings are not for all pages."""
+    from langchain_gemma_jax.engine.api import process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "_engine", None)
+        yield
+        assert process._engine is None or process._engine.close(30)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.usefixtures("no_engine")
 def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_page(page.read_text(), name(page))

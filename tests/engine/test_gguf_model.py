@@ -44,7 +44,7 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     (first, dense), (second, _) = files.items()
     before, engine = baseline(), engine_of(ladders=SMALL)
     served = engine.load(str(first))
-    model, entry = served.model, engine._known[served].entry
+    model, entry = served.model, engine._owner.models.known[served].entry
     assert served.name == "tiny-0-Q4_K_M"
     assert isinstance(model.params["embed"], BlockMatrix)
     assert entry.weights == model.nbytes == total_bytes(model.recipe.abstract(model.config))

@@ -29,7 +29,7 @@ def folders(tmp_path_factory):
 
 @pytest.fixture
 def need(engine_of, folders):
-    engine = engine_of(ladders=SMALL)
+    engine = engine_of(loads_per_minute=10_000, ladders=SMALL)
     served = engine.load(folders[0])
     assert_works(engine, served)
     settle(engine)
@@ -77,7 +77,7 @@ def come_and_go(engine, folders, cycles, every):
 
 
 def test_thirty_cycles_of_three_models_leave_no_byte(engine_of, folders, need):
-    come_and_go(engine_of(ladders=SMALL, memory_budget=need + need // 2), folders, 30, 10)
+    come_and_go(engine_of(loads_per_minute=10_000, ladders=SMALL, memory_budget=need + need // 2), folders, 30, 10)
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_five_hundred_cycles_of_three_models_leave_no_byte_and_no_megabyte(
         return Library(programs, store, tally, name=name, background=background)
 
     monkeypatch.setattr(libraries, "library_of", library_of)
-    engine = engine_of(ladders=SMALL, memory_budget=need + need // 2)
+    engine = engine_of(loads_per_minute=10_000, ladders=SMALL, memory_budget=need + need // 2)
     samples = come_and_go(engine, folders, 500, 10)
     settled = [sample for sample in samples if sample[0] >= 100]
     print(f"host memory: {slope(settled) * 100 / MEGABYTE:+.2f} MB in 100 cycles")  # noqa: T201
@@ -172,7 +172,7 @@ def acquire_evict_release(engine, models, threads, times, expiries, asks):
 
 
 def stressed(engine_of, folders, need, threads, times, expiries, asks=0.01):
-    engine, before = engine_of(ladders=SMALL, memory_budget=2 * need + need // 2), baseline()
+    engine, before = engine_of(loads_per_minute=10_000, ladders=SMALL, memory_budget=2 * need + need // 2), baseline()
     models = [engine.load(folder) for folder in folders]
     watch = acquire_evict_release(engine, models, threads, times, expiries, asks)
     assert watch.turns > times, "one turn may serve several threads"

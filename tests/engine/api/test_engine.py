@@ -192,7 +192,7 @@ def test_every_number_beside_them_is_refused_or_right(small, name):
         == {
             "timeout": [0, 1, 2, CONTEXT, None, 0.5],
             "system": [0, 1, 2],
-            "max_context": [1, 2, CONTEXT, BIG, 10**400, None],
+            "max_context": [1, 2, CONTEXT, None],
         }[name]
     )
     assert_works(engine, served)
