@@ -2,6 +2,7 @@
 
 GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` that names none, instead of an embedded one
 GEMMA_JAX_CACHE_DIR        where to keep what can always be made again; an absolute folder
+GEMMA_JAX_KERNELS          which of our own kernels run: "auto", "off", or an instruction set
 GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, or "on" or "off"
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
 JAX_COMPILATION_CACHE_DIR  JAX's own: where it is set, JAX's cache is left as it is
@@ -24,6 +25,21 @@ import os
 from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
+
+KERNEL_VARIANTS = ("portable", "avx2", "avx512")
+
+
+def kernels_wanted() -> str:
+    """Which kernels are to run: "auto" for the best ones that can, "off", or one of ``KERNEL_VARIANTS``.
+
+    Raises:
+        InputError: ``GEMMA_JAX_KERNELS`` says something else.
+    """
+    wanted = os.environ.get("GEMMA_JAX_KERNELS") or "auto"
+    legal = ("auto", "off", *KERNEL_VARIANTS)
+    if wanted.lower() not in legal:
+        raise InputError(f"GEMMA_JAX_KERNELS: expected one of {', '.join(legal)}, found {wanted!r}.")
+    return wanted.lower()
 
 
 def default_model() -> str | None:

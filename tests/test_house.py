@@ -76,6 +76,7 @@ ROOMS = [
     "models.gemma",
     "models.recipes",
     "models.configuration",
+    "kernels",
     "private",
     "config",
     "provider",

@@ -72,8 +72,8 @@ def from_gemma(
     check_all_used(config, naming, source.tower, source.location)
     dtype = asked or default_dtype(source, naming, config)
     found = _tokenizer(tokenizer, name)
-    recipe = recipe or choose_recipe(dtype)
     where = placement_of(device)
+    recipe = recipe or choose_recipe(dtype, divided=not where.one_device)
     placed = place(source, naming, config, dtype, recipe.layout, where, storage=recipe.storage)
     return Model(Gemma(config), placed, found, recipe, name, placed=where)
 

@@ -125,7 +125,8 @@ def load(
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
         spoken = opened.spoken(tokenizer)
-        recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
+        divided = not where.one_device
+        recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), weights, divided=divided)
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -167,7 +168,10 @@ def _load_again(
 
 def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None:
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
-    if opened.config != like.config or opened.recipe(like.recipe, None) != like.recipe:
+    if (
+        opened.config != like.config
+        or opened.recipe(like.recipe, None, divided=not like.placement.one_device) != like.recipe
+    ):
         return "another one"
     before = like.read_from
     if before is None or before.files == files:
@@ -201,7 +205,7 @@ class _Opened(ABC):
         return None
 
     @abstractmethod
-    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
 
     def __enter__(self) -> Self:
@@ -230,16 +234,16 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return _generation_defaults(self.folder)
 
-    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
+    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
         if isinstance(self.tensors, BlockSource):
-            return _as_stored(self, self.tensors, recipe, weights)
+            return _as_stored(self, self.tensors, recipe, weights, divided=divided)
         if weights is None:
             return recipe
         if not isinstance(recipe.storage, Dense):
             raise InputError(
                 f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
             )
-        return replace(recipe, storage=quantised(weights, choose_block_forms()))
+        return replace(recipe, storage=quantised(weights, choose_block_forms(divided=divided)))
 
 
 class _OpenedGguf(_Opened):
@@ -264,18 +268,18 @@ class _OpenedGguf(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
-    def recipe(self, recipe: Recipe, weights: str | None) -> Recipe:
-        return _as_stored(self, self._made.tensors, recipe, weights)
+    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+        return _as_stored(self, self._made.tensors, recipe, weights, divided=divided)
 
 
-def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: str | None) -> Recipe:
+def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
     """The recipe, with matrices as their files have them."""
     if weights is not None:
         raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
     if not isinstance(recipe.storage, Dense | AsInFile):
         advice = "cannot be stored in another way"
         raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else choose_block_forms()
+    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else choose_block_forms(divided=divided)
     storage = as_in_file(source, opened.naming, opened.config, recipe.dtype, forms)
     if storage.has_dense(opened.config, recipe.dtype):
         return replace(recipe, storage=storage)

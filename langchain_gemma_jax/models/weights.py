@@ -38,6 +38,7 @@ class Form(StrEnum):
     EACH_ROW = "each_row"  # one product a row: where one row is fast and several fall off a cliff
     WEIGHTS_FIRST = "weights_first"  # the weights as the left operand, for more than EACH_UP_TO rows; else each row
     PAD_ROWS = "pad_rows"  # a lone row doubled: where it is the other way round
+    KERNEL = "kernel"  # by the package's own code, where that runs and memory holds [out, in]; else one product
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ class Plan:
 
     FEW_ROWS = 8
     EACH_UP_TO = 3
+    KERNEL_ROWS = 16  # few, to a kernel
+
+    def form(self, rows: int) -> Form:
+        """Return the form of a product with so many rows."""
+        if rows == 1:
+            return self.one_row
+        few = self.KERNEL_ROWS if self.few_rows is Form.KERNEL else self.FEW_ROWS
+        return self.few_rows if rows <= few else Form.DOT
 
 
 PLAIN = Plan()

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from langchain_gemma_jax.cli.health.findings import Finding, Verdict
-from langchain_gemma_jax.config import cache_dir, compile_cache_root
+from langchain_gemma_jax.config import cache_dir, compile_cache_root, kernels_wanted
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.jax_check import FAULTS, SOUND, find_fault
@@ -24,6 +24,7 @@ def look(package_version: str) -> Iterator[Finding]:
         ("devices", _devices),
         ("memory", _memory),
         ("compile cache", _compile_cache),
+        ("kernels", _kernels),
         ("multiplying", _multiplying),
     )
     for what, each in looks:
@@ -135,6 +136,19 @@ def _compile_cache() -> Iterator[Finding]:
     yield Finding(
         "compile cache", Verdict.OK, f"{store.folder}: {len(entries)} programs, {size}, {saved:.0f} s to compile"
     )
+
+
+def _kernels() -> Iterator[Finding]:
+    import jax
+
+    from langchain_gemma_jax.kernels.library import in_words, kernels
+
+    wanted = kernels_wanted() != "off" and jax.default_backend() == "cpu"
+    if kernels().run or not wanted:
+        yield Finding("kernels", Verdict.OK, in_words())
+    else:
+        advice = "XLA computes everything, several times slower for packed weights: docs/kernels.md."
+        yield Finding("kernels", Verdict.WARN, in_words(), advice)
 
 
 def _multiplying() -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
+from langchain_gemma_jax.kernels.library import in_words
 from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.load import load as load_model
 from langchain_gemma_jax.models.model import Model
@@ -309,6 +310,7 @@ class Engine:
             models=models,
             host_kv_bytes=sum(model.host_kv for model in models),
             eviction_log=owner.evictor.log.latest(),
+            kernels=in_words(),
         )
 
     def close(self, timeout: float | None = None) -> bool:

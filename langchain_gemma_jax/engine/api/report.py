@@ -55,6 +55,7 @@ class Report(Counters):
     latest_compiles: tuple[tuple[float, float], ...] = ()  # when each was ready, by time.monotonic(), and its seconds
     started_at: float = 0.0  # when the engine was made, by the clock on the wall
     refused: int = 0  # requests that were not taken, as too many waited
+    kernels: str = ""  # which of the package's own kernels run, and why
 
     @property
     def xla_buckets_compiled(self) -> int:
@@ -178,6 +179,7 @@ class Report(Counters):
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
             ("grammars", f"{self.forced_tokens} tokens forced, {self.illegal_tokens} drawn twice"),
             ("programs", f"{self.programs} of at most {self.program_bound}"),
+            ("kernels", self.kernels),
             ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
             (
                 "compile cache",

@@ -20,6 +20,7 @@ from langchain_gemma_jax.config import compiler_flags
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.traced_source import module_digest, source_digest
+from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.placement import Placement
 
 WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
@@ -56,6 +57,7 @@ def family(shape: Shape, placement: Placement) -> str:
         placement.key,
         repr(replace(shape, recipe=replace(shape.recipe, source="default"))),  # whoever chose it
         str(_processors()),
+        kernels().targets,  # known to XLA from here on: before any program that calls them is loaded
         *compiler_flags(),
         *settings(),
     ]

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.kernels.products import can_multiply, multiply
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
 from langchain_gemma_jax.models.weights import Packed, Plan
 
@@ -24,6 +25,7 @@ class BlockForm(StrEnum):
 
     TILES = "tiles"  # tiles of the matrix, unpacked one after the other
     SUMS = "sums"  # multiplied and summed while it is unpacked, row by row: nothing dense at all
+    KERNEL = "kernel"  # by the package's own code, where that runs; else in tiles
     WHOLE = "whole"  # unpacked as a whole: where the compiler puts the unpacking into the product itself
 
 
@@ -34,6 +36,13 @@ class BlockForms:
     one_row: BlockForm = BlockForm.TILES
     few_rows: BlockForm = BlockForm.TILES  # 2 to ``Plan.FEW_ROWS``
     more_rows: BlockForm = BlockForm.TILES
+
+    def form(self, rows: int) -> BlockForm:
+        """Return the form of a product with so many rows."""
+        if rows == 1:
+            return self.one_row
+        few = Plan.KERNEL_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
+        return self.few_rows if rows <= few else self.more_rows
 
 
 DEFAULT = BlockForms()
@@ -53,9 +62,10 @@ class BlockMatrix(Packed):
     def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
         rows = x.reshape(-1, x.shape[-1])
         count = rows.shape[0]
-        forms = self.forms
-        form = forms.one_row if count == 1 else forms.few_rows if count <= Plan.FEW_ROWS else forms.more_rows
-        if form is BlockForm.SUMS:
+        form = self.forms.form(count)
+        if form is BlockForm.KERNEL and can_multiply(count):
+            out = multiply(rows, self.parts, self.kind)
+        elif form is BlockForm.SUMS:
             out = jnp.stack([self._sums(row) for row in rows])
         elif form is BlockForm.WHOLE:
             out = self._multiplied(self.parts, rows).T

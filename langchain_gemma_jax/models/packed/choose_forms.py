@@ -1,5 +1,7 @@
 """How matrices in blocks are multiplied on this machine: remembered, or measured, or what is nowhere slow.
 
+Where the package's kernels run, they are tried first: several rows take them too, if one row is faster so.
+
 On a CPU one row's product is fastest in one form with one release of JAX and in another with the next, by up to
 twentyfold. Several rows are fastest in tiles with all that were tried.
 """
@@ -17,6 +19,7 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
+from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS
@@ -39,11 +42,16 @@ FormTimer: TypeAlias = Callable[[BlockForm], float]
 """Seconds that one row's products take in a form."""
 
 
-def choose_block_forms() -> BlockForms:
-    """The forms for this machine. The first call on one measures for about a second and remembers the result."""
+def choose_block_forms(*, divided: bool = False) -> BlockForms:
+    """The forms for this machine; for matrices that are divided among devices, what XLA can divide.
+
+    The first call on one measures for about a second and remembers the result.
+    """
     backend = jax.default_backend()
     if backend != "cpu":
         return ON_ACCELERATORS
+    if divided:
+        return DEFAULT
     with _lock:
         if backend not in _chosen:
             _chosen[backend] = _recall() or _measured_alone()
@@ -52,8 +60,10 @@ def choose_block_forms() -> BlockForms:
 
 def measured(timer: FormTimer) -> BlockForms:
     """The default, with another form for one row if that is clearly faster."""
-    sums = timer(BlockForm.SUMS) < CLEARLY * timer(BlockForm.TILES)
-    return replace(DEFAULT, one_row=BlockForm.SUMS) if sums else DEFAULT
+    tiles, sums = timer(BlockForm.TILES), timer(BlockForm.SUMS)
+    if kernels().run and timer(BlockForm.KERNEL) < CLEARLY * min(tiles, sums):
+        return replace(DEFAULT, one_row=BlockForm.KERNEL, few_rows=BlockForm.KERNEL)
+    return replace(DEFAULT, one_row=BlockForm.SUMS) if sums < CLEARLY * tiles else DEFAULT
 
 
 def _measured_alone() -> BlockForms:

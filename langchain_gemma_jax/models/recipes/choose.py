@@ -7,6 +7,7 @@ import threading
 
 import jax
 
+from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -16,8 +17,8 @@ _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}
 
 
-def choose_recipe(dtype: str) -> Recipe:
-    """The recipe for weights of ``dtype`` on this machine.
+def choose_recipe(dtype: str, *, divided: bool = False) -> Recipe:
+    """The recipe for weights of ``dtype`` on this machine; for those divided among devices, what XLA can divide.
 
     The first call on a machine measures (under a second) and remembers the result in the package's
     cache folder; deleting the file measures again. A measurement that ran out of time is used as far
@@ -27,6 +28,8 @@ def choose_recipe(dtype: str) -> Recipe:
         load_model("google/gemma-3-1b-it", recipe=Recipe("bfloat16", layers=Plan(one_row=Form.PAD_ROWS)))
     """
     backend = jax.default_backend()
+    if divided:
+        return default_recipe(dtype, backend)
     with _lock:
         if (backend, dtype) not in _chosen:
             _chosen[backend, dtype] = _choose(backend, dtype)
@@ -40,7 +43,7 @@ def _choose(backend: str, dtype: str) -> Recipe:
     if (known := recall(dtype)) is None:
         with alone(dtype):
             if (known := recall(dtype)) is None:  # whoever was waited for may have measured
-                measured, complete = probe(default)
+                measured, complete = probe(default, with_kernels=kernels().run)
                 remember(measured, complete=complete)
                 return measured
     pairs, in_loop = default.attention_pairs, default.write_in_loop

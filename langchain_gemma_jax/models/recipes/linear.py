@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.kernels.products import can_multiply, multiply_dense
 from langchain_gemma_jax.models.weights import Form, Packed, Plan, Weight
 
 
@@ -17,8 +18,10 @@ def linear(x: jax.Array, weight: Weight, plan: Plan) -> jax.Array:
         return weight.product(x, plan)
     rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
     count = rows.shape[0]
-    form = plan.one_row if count == 1 else plan.few_rows if count <= Plan.FEW_ROWS else Form.DOT
-    if form is Form.WEIGHTS_FIRST and count > Plan.EACH_UP_TO:
+    form = plan.form(count)
+    if form is Form.KERNEL and plan.out_first and can_multiply(count):
+        out = multiply_dense(rows, weight)
+    elif form is Form.WEIGHTS_FIRST and count > Plan.EACH_UP_TO:
         out = _turned_product(rows, weight, plan)
     elif form in {Form.EACH_ROW, Form.WEIGHTS_FIRST} and count > 1:
         out = jnp.concatenate([_product(rows[i : i + 1], weight, plan) for i in range(count)])

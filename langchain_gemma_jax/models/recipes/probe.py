@@ -20,6 +20,8 @@ ONE, FEW, MOST_OF_FEW = 1, 4, 8
 BUDGET_SECONDS = 0.8
 LONG = 0.01  # a run this long needs no repeating: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
+BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
+SOMEWHAT = 0.95  # the same for kernels, which also spare several rows their cliffs
 
 
 class Matrix(Enum):
@@ -37,13 +39,39 @@ class OutOfTimeError(Exception):
     """The budget was spent before everything was measured."""
 
 
-def probe(default: Recipe, timer: Timer | None = None, budget: float = BUDGET_SECONDS) -> tuple[Recipe, bool]:
+def probe(
+    default: Recipe, timer: Timer | None = None, budget: float = BUDGET_SECONDS, *, with_kernels: bool = False
+) -> tuple[Recipe, bool]:
     """The fastest recipe on the default device, and whether there was time to measure everything.
 
     The default is kept wherever nothing else is clearly faster or the time is up. One row comes
-    first, since that is what most steps of an agent have.
+    first, since that is what most steps of an agent have. Where kernels run, they are what the default is compared with
+    first; the other forms matter only where they lose.
     """
     timer = timer or _Stopwatch(default.dtype, budget)
+    if not with_kernels:
+        return _by_xla(default, timer)
+    try:
+        chosen = _with_kernels(default, timer)
+        if chosen.layers != BY_KERNEL or chosen.embed != BY_KERNEL:
+            found, complete = _by_xla(default, timer)
+            return _with_kernels(found, timer), complete
+    except OutOfTimeError:
+        return default, False
+    return chosen, True
+
+
+def _with_kernels(recipe: Recipe, timer: Timer) -> Recipe:
+    """The recipe, with kernels for the matrices where they are faster."""
+
+    def better(matrix: Matrix, plan: Plan) -> Plan:
+        return BY_KERNEL if _cost(timer, BY_KERNEL, matrix) < SOMEWHAT * _cost(timer, plan, matrix) else plan
+
+    layers, embed = better(Matrix.LAYER, recipe.layers), better(Matrix.EMBED, recipe.embed)
+    return dataclasses.replace(recipe, layers=layers, embed=embed, source="probe")
+
+
+def _by_xla(default: Recipe, timer: Timer) -> tuple[Recipe, bool]:
     layers = [default.layers, dataclasses.replace(default.layers, out_first=not default.layers.out_first)]
     embed, complete, turned = default.embed, False, default.embed.few_rows is Form.WEIGHTS_FIRST
     try:
@@ -94,8 +122,8 @@ def _faster(timer: Timer, matrix: Matrix, rows: int, plain: Plan, other: Plan) -
     return other if timer(matrix, other, rows) < CLEARLY * timer(matrix, plain, rows) else plain
 
 
-def _cost(timer: Timer, plan: Plan) -> float:
-    return timer(Matrix.LAYER, plan, ONE) + timer(Matrix.LAYER, plan, FEW) / FEW
+def _cost(timer: Timer, plan: Plan, matrix: Matrix = Matrix.LAYER) -> float:
+    return timer(matrix, plan, ONE) + timer(matrix, plan, FEW) / FEW
 
 
 class _Stopwatch:

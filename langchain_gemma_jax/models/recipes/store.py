@@ -20,6 +20,7 @@ from pathlib import Path
 import jax
 
 from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
 from langchain_gemma_jax.private.claims import give_back, take
@@ -34,7 +35,7 @@ _LARGEST = 2**16  # bytes of a file
 def recipe_file(dtype: str) -> Path:
     """Where this machine's recipe for a dtype is kept."""
     facts = [jax.__version__, version("jaxlib"), jax.default_backend(), jax.devices()[0].device_kind]
-    facts += [platform.machine(), str(os.cpu_count()), _cpu_features()]
+    facts += [platform.machine(), str(os.cpu_count()), _cpu_features(), kernels().identity]
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     return cache_dir() / "recipes" / f"{dtype}-{key}.json"
 

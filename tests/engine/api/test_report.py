@@ -16,7 +16,14 @@ from langchain_gemma_jax.engine.base.metrics import ROWS, Metrics, together
 def report(**changes: object) -> Report:
     values: dict[str, object] = {field.name: 0 for field in dataclasses.fields(Report)}
     values |= {"kv_bytes_by_scope": {}, "guard_trips": {}, "models": (), "eviction_log": (), "routed": {}}
-    values |= {"trips_by_app": {}, "series": {}, "by_model": {}, "latest_compiles": (), "rows": together((), ROWS)}
+    values |= {
+        "trips_by_app": {},
+        "series": {},
+        "by_model": {},
+        "latest_compiles": (),
+        "rows": together((), ROWS),
+        "kernels": "",
+    }
     return Report(**(values | changes))  # type: ignore[arg-type]
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from langchain_gemma_jax.kernels.library import Kernels
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms, measured
 from langchain_gemma_jax.models.recipes.store import recipe_file
 
 SUMS = BlockForms(BlockForm.SUMS, BlockForm.TILES, BlockForm.TILES)
+KERNEL = BlockForms(BlockForm.KERNEL, BlockForm.KERNEL, BlockForm.TILES)
+NEVER = float("inf")
 
 
 @pytest.fixture(autouse=True)
@@ -19,13 +22,29 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(choose_forms, "SHAPE", (256, 256))
 
 
-@pytest.mark.parametrize(("sums", "tiles", "found"), [(1, 2, SUMS), (9, 10, DEFAULT), (2, 1, DEFAULT)])
-def test_another_form_has_to_be_clearly_faster(sums, tiles, found):
-    assert measured({BlockForm.SUMS: sums, BlockForm.TILES: tiles}.__getitem__) == found
+@pytest.mark.parametrize(
+    ("kernel", "sums", "tiles", "found"),
+    [
+        (NEVER, 1, 2, SUMS),
+        (NEVER, 9, 10, DEFAULT),
+        (NEVER, 2, 1, DEFAULT),
+        (1, 2, 4, KERNEL),
+        (9, 10, 40, SUMS),
+        (1, 4, 2, KERNEL),
+    ],
+)
+def test_another_form_has_to_be_clearly_faster(monkeypatch, kernel, sums, tiles, found):
+    times = {BlockForm.KERNEL: kernel, BlockForm.SUMS: sums, BlockForm.TILES: tiles}
+    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels("avx2", ""))
+    assert measured(times.__getitem__) == found
+    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels(None, ""))
+    assert measured(times.__getitem__) != KERNEL
 
 
 def test_what_was_measured_is_remembered(monkeypatch):
-    monkeypatch.setattr(choose_forms, "_time_of", {BlockForm.SUMS: 1, BlockForm.TILES: 2}.__getitem__)
+    monkeypatch.setattr(
+        choose_forms, "_time_of", {BlockForm.SUMS: 1, BlockForm.TILES: 2, BlockForm.KERNEL: NEVER}.__getitem__
+    )
     assert choose_block_forms() == SUMS
     monkeypatch.setattr(choose_forms, "_time_of", lambda _: pytest.fail("measured again"))
     assert choose_block_forms() == SUMS
@@ -34,7 +53,9 @@ def test_what_was_measured_is_remembered(monkeypatch):
     for damaged in ("", "{}", '{"one_row": "quick"}'):
         recipe_file("blocks").write_text(damaged)
         choose_forms._chosen.clear()
-        monkeypatch.setattr(choose_forms, "_time_of", {BlockForm.SUMS: 2, BlockForm.TILES: 1}.__getitem__)
+        monkeypatch.setattr(
+            choose_forms, "_time_of", {BlockForm.SUMS: 2, BlockForm.TILES: 1, BlockForm.KERNEL: NEVER}.__getitem__
+        )
         assert choose_block_forms() == DEFAULT
 
 

@@ -26,7 +26,7 @@ def probes(monkeypatch):
     """Stands in for measuring: every call is recorded, and finds ``MEASURED``."""
     calls = []
 
-    def measure(default):
+    def measure(default, **_):
         calls.append(default.dtype)
         return dataclasses.replace(default, layers=MEASURED.layers, embed=MEASURED.embed), len(
             calls
@@ -61,7 +61,7 @@ def test_an_incomplete_measurement_is_good_for_some_time(probes, monkeypatch):
 def test_processes_that_start_together_measure_once(monkeypatch, probes):
     """As threads here: locks of two open files are apart, whoever opened them."""
 
-    def measure(default):
+    def measure(default, **_):
         time.sleep(0.2)
         probes.append(default.dtype)
         return MEASURED, True

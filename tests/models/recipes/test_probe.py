@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
-from langchain_gemma_jax.models.recipes.probe import FEW, MOST_OF_FEW, ONE, Matrix, OutOfTimeError, probe
+from langchain_gemma_jax.models.recipes.probe import BY_KERNEL, FEW, MOST_OF_FEW, ONE, Matrix, OutOfTimeError, probe
 
 
 def timer(times, default=1.0):
@@ -181,3 +181,28 @@ def test_the_probe_leaves_nothing_on_the_device():
     before = len(jax.live_arrays())
     probe(Recipe("float32"), budget=0)
     assert len(jax.live_arrays()) == before
+
+
+def with_kernels(times):
+    plain = Plan(few_rows=Form.EACH_ROW)
+    recipe, complete = probe(Recipe("float32", plain, plain), timer(times), with_kernels=True)
+    return recipe.layers, recipe.embed, complete
+
+
+def test_kernels_are_taken_where_they_are_faster():
+    plain = Plan(few_rows=Form.EACH_ROW)
+    both = {(True, Form.KERNEL, ONE): 0.5, (True, Form.KERNEL, FEW): 0.5}
+    assert with_kernels(both) == (BY_KERNEL, BY_KERNEL, True)
+    assert with_kernels({}) == (plain, plain, True)
+    for_embed = {(Matrix.EMBED, Form.KERNEL, ONE): 0.5}
+    assert with_kernels(for_embed) == (plain, BY_KERNEL, True)
+
+
+def test_where_kernels_lose_other_forms_are_looked_at():
+    layers, embed, complete = with_kernels({(True, Form.PAD_ROWS, ONE): 0.1, (Matrix.EMBED, Form.KERNEL, ONE): 0.5})
+    assert (layers.one_row, embed.one_row, complete) == (Form.PAD_ROWS, Form.PAD_ROWS, True)
+
+
+def test_kernels_that_there_was_no_time_to_measure_are_not_taken():
+    plain = Plan(few_rows=Form.EACH_ROW)
+    assert with_kernels({(True, Form.KERNEL, ONE): None}) == (plain, plain, False)

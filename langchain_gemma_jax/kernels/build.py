@@ -1,0 +1,211 @@
+"""The kernels, compiled while the package is built: which compiler, with which headers, into which file.
+
+Runs before the package is installed, by the hook of the build and by hand, so it imports nothing of the package:
+
+    python langchain_gemma_jax/kernels/build.py          # into the checkout that it lies in
+
+Beside the library lies a note of what it is: its digest, that of the sources it was made from, the version of XLA's
+interface that it was compiled for, and with which compiler. Whoever loads it compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).parent / "native"
+LIBRARY, NOTE = "libgemma_jax_kernels.so", "kernels.json"
+OLDEST = (0, 3)  # the interface of the oldest jaxlib that is supported, which newer ones have too
+MINUTES = 10.0  # that compiling may take: the first time, one of the compilers makes its own library first
+
+_X86 = ("x86_64", "AMD64", "x86-64")
+_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-Wall")
+_VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "portable": (),
+    "avx2": ("-mavx2", "-mfma", "-mf16c"),
+    "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"),
+}
+_INTERFACE = re.compile(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)")
+
+
+class NotBuiltError(Exception):
+    """The kernels cannot be compiled here. Everything works without them."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: how it is started, and what it is called."""
+
+    command: tuple[str, ...]
+    name: str
+    link: tuple[str, ...] = ()
+
+
+def find_compiler() -> Compiler | None:
+    """Return the system's compiler, else the one that comes as a Python package, if either is there."""
+    for name in ("c++", "g++", "clang++"):
+        if (found := shutil.which(name)) is not None and _runs((found, "--version")):
+            link = ("-static-libstdc++", "-static-libgcc", "-Wl,-s") if sys.platform == "linux" else ()
+            return Compiler((found,), _first_line((found, "--version")), link)
+    if importlib.util.find_spec("ziglang") is not None:
+        command = (sys.executable, "-m", "ziglang")
+        target = f"{platform.machine()}-linux-gnu.2.17" if sys.platform == "linux" else "native"
+        return Compiler((*command, "c++", "-target", target), f"zig {_first_line((*command, 'version'))}")
+    return None
+
+
+def headers() -> Path:
+    """Return the folder of XLA's headers, of the jaxlib that is installed beside this Python.
+
+    Raises:
+        NotBuiltError: there is none.
+    """
+    spec = importlib.util.find_spec("jaxlib")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        found = Path(folder) / "include"
+        if (found / "xla" / "ffi" / "api" / "ffi.h").is_file():
+            return found
+    raise NotBuiltError("no jaxlib with its headers is installed where the package is built")
+
+
+def interface_version(include: Path) -> tuple[int, int]:
+    """Return the version of XLA's interface for foreign functions that these headers are."""
+    text = (include / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
+    found = {name: int(number) for name, number in _INTERFACE.findall(text)}
+    return found["MAJOR"], found["MINOR"]
+
+
+def sources_digest(folder: Path = SOURCES) -> str:
+    """Return one digest of all that is compiled, of this file too: it has the flags."""
+    found = hashlib.sha256()
+    for path in (*sorted(folder.iterdir()), Path(__file__)):
+        content = path.read_bytes()
+        found.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()
+
+
+def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) -> Path:
+    """Compile the library into a folder, with its note beside it, and return the library.
+
+    Args:
+        target: the folder.
+        extra: more flags, such as those of a sanitizer.
+        include: the folder of XLA's headers. By default the installed jaxlib's.
+
+    Raises:
+        NotBuiltError: there is no compiler or no headers, or what it printed when it failed.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise NotBuiltError("no C++ compiler was found: neither c++, g++ nor clang++ on PATH, nor the package ziglang")
+    include = headers() if include is None else include
+    version = interface_version(include)
+    machine = platform.machine()
+    variants = [name for name in _VARIANTS if name == "portable" or machine in _X86]
+    with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
+        objects = []
+        for name in (*(f"variant_{name}" for name in variants), "handlers"):
+            flags = _VARIANTS.get(name.removeprefix("variant_"), ())
+            objects.append(f"{scratch}/{name}.o")
+            source = str(SOURCES / f"{name}.cc")
+            _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", objects[-1])
+        made = Path(scratch, LIBRARY)
+        _run(compiler, "-shared", *objects, *compiler.link, *extra, "-o", str(made))
+        content = made.read_bytes()
+    target.mkdir(parents=True, exist_ok=True)
+    note = {
+        "digest": hashlib.sha256(content).hexdigest(),
+        "sources": sources_digest(),
+        "interface": list(version),
+        "machine": machine,
+        "system": sys.platform,
+        "compiler": compiler.name,
+        "variants": variants,
+    }
+    _replace(target / LIBRARY, content)  # the note last: a library without one, or with another's, is never loaded
+    _replace(target / NOTE, json.dumps(note, indent=1).encode() + b"\n")
+    return target / LIBRARY
+
+
+def is_current(folder: Path) -> bool:
+    """Whether a folder holds the library of these very sources, for this machine and the oldest interface."""
+    try:
+        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        digest = hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        return False
+    wanted = {
+        "digest": digest,
+        "sources": sources_digest(),
+        "interface": list(OLDEST),
+        "machine": platform.machine(),
+        "system": sys.platform,
+    }
+    return isinstance(note, dict) and all(note.get(name) == value for name, value in wanted.items())
+
+
+def platform_tag(folder: Path, here: str) -> str:
+    """Return the machines that a wheel with this library is for, as wheels spell it. ``here`` is this machine."""
+    note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+    if note["compiler"].startswith("zig") and note["system"] == "linux":
+        return f"manylinux_2_17_{note['machine']}"
+    return re.sub(r"[-.]", "_", here)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file there under a name of its own first: a process may have the old one in memory."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_bytes(content)
+    beside.replace(path)
+
+
+def _run(compiler: Compiler, *arguments: str) -> None:
+    try:
+        subprocess.run(  # noqa: S603  a compiler, found on PATH or installed for this
+            [*compiler.command, *arguments], check=True, capture_output=True, text=True, timeout=60 * MINUTES
+        )
+    except subprocess.CalledProcessError as error:
+        last = "\n".join(error.stderr.strip().splitlines()[-12:])
+        raise NotBuiltError(f"{compiler.name} failed:\n{last}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotBuiltError(f"{compiler.name} could not be run: {error}") from error
+
+
+def _runs(command: Sequence[str]) -> bool:
+    try:
+        return subprocess.run(command, check=False, capture_output=True, timeout=30).returncode == 0  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _first_line(command: Sequence[str]) -> str:
+    found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)  # noqa: S603
+    return (found.stdout.strip().splitlines() or ["a compiler"])[0]
+
+
+def main() -> None:
+    """Compile into the checkout that this file lies in, or where it is told to."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--into", type=Path, default=Path(__file__).parent / "lib")
+    arguments.add_argument("--include", type=Path, help="the folder of XLA's headers")
+    arguments.add_argument("--flag", action="append", default=[], help="one more flag for the compiler")
+    given = arguments.parse_args()
+    try:
+        print(build(given.into, given.flag, given.include))  # noqa: T201  a command's answer
+    except NotBuiltError as error:
+        sys.exit(f"The kernels were not compiled: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The library of kernels: whether it runs here, and why not; loaded once a process, and made known to XLA whole.
+
+A library is loaded only if it is the very file that was compiled, from the sources that lie beside it, for this kind of
+machine and for an interface that this jaxlib has. XLA's own check comes too late: a library for another interface ends
+the whole CPU backend.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import platform
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_gemma_jax.config import KERNEL_VARIANTS, kernels_wanted
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, headers, interface_version, sources_digest
+
+FOLDER = Path(__file__).parent / "lib"
+VERSION = "v1"  # of what the targets take: part of their names, so of every program that calls them
+KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
+_BEST_FIRST = ("avx512", "avx2", "portable")
+_AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
+
+_lock = threading.Lock()
+_known: Kernels | None = None
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What runs of the kernels in this process, and why that."""
+
+    variant: str | None  # the instruction set that they were made for; None: XLA computes everything
+    why: str
+    digest: str = ""  # of the library
+
+    @property
+    def run(self) -> bool:
+        """Whether they run at all."""
+        return self.variant is not None
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on."""
+        return f"kernels {self.variant} {self.digest}" if self.run else "no kernels"
+
+    @property
+    def targets(self) -> str:
+        """What a compiled program depends on: whether there is anything to call, and what that takes."""
+        return f"kernels {VERSION}" if self.run else "no kernels"
+
+    def __str__(self) -> str:
+        return f"{self.variant}: {self.why}" if self.run else f"off: {self.why}"
+
+
+class _RefusedError(Exception):
+    """The library cannot be used. The message says why."""
+
+
+def kernels() -> Kernels:
+    """The kernels of this process, loaded by the first call.
+
+    Raises:
+        InputError: ``GEMMA_JAX_KERNELS`` names nothing, or an instruction set that this processor lacks.
+    """
+    global _known  # noqa: PLW0603  one library a process, as XLA has one table of targets
+    with _lock:
+        if _known is None:
+            _known = _load(kernels_wanted(), FOLDER)
+        return _known
+
+
+def in_words() -> str:
+    """What runs here and why, for people; also where what was asked for is not possible."""
+    try:
+        found = kernels()
+    except InputError as error:
+        return f"off: {error}"
+    import jax
+
+    if found.run and (backend := jax.default_backend()) != "cpu":
+        return f"off: JAX computes on the {backend.upper()}"
+    return str(found)
+
+
+def target(kind: str) -> str:
+    """The name under which XLA knows the product with a kind of matrix."""
+    return f"gemma_jax_product_{kind}_{VERSION}"
+
+
+def _load(wanted: str, folder: Path) -> Kernels:
+    if wanted == "off":
+        return Kernels(None, "GEMMA_JAX_KERNELS=off")
+    try:
+        note = checked(folder)
+        library = ctypes.CDLL(str(folder / LIBRARY))
+        variant = _chosen(library, wanted, note["variants"])
+        _register(library)
+    except (_RefusedError, OSError, AttributeError) as error:
+        if wanted in KERNEL_VARIANTS:
+            raise InputError(f"GEMMA_JAX_KERNELS={wanted}: the kernels cannot be used here. {error}") from error
+        return Kernels(None, str(error))
+    how = "the best one for this processor" if wanted == "auto" else f"GEMMA_JAX_KERNELS={wanted}"
+    return Kernels(variant, f"{how}, compiled by {note['compiler']}", note["digest"])
+
+
+def checked(folder: Path) -> Mapping[str, Any]:
+    """Return the note of a library that may be loaded.
+
+    Raises:
+        _RefusedError: it may not, and why.
+    """
+    try:
+        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        content = (folder / LIBRARY).read_bytes() if "digest" in note else b""
+    except FileNotFoundError:
+        raise _RefusedError(f"They were not compiled. {_AGAIN}") from None
+    except (OSError, ValueError) as error:
+        raise _RefusedError(f"{folder} cannot be read: {error}. {_AGAIN}") from error
+    if not isinstance(note, dict) or "digest" not in note:
+        why = note.get("why") if isinstance(note, dict) else None
+        raise _RefusedError(f"They were not compiled: {why or 'nothing says why'}.")
+    if hashlib.sha256(content).hexdigest() != note["digest"]:
+        raise _RefusedError(f"{folder / LIBRARY} is not the file that was compiled: its digest is another. {_AGAIN}")
+    if note.get("sources") != sources_digest():
+        raise _RefusedError(f"{folder / LIBRARY} was compiled from other sources than these. {_AGAIN}")
+    if (note.get("machine"), note.get("system")) != (platform.machine(), sys.platform):
+        found = f"{note.get('machine')} and {note.get('system')}"
+        raise _RefusedError(
+            f"They were compiled for {found}; this is {platform.machine()} and {sys.platform}. {_AGAIN}"
+        )
+    _check_interface(note.get("interface"))
+    return note
+
+
+def _check_interface(wanted: object) -> None:
+    """Refuse a library for another version of XLA's interface than this jaxlib has, or for a newer one."""
+    try:
+        here = interface_version(headers())
+    except (NotBuiltError, OSError, KeyError) as error:
+        raise _RefusedError(f"Which interface this jaxlib has cannot be told: {error}.") from error
+    fits = isinstance(wanted, list) and len(wanted) == 2 and wanted[0] == here[0] and wanted[1] <= here[1]
+    if not fits:
+        raise _RefusedError(
+            f"They were compiled for version {wanted} of XLA's interface; this jaxlib has {here}. {_AGAIN}"
+        )
+
+
+def _chosen(library: ctypes.CDLL, wanted: str, variants: Sequence[str]) -> str:
+    """Choose a variant, and return its name."""
+    runs = [name for name in _BEST_FIRST if name in variants and library.gemma_jax_runs(name.encode()) == 0]
+    if wanted in KERNEL_VARIANTS and wanted not in runs:
+        raise InputError(
+            f"GEMMA_JAX_KERNELS={wanted}: this processor has no such instructions, or they were not compiled. "
+            f"What runs here: {', '.join(runs)}, auto, off."
+        )
+    variant = wanted if wanted in KERNEL_VARIANTS else runs[0]
+    if library.gemma_jax_choose(variant.encode()) != 0:
+        raise _RefusedError(f"The variant {variant} cannot be chosen. {_AGAIN}")
+    return variant
+
+
+def _register(library: ctypes.CDLL) -> None:
+    """Make every target known to XLA: all are looked up before the first one is."""
+    import jax
+
+    found = {target(kind): getattr(library, f"gemma_jax_product_{kind}") for kind in KINDS}
+    for name, function in found.items():
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")

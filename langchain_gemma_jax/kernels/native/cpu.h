@@ -1,0 +1,31 @@
+// What this processor can do, and what its operating system lets it.
+#pragma once
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <stdint.h>
+
+static inline uint32_t kept_registers() {  // those that are kept when another program has its turn
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+static inline bool has_all(uint32_t found, uint32_t wanted) { return (found & wanted) == wanted; }
+
+static inline bool has_avx2() {
+  uint32_t a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+  if (!has_all(c, 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29)) return false;  // FMA, OSXSAVE, AVX, F16C
+  if (!has_all(kept_registers(), 6)) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, 1u << 5);
+}
+
+static inline bool has_avx512() {  // F, DQ, BW and VL
+  uint32_t a, b, c, d;
+  if (!has_avx2() || !has_all(kept_registers(), 0xe6)) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31);
+}
+
+#endif

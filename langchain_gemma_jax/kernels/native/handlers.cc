@@ -1,0 +1,243 @@
+// What XLA calls, and what Python calls: checks, the choice of a variant, and the work shared over XLA's own threads.
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "cpu.h"
+#include "variant.h"
+#include "xla/ffi/api/ffi.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace ffi = xla::ffi;
+
+namespace {
+
+// ---- variants
+
+struct Choice {
+  const Variant* variant;
+  bool runs;
+};
+
+Choice find(const char* name) {
+  if (!std::strcmp(name, portable.name)) return {&portable, true};
+#if defined(__x86_64__)
+  if (!std::strcmp(name, avx2.name)) return {&avx2, has_avx2()};
+  if (!std::strcmp(name, avx512.name)) return {&avx512, has_avx512()};
+#endif
+  return {nullptr, false};
+}
+
+std::atomic<const Variant*> chosen{&portable};
+
+// ---- kinds: what is checked of the arrays that a matrix is kept in
+
+struct Part {
+  ffi::DataType dtype;
+  int64_t each;  // numbers of a block
+};
+
+struct Kind {
+  const char* name;
+  int64_t elements;  // of a block
+  int parts;
+  Part part[MOST_PARTS];
+};
+
+constexpr ffi::DataType kF16 = ffi::DataType::F16, kBF16 = ffi::DataType::BF16, kF32 = ffi::DataType::F32,
+                        kS8 = ffi::DataType::S8, kU8 = ffi::DataType::U8, kU32 = ffi::DataType::U32;
+
+const Kind kinds[KINDS] = {
+    {"F32", 1, 1, {{kF32, 1}}},
+    {"F16", 1, 1, {{kF16, 1}}},
+    {"BF16", 1, 1, {{kBF16, 1}}},
+    {"Q8_0", 32, 2, {{kF16, 1}, {kS8, 32}}},
+    {"Q4_0", 32, 2, {{kF16, 1}, {kU8, 16}}},
+    {"INT4", 32, 2, {{kBF16, 1}, {kU8, 16}}},
+    {"Q4_1", 32, 3, {{kF16, 1}, {kF16, 1}, {kU8, 16}}},
+    {"Q5_0", 32, 3, {{kF16, 1}, {kU32, 1}, {kU8, 16}}},
+    {"Q5_1", 32, 4, {{kF16, 1}, {kF16, 1}, {kU32, 1}, {kU8, 16}}},
+    {"Q4_K", 256, 5, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 128}}},
+    {"Q5_K", 256, 6, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 32}, {kU8, 128}}},
+    {"Q6_K", 256, 4, {{kF16, 1}, {kS8, 16}, {kU8, 64}, {kU8, 128}}},
+};
+
+int64_t row_bytes(const Kind& kind, int64_t inputs) {
+  int64_t found = 0;
+  for (int i = 0; i < kind.parts; i++) {
+    found += inputs / kind.elements * kind.part[i].each * (int64_t)ffi::ByteWidth(kind.part[i].dtype);
+  }
+  return found;
+}
+
+// ---- work, shared
+
+constexpr int64_t kChunkBytes = 96 << 10;  // of weights: long enough to be worth a thread's while
+constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
+
+// One product. Chunks are taken in order by whoever has time: the thread that XLA called, and those of its pool that
+// come by. A thread that comes late finds nothing left, and the last one that knows the work frees it.
+struct Work {
+  Product product;
+  Matrix matrix;
+  const float* x;
+  int64_t rows;
+  float* out;
+  int64_t chunk, chunks;
+  std::atomic<int64_t> taken{0}, done{0};
+
+  void take_part() {
+    for (int64_t index; (index = taken.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
+      const int64_t first = index * chunk, last = first + chunk;
+      product(matrix, x, rows, out, first, last < matrix.outputs ? last : matrix.outputs);
+      done.fetch_add(1, std::memory_order_release);
+    }
+  }
+};
+
+inline void breathe() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int64_t bytes, const float* x, int64_t rows,
+              float* out) {
+  const int64_t total = bytes * matrix.outputs;
+  const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
+  if (threads < 2) return product(matrix, x, rows, out, 0, matrix.outputs);
+  auto work = std::make_shared<Work>();
+  work->product = product, work->matrix = matrix, work->x = x, work->rows = rows, work->out = out;
+  int64_t wanted = kChunkBytes;
+  if (total / wanted < 4 * threads) wanted = total / (4 * threads);  // a share for each, even if one begins late
+  work->chunk = wanted / bytes / 8 * 8;
+  if (work->chunk < 8) work->chunk = 8;
+  work->chunks = (matrix.outputs + work->chunk - 1) / work->chunk;
+  const int64_t helpers = (threads < work->chunks ? threads : work->chunks) - 1;
+  for (int64_t i = 0; i < helpers; i++) {
+    pool.Schedule([work]() mutable { work->take_part(); });
+  }
+  work->take_part();
+  // Whatever is left was taken by a thread that is at it now: nothing is waited for that has not begun.
+  for (int64_t looks = 0; work->done.load(std::memory_order_acquire) < work->chunks; looks++) {
+    if (looks < 4096) breathe();
+    else std::this_thread::yield();
+  }
+}
+
+// ---- the handlers
+
+std::string shape(ffi::AnyBuffer::Dimensions dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); i++) text += (i ? ", " : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+ffi::Error wrong(const Kind& kind, const std::string& what) {
+  return ffi::Error::InvalidArgument(std::string("gemma_jax_product_") + kind.name + ": " + what);
+}
+
+template <int KIND>
+ffi::Error product_of(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
+                      ffi::Result<ffi::Buffer<ffi::F32>> out) {
+  const Kind& kind = kinds[KIND];
+  const auto in = x.dimensions(), to = out->dimensions();
+  if (in.size() != 2 || in[0] < 1 || in[0] > MOST_ROWS) {
+    return wrong(kind, "expected x of 1 to " + std::to_string(MOST_ROWS) + " rows, [row, in], found " + shape(in));
+  }
+  if (to.size() != 2 || to[0] != in[0] || to[1] < 1) {
+    return wrong(kind, "expected a result [row, out] of " + std::to_string(in[0]) + " rows, found " + shape(to));
+  }
+  if (in[1] < 1 || in[1] % kind.elements) {
+    return wrong(kind, "expected inputs in whole blocks of " + std::to_string(kind.elements) + ", found " +
+                           std::to_string(in[1]));
+  }
+  if ((int)rest.size() != kind.parts) {
+    return wrong(kind, "expected " + std::to_string(kind.parts) + " arrays of weights, found " +
+                           std::to_string(rest.size()));
+  }
+  Matrix matrix = {{}, to[1], in[1]};
+  for (int i = 0; i < kind.parts; i++) {
+    const auto part = rest.get<ffi::AnyBuffer>(i);
+    if (!part.has_value()) return wrong(kind, "array " + std::to_string(i) + " of the weights is no array");
+    if (part->element_type() != kind.part[i].dtype) {
+      return wrong(kind, "array " + std::to_string(i) + " of the weights has another dtype, number " +
+                             std::to_string((int)part->element_type()) + " of XLA's, for " +
+                             std::to_string((int)kind.part[i].dtype));
+    }
+    const auto dims = part->dimensions();
+    const int64_t blocks = matrix.inputs / kind.elements;
+    int64_t each = 1;
+    for (size_t j = 2; j < dims.size(); j++) each *= dims[j];
+    if (dims.size() < 2 || dims[0] != matrix.outputs || dims[1] != blocks || each != kind.part[i].each) {
+      return wrong(kind, "array " + std::to_string(i) + " of the weights: expected [" +
+                             std::to_string(matrix.outputs) + ", " + std::to_string(blocks) + "] with " +
+                             std::to_string(kind.part[i].each) + " numbers each, found " + shape(dims));
+    }
+    matrix.parts[i] = part->untyped_data();
+  }
+  multiply(pool, chosen.load(std::memory_order_relaxed)->products[KIND], matrix, row_bytes(kind, matrix.inputs),
+           x.typed_data(), in[0], out->typed_data());
+  return ffi::Error::Success();
+}
+
+}  // namespace
+
+#define DEFINE_PRODUCT(KIND)                                                                                       \
+  EXPORTED XLA_FFI_Error* gemma_jax_product_##KIND(XLA_FFI_CallFrame*);                                            \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(gemma_jax_product_##KIND, product_of<KIND>,                                        \
+                                ffi::Ffi::Bind()                                                                   \
+                                    .Ctx<ffi::ThreadPool>()                                                        \
+                                    .Arg<ffi::Buffer<ffi::F32>>()                                                  \
+                                    .RemainingArgs()                                                               \
+                                    .Ret<ffi::Buffer<ffi::F32>>())
+DEFINE_PRODUCT(F32);
+DEFINE_PRODUCT(F16);
+DEFINE_PRODUCT(BF16);
+DEFINE_PRODUCT(Q8_0);
+DEFINE_PRODUCT(Q4_0);
+DEFINE_PRODUCT(INT4);
+DEFINE_PRODUCT(Q4_1);
+DEFINE_PRODUCT(Q5_0);
+DEFINE_PRODUCT(Q5_1);
+DEFINE_PRODUCT(Q4_K);
+DEFINE_PRODUCT(Q5_K);
+DEFINE_PRODUCT(Q6_K);
+
+// ---- what Python calls
+
+// 0: taken. 1: there is no variant of this name. 2: this processor does not have it.
+EXPORTED int gemma_jax_choose(const char* name) {
+  const Choice found = find(name);
+  if (!found.variant) return 1;
+  if (!found.runs) return 2;
+  chosen.store(found.variant, std::memory_order_relaxed);
+  return 0;
+}
+
+// The same without choosing it.
+EXPORTED int gemma_jax_runs(const char* name) {
+  const Choice found = find(name);
+  return !found.variant ? 1 : !found.runs ? 2 : 0;
+}
+
+// A product by a variant, in this thread and without XLA: how variants are compared. 0: done.
+EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const void* const* parts, int64_t outputs,
+                               int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+  const Choice found = find(variant);
+  if (!found.variant || !found.runs || rows < 1 || rows > MOST_ROWS || first < 0 || last > outputs) return 1;
+  for (int k = 0; k < KINDS; k++) {
+    if (std::strcmp(kinds[k].name, kind_name)) continue;
+    if (inputs < 1 || inputs % kinds[k].elements) return 1;
+    Matrix matrix = {{}, outputs, inputs};
+    for (int i = 0; i < kinds[k].parts; i++) matrix.parts[i] = parts[i];
+    found.variant->products[k](matrix, x, rows, out, first, last);
+    return 0;
+  }
+  return 1;
+}

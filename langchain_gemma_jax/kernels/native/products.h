@@ -1,0 +1,352 @@
+// Products of one to sixteen rows with a matrix, for whichever variant includes this.
+//
+// Weights are made floats in registers, as models/packed/kinds.py defines them and to the same bit, and multiplied by
+// float32 activations. A weight is read once for up to eight rows. Each sum has W lanes, which run along the inputs
+// from the first to the last and are added at the end.
+#pragma once
+
+#include "simd.h"
+#include "variant.h"
+
+namespace {
+
+// ---- dense
+
+struct OfF32 {
+  typedef float T;
+  INLINE V get(const T* p) { return load(p); }
+};
+struct OfF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_f16(p); }
+};
+struct OfBF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_bf16(p); }
+};
+
+// M rows of activations with R outputs at once: M * R sums are under way, enough to hide how long one addition takes.
+template <class D, int M, int R>
+INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t ahead) {
+  V sums[R][M];
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) sums[r][m] = zero();
+  int64_t k = 0;
+  for (; k + W <= n; k += W) {
+    for (int r = 0; r < R; r++) {
+      const V v = D::get(w + r * n + k);
+      if (k * sizeof(typename D::T) % 64 == 0) fetch(w + r * n + k + ahead);
+      for (int m = 0; m < M; m++) sums[r][m] = fma(v, load(x + m * n + k), sums[r][m]);
+    }
+  }
+  if (k < n) {
+    typename D::T some[W];
+    float those[W];
+    for (int r = 0; r < R; r++) {
+      memset(some, 0, sizeof some);
+      memcpy(some, w + r * n + k, (size_t)(n - k) * sizeof some[0]);
+      const V v = D::get(some);
+      for (int m = 0; m < M; m++) {
+        memset(those, 0, sizeof those);
+        memcpy(those, x + m * n + k, (size_t)(n - k) * sizeof those[0]);
+        sums[r][m] = fma(v, load(those), sums[r][m]);
+      }
+    }
+  }
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) out[m * outputs + r] = sum(sums[r][m]);
+}
+
+template <class D, int M>
+void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first, int64_t last) {
+  enum { R = !ONE_PASS ? 1 : M == 1 ? 8 : M == 2 ? 4 : M <= 4 ? 2 : 1 };
+  const int64_t n = matrix.inputs;
+  const typename D::T* w = (const typename D::T*)matrix.parts[0];
+  const int64_t ahead = n < 2048 ? R * n : 1024 / (int64_t)sizeof(typename D::T);
+  int64_t o = first;
+  for (; o + R <= last; o += R) dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, ahead);
+  for (; o < last; o++) dense_outputs<D, M, 1>(w + o * n, n, x, out + o, matrix.outputs, 0);
+}
+
+// ---- blocks: runs of 32 numbers, eight runs at a time. A number is scale * code + offset.
+
+struct Runs {  // some runs of one output
+  const Matrix& matrix;
+  int64_t at;     // the first of them, counted through the whole matrix
+  int64_t super;  // the block of 256 that they are, where the format has such
+};
+
+template <int PART, class T>
+INLINE const T* part(const Runs& runs, int64_t each, int64_t index) {
+  return (const T*)runs.matrix.parts[PART] + index * each;
+}
+
+INLINE void times(const float* from, float factor, int count, float* to) {
+  for (int i = 0; i < count; i++) to[i] = from[i] * factor;
+}
+
+struct OfQ8_0 {
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 0 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float*) {
+    f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return load_codes(part<1, int8_t>(runs, 32, runs.at + B));
+  }
+};
+
+struct OfQ4_0 {
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
+    times(scale, -8, count, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return nibbles_of_16(part<1, uint8_t>(runs, 16, runs.at + B));
+  }
+};
+
+struct OfINT4 : OfQ4_0 {
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    const uint16_t* from = part<0, uint16_t>(runs, 1, runs.at);
+    for (int i = 0; i < count; i++) scale[i] = f32_of_bf16(get16(from + i));
+    times(scale, -8, count, offset);
+  }
+};
+
+struct OfQ4_1 {
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
+    f16_to_f32(part<1, uint16_t>(runs, 1, runs.at), count, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return nibbles_of_16(part<2, uint8_t>(runs, 16, runs.at + B));
+  }
+};
+
+template <int PART>
+INLINE uint32_t word(const Runs& runs, int64_t index) {
+  uint32_t found;
+  memcpy(&found, part<PART, uint8_t>(runs, 4, index), 4);
+  return found;
+}
+
+struct OfQ5_0 {
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
+    times(scale, -16, count, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return with_bits_of_word(nibbles_of_16(part<2, uint8_t>(runs, 16, runs.at + B)), word<1>(runs, runs.at + B));
+  }
+};
+
+struct OfQ5_1 {
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
+    f16_to_f32(part<1, uint16_t>(runs, 1, runs.at), count, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return with_bits_of_word(nibbles_of_16(part<3, uint8_t>(runs, 16, runs.at + B)), word<2>(runs, runs.at + B));
+  }
+};
+
+INLINE float one_f16(const uint16_t* p) {
+  float found;
+  f16_to_f32(p, 1, &found);
+  return found;
+}
+
+struct OfQ4_K {
+  enum { SUPER = 1, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int, float* scale, float* offset) {
+    u8_to_f32(part<2, uint8_t>(runs, 8, runs.super), one_f16(part<0, uint16_t>(runs, 1, runs.super)), scale);
+    u8_to_f32(part<3, uint8_t>(runs, 8, runs.super), -one_f16(part<1, uint16_t>(runs, 1, runs.super)), offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    return nibbles_of_32<B % 2>(part<4, uint8_t>(runs, 128, runs.super) + B / 2 * 32);
+  }
+};
+
+struct OfQ5_K {
+  enum { SUPER = 1, SCALES = 1, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
+    OfQ4_K::scales(runs, count, scale, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    const C32 low = nibbles_of_32<B % 2>(part<5, uint8_t>(runs, 128, runs.super) + B / 2 * 32);
+    return with_bit_of_bytes<B>(low, part<4, uint8_t>(runs, 32, runs.super));
+  }
+};
+
+struct OfQ6_K {
+  enum { SUPER = 1, SCALES = 2, OFFSETS = 1 };
+  INLINE void scales(const Runs& runs, int, float* scale, float* offset) {
+    const float d = one_f16(part<0, uint16_t>(runs, 1, runs.super));
+    const int8_t* each = part<1, int8_t>(runs, 16, runs.super);
+    i8_to_f32(each, d, scale);
+    i8_to_f32(each + 8, d, scale + 8);
+    times(scale, -32, 16, offset);
+  }
+  template <int B>
+  INLINE C32 codes(const Runs& runs) {
+    enum { HALF = B / 4, QUARTER = B % 4 };
+    const uint8_t* low = part<3, uint8_t>(runs, 128, runs.super) + HALF * 64 + QUARTER % 2 * 32;
+    return with_two_bits_of_bytes<2 * QUARTER>(nibbles_of_32<QUARTER / 2>(low),
+                                               part<2, uint8_t>(runs, 64, runs.super) + HALF * 32);
+  }
+};
+
+struct Multiplied {  // what is done with W weights: multiplied and added up
+  const float* x;
+  V* sum_of;
+  INLINE_MEMBER void take(int at, V v) const { *sum_of = fma(v, load(x + at), *sum_of); }
+};
+
+struct PutDown {  // or kept
+  float* to;
+  INLINE_MEMBER void take(int at, V v) const { store(to + at, v); }
+};
+
+template <class F, int B, int I, class Then>
+INLINE void lanes(C32 codes, const float* scale, const float* offset, const Then& then) {
+  enum { S = F::SCALES == 2 ? 2 * B + I * W / 16 : B };
+  const V code = widen<I>(codes);
+  then.take(32 * B + I * W, F::OFFSETS ? fma(code, all(scale[S]), all(offset[S])) : mul(code, all(scale[S])));
+}
+
+template <class F, int B, class Then>
+INLINE void run(const Runs& runs, const float* scale, const float* offset, const Then& then) {
+  const C32 codes = F::template codes<B>(runs);
+  lanes<F, B, 0>(codes, scale, offset, then);
+  lanes<F, B, 1>(codes, scale, offset, then);
+  if constexpr (W == 8) {
+    lanes<F, B, 2>(codes, scale, offset, then);
+    lanes<F, B, 3>(codes, scale, offset, then);
+  }
+}
+
+template <class F, class Then>
+INLINE void each_run(const Runs& runs, int some, const float* scale, const float* offset, const Then& then) {
+  run<F, 0>(runs, scale, offset, then);
+  if (F::SUPER || some > 1) run<F, 1>(runs, scale, offset, then);
+  if (F::SUPER || some > 2) run<F, 2>(runs, scale, offset, then);
+  if (F::SUPER || some > 3) run<F, 3>(runs, scale, offset, then);
+  if (F::SUPER || some > 4) run<F, 4>(runs, scale, offset, then);
+  if (F::SUPER || some > 5) run<F, 5>(runs, scale, offset, then);
+  if (F::SUPER || some > 6) run<F, 6>(runs, scale, offset, then);
+  if (F::SUPER || some > 7) run<F, 7>(runs, scale, offset, then);
+}
+
+// One row, the usual case: nothing is put down between reading a weight and multiplying by it.
+template <class F, int R>
+INLINE void block_outputs(const Matrix& matrix, int64_t o, const float* x, float* out) {
+  const int64_t n = matrix.inputs, count = n / 32;
+  V sums[R];
+  for (int r = 0; r < R; r++) sums[r] = zero();
+  for (int64_t at = 0; at < count; at += 8) {
+    const int some = count - at < 8 ? (int)(count - at) : 8;
+    for (int r = 0; r < R; r++) {
+      const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
+      float scale[8 * F::SCALES], offset[8 * F::SCALES];
+      F::scales(runs, some, scale, offset);
+      each_run<F>(runs, some, scale, offset, Multiplied{x + 32 * at, sums + r});
+    }
+  }
+  for (int r = 0; r < R; r++) out[r] = sum(sums[r]);
+}
+
+// Some rows: 256 weights at a time are put down as floats, to be multiplied by each of the rows.
+template <class F>
+void unpack(const Matrix& matrix, int64_t o, int64_t at, int some, float* to) {
+  const int64_t count = matrix.inputs / 32;
+  const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
+  float scale[8 * F::SCALES], offset[8 * F::SCALES];
+  F::scales(runs, some, scale, offset);
+  each_run<F>(runs, some, scale, offset, PutDown{to});
+}
+
+typedef void (*Unpack)(const Matrix& matrix, int64_t o, int64_t at, int some, float* to);
+
+template <int M>
+void unpacked_rows(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t first, int64_t last) {
+  const int64_t n = matrix.inputs, count = n / 32;
+  float weights[256];
+  for (int64_t o = first; o < last; o++) {
+    V sums[M];
+    for (int m = 0; m < M; m++) sums[m] = zero();
+    for (int64_t at = 0; at < count; at += 8) {
+      const int some = count - at < 8 ? (int)(count - at) : 8;
+      unpack(matrix, o, at, some, weights);
+      const float* from = x + 32 * at;
+      for (int k = 0; k < 32 * some; k += W) {
+        const V v = load(weights + k);
+        for (int m = 0; m < M; m++) sums[m] = fma(v, load(from + m * n + k), sums[m]);
+      }
+    }
+    for (int m = 0; m < M; m++) out[m * matrix.outputs + o] = sum(sums[m]);
+  }
+}
+
+// ---- any number of rows, eight at most at a time
+
+#define BY_ROWS(SOME, CALL)                       \
+  switch (SOME) {                                 \
+    case 1: CALL(1); break;                       \
+    case 2: CALL(2); break;                       \
+    case 3: CALL(3); break;                       \
+    case 4: CALL(4); break;                       \
+    case 5: CALL(5); break;                       \
+    case 6: CALL(6); break;                       \
+    case 7: CALL(7); break;                       \
+    default: CALL(8);                             \
+  }
+
+template <class D>
+void dense(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+  while (rows > 0) {
+    const int64_t some = rows < 8 ? rows : 8;
+#define CALL(M) dense_rows<D, M>(matrix, x, out, first, last)
+    BY_ROWS(some, CALL)
+#undef CALL
+    rows -= some, x += some * matrix.inputs, out += some * matrix.outputs;
+  }
+}
+
+template <class F>
+void blocks(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+  if (rows == 1) {
+    enum { R = 4 };
+    int64_t o = first;
+    if (ONE_PASS)
+      for (; o + R <= last; o += R) block_outputs<F, R>(matrix, o, x, out + o);
+    for (; o < last; o++) block_outputs<F, 1>(matrix, o, x, out + o);
+    return;
+  }
+  while (rows > 0) {
+    const int64_t some = rows < 8 ? rows : 8;
+#define CALL(M) unpacked_rows<M>(matrix, unpack<F>, x, out, first, last)
+    BY_ROWS(some, CALL)
+#undef CALL
+    rows -= some, x += some * matrix.inputs, out += some * matrix.outputs;
+  }
+}
+#undef BY_ROWS
+
+}  // namespace
+
+#define DEFINE_VARIANT(NAME)                                                                                        \
+  extern const Variant NAME = {#NAME,                                                                               \
+                               {dense<OfF32>, dense<OfF16>, dense<OfBF16>, blocks<OfQ8_0>, blocks<OfQ4_0>,          \
+                                blocks<OfINT4>, blocks<OfQ4_1>, blocks<OfQ5_0>, blocks<OfQ5_1>, blocks<OfQ4_K>,     \
+                                blocks<OfQ5_K>, blocks<OfQ6_K>}};

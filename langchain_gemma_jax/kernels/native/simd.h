@@ -1,0 +1,198 @@
+// A few numbers at a time, in the widest registers of one instruction set. Each variant_*.cc includes this once.
+//
+//   V      W floats                     C32    32 whole numbers of eight bits
+//
+// Everything is static: the variants must never share a function, or one processor would run another one's instructions.
+// For the same reason nothing of the standard library is used here.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define INLINE_MEMBER inline __attribute__((always_inline))
+
+INLINE float f32_of_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+INLINE float f32_of_bf16(uint16_t bits) { return f32_of_bits((uint32_t)bits << 16); }
+
+INLINE float f32_of_f16(uint16_t half) {  // exact: numbers too small for the usual form, infinities and NaN included
+  const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+  if (rest >= 0x7c00) return f32_of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  if (rest >= 0x0400) return f32_of_bits(sign | ((rest << 13) + 0x38000000));
+  return f32_of_bits(sign | 0x33800000) * (float)rest;
+}
+
+INLINE uint16_t get16(const uint16_t* p) {  // wherever it lies
+  uint16_t value;
+  memcpy(&value, p, 2);
+  return value;
+}
+
+#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+
+#include <immintrin.h>
+
+typedef __m256i C32;
+enum { ONE_PASS = 1 };  // several outputs at once, all of them in registers
+
+#if defined(VARIANT_AVX512)
+
+typedef __m512 V;
+enum { W = 16 };
+INLINE V zero() { return _mm512_setzero_ps(); }
+INLINE V load(const float* p) { return _mm512_loadu_ps(p); }
+INLINE void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+INLINE V all(float x) { return _mm512_set1_ps(x); }
+INLINE V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE V mul(V a, V b) { return _mm512_mul_ps(a, b); }
+INLINE V load_bf16(const uint16_t* p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
+}
+INLINE V load_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
+INLINE __m256 halves_of(V v) {
+  return _mm256_add_ps(_mm512_castps512_ps256(v), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)));
+}
+template <int I>
+INLINE V widen(C32 c) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(I == 0 ? _mm256_castsi256_si128(c) : _mm256_extracti128_si256(c, 1)));
+}
+
+#else
+
+typedef __m256 V;
+enum { W = 8 };
+INLINE V zero() { return _mm256_setzero_ps(); }
+INLINE V load(const float* p) { return _mm256_loadu_ps(p); }
+INLINE void store(float* p, V v) { _mm256_storeu_ps(p, v); }
+INLINE V all(float x) { return _mm256_set1_ps(x); }
+INLINE V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE V mul(V a, V b) { return _mm256_mul_ps(a, b); }
+INLINE V load_bf16(const uint16_t* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
+}
+INLINE V load_f16(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
+INLINE __m256 halves_of(V v) { return v; }
+template <int I>
+INLINE V widen(C32 c) {
+  const __m128i half = I < 2 ? _mm256_castsi256_si128(c) : _mm256_extracti128_si256(c, 1);
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(I % 2 ? _mm_srli_si128(half, 8) : half));
+}
+
+#endif
+
+INLINE float sum(V v) {
+  const __m256 half = halves_of(v);
+  __m128 q = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+  return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
+}
+INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {  // at most eight
+  if (count == 8) {
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)));
+    return;
+  }
+  for (int i = 0; i < count; i++) out[i] = _cvtsh_ss(get16(p + i));
+}
+INLINE void u8_to_f32(const uint8_t* p, float times, float* out) {  // eight, each times a factor
+  const __m128i eight = _mm_loadl_epi64((const __m128i*)p);
+  _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)), _mm256_set1_ps(times)));
+}
+INLINE void i8_to_f32(const int8_t* p, float times, float* out) {
+  const __m128i eight = _mm_loadl_epi64((const __m128i*)p);
+  _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)), _mm256_set1_ps(times)));
+}
+INLINE C32 load_codes(const int8_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
+INLINE C32 nibbles_of_16(const uint8_t* p) {  // the lower halves of sixteen bytes, then the upper ones
+  const __m128i t = _mm_loadu_si128((const __m128i*)p);
+  return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(t, 4), t), _mm256_set1_epi8(15));
+}
+template <int UPPER>
+INLINE C32 nibbles_of_32(const uint8_t* p) {
+  const __m256i t = _mm256_loadu_si256((const __m256i*)p);
+  return _mm256_and_si256(UPPER ? _mm256_srli_epi16(t, 4) : t, _mm256_set1_epi8(15));
+}
+INLINE C32 with_bits_of_word(C32 c, uint32_t word) {  // bit i of the word is worth 16 in number i
+  const __m256i which = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)word), which);
+  const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ULL);
+  const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+  return _mm256_or_si256(c, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+}
+template <int BIT>
+INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) {  // a bit of byte i is worth 16 in number i
+  const __m256i t = _mm256_loadu_si256((const __m256i*)p);
+  const __m256i moved = BIT < 4 ? _mm256_slli_epi16(t, 4 - BIT) : _mm256_srli_epi16(t, BIT - 4);
+  return _mm256_or_si256(c, _mm256_and_si256(moved, _mm256_set1_epi8(16)));
+}
+template <int BIT>
+INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) {  // two bits of byte i, from BIT on, above four of number i
+  const __m256i t = _mm256_loadu_si256((const __m256i*)p);
+  const __m256i moved = BIT < 4 ? _mm256_slli_epi16(t, 4 - BIT) : _mm256_srli_epi16(t, BIT - 4);
+  return _mm256_or_si256(c, _mm256_and_si256(moved, _mm256_set1_epi8(48)));
+}
+INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+
+#else  // any compiler, any processor
+
+#undef INLINE
+#define INLINE static inline
+enum { ONE_PASS = 0 };
+typedef struct { float v[8]; } V;
+typedef struct { int8_t v[32]; } C32;
+enum { W = 8 };
+#define EACH for (int i = 0; i < W; i++)
+INLINE V zero() { V r; EACH r.v[i] = 0; return r; }
+INLINE V load(const float* p) { V r; memcpy(r.v, p, sizeof r.v); return r; }
+INLINE void store(float* p, V v) { memcpy(p, v.v, sizeof v.v); }
+INLINE V all(float x) { V r; EACH r.v[i] = x; return r; }
+INLINE V fma(V a, V b, V c) { EACH c.v[i] += a.v[i] * b.v[i]; return c; }
+INLINE V mul(V a, V b) { EACH a.v[i] *= b.v[i]; return a; }
+INLINE V load_bf16(const uint16_t* p) { V r; EACH r.v[i] = f32_of_bf16(get16(p + i)); return r; }
+INLINE V load_f16(const uint16_t* p) { V r; EACH r.v[i] = f32_of_f16(get16(p + i)); return r; }
+template <int I>
+INLINE V widen(C32 c) { V r; EACH r.v[i] = (float)c.v[8 * I + i]; return r; }
+INLINE float sum(V v) {
+  for (int half = 4; half; half /= 2)
+    for (int i = 0; i < half; i++) v.v[i] += v.v[i + half];
+  return v.v[0];
+}
+INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {
+  for (int i = 0; i < count; i++) out[i] = f32_of_f16(get16(p + i));
+}
+INLINE void u8_to_f32(const uint8_t* p, float times, float* out) { EACH out[i] = (float)p[i] * times; }
+INLINE void i8_to_f32(const int8_t* p, float times, float* out) { EACH out[i] = (float)p[i] * times; }
+INLINE C32 load_codes(const int8_t* p) { C32 c; memcpy(c.v, p, 32); return c; }
+INLINE C32 nibbles_of_16(const uint8_t* p) {
+  C32 c;
+  for (int i = 0; i < 16; i++) c.v[i] = (int8_t)(p[i] & 15), c.v[i + 16] = (int8_t)(p[i] >> 4);
+  return c;
+}
+template <int UPPER>
+INLINE C32 nibbles_of_32(const uint8_t* p) {
+  C32 c;
+  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(UPPER ? p[i] >> 4 : p[i] & 15);
+  return c;
+}
+INLINE C32 with_bits_of_word(C32 c, uint32_t word) {
+  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (int8_t)((word >> i & 1) << 4));
+  return c;
+}
+template <int BIT>
+INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) {
+  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (p[i] >> BIT & 1) << 4);
+  return c;
+}
+template <int BIT>
+INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) {
+  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (p[i] >> BIT & 3) << 4);
+  return c;
+}
+INLINE void fetch(const void* p) { __builtin_prefetch(p); }
+#undef EACH
+
+#endif

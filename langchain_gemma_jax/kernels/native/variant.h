@@ -1,0 +1,28 @@
+// What a variant is: the same functions, made for one instruction set.
+#pragma once
+
+#include <stdint.h>
+
+enum { MOST_ROWS = 16, MOST_PARTS = 6 };
+
+// One matrix as it lies in memory: the arrays of models/packed/kinds.py in their order, or one dense array.
+struct Matrix {
+  const void* parts[MOST_PARTS];
+  int64_t outputs, inputs;
+};
+
+// out[row * outputs + o] for outputs first <= o < last, of rows x[row * inputs ...]. Each number is summed in an order of
+// its own, that depends on nothing but `inputs`: so it is the same in any company and however the outputs are shared.
+typedef void (*Product)(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last);
+
+enum KindOf { F32, F16, BF16, Q8_0, Q4_0, INT4, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, KINDS };
+
+struct Variant {
+  const char* name;
+  Product products[KINDS];
+};
+
+extern const Variant portable;
+#if defined(__x86_64__)
+extern const Variant avx2, avx512;
+#endif

@@ -1,0 +1,5 @@
+// For any processor.
+#define VARIANT_PORTABLE
+#include "products.h"
+
+DEFINE_VARIANT(portable)

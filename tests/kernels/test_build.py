@@ -1,0 +1,76 @@
+"""Compiling the kernels: with what there is, and with a reason where there is nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from langchain_gemma_jax.kernels import build
+from langchain_gemma_jax.kernels.build import NOTE, NotBuiltError, find_compiler, is_current, platform_tag
+from langchain_gemma_jax.kernels.library import FOLDER, checked, kernels
+
+needs_them = pytest.mark.skipif(not kernels().run, reason=f"there was no compiler: {kernels().why}")
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine without a compiler, to whose PATH a test may add one."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    found = build.importlib.util.find_spec
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None if name == "ziglang" else found(name))
+
+    def add(name: str, script: str) -> None:
+        (path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (path / name).chmod(0o755)
+
+    return add
+
+
+def test_without_a_compiler_it_is_said_what_was_looked_for(bare, tmp_path):
+    assert find_compiler() is None
+    with pytest.raises(NotBuiltError, match=r"neither c\+\+, g\+\+ nor clang\+\+ on PATH, nor the package ziglang"):
+        build.build(tmp_path / "lib")
+    assert not (tmp_path / "lib").exists()
+
+
+def test_a_name_on_the_path_that_does_not_run_is_passed_over(bare):
+    bare("c++", "exit 1")
+    bare("clang++", "echo clang version 99")
+    assert find_compiler().name == "clang version 99"
+
+
+def test_what_a_compiler_says_is_passed_on(bare, tmp_path):
+    bare("c++", '[ "$1" = --version ] && echo "made up 1.0" || { echo "error: no such thing" >&2; exit 1; }')
+    with pytest.raises(NotBuiltError, match=r"made up 1\.0 failed:\nerror: no such thing"):
+        build.build(tmp_path / "lib")
+    assert not (tmp_path / "lib").exists()
+
+
+@needs_them
+def test_the_library_here_is_that_of_these_sources(tmp_path, monkeypatch):
+    assert is_current(FOLDER)
+    assert not is_current(tmp_path)
+    assert checked(FOLDER)["interface"] == list(build.OLDEST)
+    monkeypatch.setattr(build, "sources_digest", lambda: "another")
+    assert not is_current(FOLDER)
+
+
+def test_a_wheel_says_for_which_machines_it_is(tmp_path):
+    for compiler, tag in (("zig 0.17", "manylinux_2_17_x86_64"), ("g++ 12", "linux_x86_64")):
+        (tmp_path / NOTE).write_text(json.dumps({"compiler": compiler, "system": "linux", "machine": "x86_64"}))
+        assert platform_tag(tmp_path, "linux-x86_64") == tag
+
+
+@pytest.mark.slow
+@needs_them
+def test_compiled_by_hand_it_is_what_runs_here(tmp_path):
+    """Half a minute. The variants are then looked at in a copy of what an installation would bring."""
+    script = Path(build.__file__)
+    subprocess.run([sys.executable, script, "--into", tmp_path / "lib"], check=True, timeout=600, capture_output=True)
+    assert checked(tmp_path / "lib")["variants"] == checked(FOLDER)["variants"]

@@ -1,0 +1,142 @@
+"""Products by the kernels: the numbers of a plain product, each row's the same in any company, or an error."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from langchain_gemma_jax.kernels.library import KINDS as TARGETS
+from langchain_gemma_jax.kernels.library import kernels, target
+from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply, multiply_dense
+from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.recipes.linear import linear
+from langchain_gemma_jax.models.weights import PLAIN, Form, Plan
+from tests.kernels.made_up_matrices import dense, library, matrix, product, variants
+
+BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
+
+pytestmark = pytest.mark.skipif(
+    not kernels().run and "not compiled: " in kernels().why, reason=f"there was no compiler: {kernels().why}"
+)
+
+
+def close_enough(found, parts, kind, x):
+    """Equal up to the rounding of float32 sums of so many numbers."""
+    weights = dense(kind, parts)
+    exact, size = x.astype(np.float64) @ weights.T, np.abs(x.astype(np.float64)) @ np.abs(weights).T
+    assert np.all(np.abs(found - exact) <= 2e-6 * size + 1e-30), (kind, np.max(np.abs(found - exact) / (size + 1e-30)))
+
+
+def try_shapes(kind, count, seed):
+    random, loaded = np.random.default_rng(seed), library()
+    block = KINDS[kind].elements
+    for _ in range(count):
+        outputs = int(random.integers(1, 40))
+        inputs = block * int(random.integers(1, 90 if block == 1 else 1 + 1200 // block))
+        rows = int(random.integers(1, MOST_ROWS + 1))
+        parts, off = matrix(kind, outputs, inputs, random), int(random.integers(0, 4))
+        x = random.standard_normal((rows, inputs)).astype(np.float32)
+        row, first = int(random.integers(0, rows)), int(random.integers(0, outputs))
+        last = int(random.integers(first, outputs)) + 1
+        for variant in variants(loaded):
+            found = product(loaded, variant, kind, parts, x, outputs, off=off)
+            close_enough(found, parts, kind, x)
+            alone = product(loaded, variant, kind, parts, x[row : row + 1], outputs, (first, last))
+            np.testing.assert_array_equal(alone[0, first:last], found[row, first:last], err_msg=f"{variant} {kind}")
+            assert np.isnan(np.delete(alone, range(first, last), axis=1)).all(), "others were written"
+
+
+def test_the_kernels_run_here():
+    assert kernels().run, kernels().why
+    assert list(TARGETS) == list(dict.fromkeys([*TARGETS, *KINDS])), "a kind without a kernel, or the other way round"
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_random_shapes(kind):
+    """Every variant on every shape: by itself, in other company and with other outputs, wherever its arrays lie."""
+    try_shapes(kind, 25, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TARGETS)
+def test_many_random_shapes(kind):
+    try_shapes(kind, 5000, seed=2)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_what_xla_runs(kind):
+    """Large enough to be shared by threads; a row alone has the bits that it has among sixteen."""
+    random = np.random.default_rng(3)
+    outputs, inputs = 1003, 512
+    parts = matrix(kind, outputs, inputs, random)
+    x = random.standard_normal((MOST_ROWS, inputs)).astype(np.float32)
+    packed = BlockMatrix(
+        tuple(map(jnp.asarray, parts)), kind, "float32", BlockForms(BlockForm.KERNEL, BlockForm.KERNEL)
+    )
+    run = jax.jit(lambda x: packed.product(x, PLAIN))
+    assert target(kind) in run.lower(x).as_text()
+    found = np.asarray(run(x))
+    close_enough(found, parts, kind, x)
+    for row in (0, 7, 15):
+        np.testing.assert_array_equal(run(x[row : row + 1])[0], found[row])
+    assert (
+        target(kind)
+        not in jax.jit(lambda x: packed.product(x, PLAIN)).lower(np.ones((17, inputs), np.float32)).as_text()
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_dense_products_are_what_other_forms_give(dtype):
+    random = np.random.default_rng(4)
+    x = jnp.asarray(random.standard_normal((5, 640)), jnp.float32)
+    weight = jnp.asarray(random.standard_normal((77, 640)) * 0.02, dtype)
+    found, plain = (jax.jit(linear, static_argnums=2)(x, weight, plan) for plan in (BY_KERNEL, PLAIN))
+    np.testing.assert_allclose(found, plain, rtol=0, atol=2e-5)
+    other_way = Plan(False, Form.KERNEL, Form.KERNEL)  # inputs first: not for kernels
+    np.testing.assert_allclose(linear(x, weight.T, other_way), plain, rtol=0, atol=2e-5)
+
+
+def test_dense_products_have_derivatives():
+    random = np.random.default_rng(5)
+    x, weight = (jnp.asarray(random.standard_normal(shape), jnp.float32) for shape in ((3, 32), (5, 32)))
+    for plan in (BY_KERNEL, PLAIN):
+        found = jax.grad(lambda x, w: jnp.sum(linear(x, w, plan) ** 2), argnums=(0, 1))(x, weight)  # noqa: B023
+        if plan is BY_KERNEL:
+            ours = found
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), ours, found)
+
+
+def f32(*shape):
+    return jnp.ones(shape, jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "parts", "out", "words"),
+    [
+        ("F32", f32(17, 8), [f32(4, 8)], (17, 4), "expected x of 1 to 16 rows, [row, in], found [17, 8]"),
+        ("F32", f32(8), [f32(4, 8)], (1, 4), "[row, in], found [8]"),
+        ("F32", f32(2, 8), [f32(4, 8)], (1, 4), "expected a result [row, out] of 2 rows, found [1, 4]"),
+        ("F32", f32(2, 8), [f32(4, 9)], (2, 4), "array 0 of the weights: expected [4, 8] with 1 numbers"),
+        ("F32", f32(2, 8), [f32(5, 8)], (2, 4), "expected [4, 8]"),
+        ("F32", f32(2, 8), [f32(4, 8), f32(4, 8)], (2, 4), "expected 1 arrays of weights, found 2"),
+        ("BF16", f32(2, 8), [f32(4, 8)], (2, 4), "has another dtype"),
+        ("Q8_0", f32(1, 40), [f32(4, 1), f32(4, 1, 32)], (1, 4), "whole blocks of 32, found 40"),
+        ("Q8_0", f32(1, 64), [f32(4, 2).astype("float16"), f32(4, 2, 31).astype("int8")], (1, 4), "found [4, 2, 31]"),
+        ("Q4_K", f32(1, 256), [f32(4, 1)] * 4, (1, 4), "expected 5 arrays of weights, found 4"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_by_name(kind, x, parts, out, words):
+    call = jax.ffi.ffi_call(target(kind), jax.ShapeDtypeStruct(out, jnp.float32))
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.block_until_ready(jax.jit(call)(x, *parts))
+    assert f"gemma_jax_product_{kind}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_other_numbers_of_rows_are_not_for_kernels():
+    assert [can_multiply(rows) for rows in (0, 1, MOST_ROWS, MOST_ROWS + 1)] == [False, True, True, False]
+    assert multiply(f32(1, 4), [f32(3, 4)], "F32").tolist() == [[4, 4, 4]]
+    assert multiply_dense(f32(2, 4), f32(3, 4)).tolist() == [[4, 4, 4]] * 2
