@@ -21,10 +21,9 @@ from typing import Any
 from langchain_gemma_jax.config import KERNEL_VARIANTS, kernels_wanted
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, headers, interface_version, sources_digest
+from langchain_gemma_jax.kernels.targets import IN_BLOCKS, KINDS, VERSION, function, target
 
 FOLDER = Path(__file__).parent / "lib"
-VERSION = "v1"  # of what the targets take: part of their names, so of every program that calls them
-KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 _BEST_FIRST = ("avx512", "avx2", "portable")
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 
@@ -87,11 +86,6 @@ def in_words() -> str:
     if found.run and (backend := jax.default_backend()) != "cpu":
         return f"off: JAX computes on the {backend.upper()}"
     return str(found)
-
-
-def target(kind: str) -> str:
-    """The name under which XLA knows the product with a kind of matrix."""
-    return f"gemma_jax_product_{kind}_{VERSION}"
 
 
 def _load(wanted: str, folder: Path) -> Kernels:
@@ -170,6 +164,8 @@ def _register(library: ctypes.CDLL) -> None:
     """Make every target known to XLA: all are looked up before the first one is."""
     import jax
 
-    found = {target(kind): getattr(library, f"gemma_jax_product_{kind}") for kind in KINDS}
-    for name, function in found.items():
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
+    wanted = [(kind, False) for kind in KINDS] + [(kind, True) for kind in IN_BLOCKS]
+    found = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
+    entries = {name: getattr(library, symbol) for name, symbol in found.items()}
+    for name, entry in entries.items():
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(entry), platform="cpu")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels.library import kernels, target
+from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 
 MOST_ROWS = 16
 DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -15,16 +16,26 @@ DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 def can_multiply(rows: int) -> bool:
     """Whether the kernels run here, and take so many rows."""
-    return 1 <= rows <= MOST_ROWS and jax.default_backend() == "cpu" and kernels().run
+    return 1 <= rows <= MOST_ROWS and jax.default_backend() == "cpu" and _run()
 
 
-def multiply(x: jax.Array, parts: Sequence[jax.Array], kind: str) -> jax.Array:
+def _run() -> bool:
+    # Loaded by name: an edit to how libraries are found and checked leaves programs where they are, whose names hold
+    # the text of all that this module imports. That kernels run is in their names by itself.
+    library = import_module("langchain_gemma_jax.kernels.library")
+    return bool(library.kernels().run)
+
+
+def multiply(x: jax.Array, parts: Sequence[jax.Array], kind: str, *, rounded: bool = False) -> jax.Array:
     """``x [row, in]`` times a matrix of some kind, whose arrays begin ``[out, block]``: float32 ``[row, out]``.
 
-    Activations are float32, and so are all sums. A row's numbers are the same whatever the other rows are.
+    Activations are float32, and so are all sums. A row's numbers are the same whatever the other rows are. With
+    ``rounded``, activations are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks.
     """
     out = jax.ShapeDtypeStruct((x.shape[0], parts[0].shape[0]), jnp.float32)
-    found: jax.Array = jax.ffi.ffi_call(target(kind), out)(x.astype(jnp.float32), *parts)
+    found: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
+        x.astype(jnp.float32), *parts
+    )
     return found
 
 

@@ -49,6 +49,7 @@ def product(
     some: tuple[int, int] | None = None,
     *,
     off: int = 0,
+    rounded: bool = False,
 ) -> np.ndarray:
     """``x`` times the matrix, by one variant; of ``some`` outputs alone; with its arrays ``off`` bytes aside."""
     keep = [np.frombuffer(bytes(off) + part.tobytes(), np.uint8) for part in (*parts, x)]
@@ -58,7 +59,7 @@ def product(
     status = loaded.gemma_jax_product(
         variant.encode(), kind.encode(), (ctypes.c_void_p * len(parts))(*addresses), ctypes.c_int64(outputs),
         ctypes.c_int64(x.shape[1]), ctypes.c_void_p(rows), ctypes.c_int64(len(x)), ctypes.c_void_p(out.ctypes.data),
-        ctypes.c_int64(first), ctypes.c_int64(last),
+        ctypes.c_int64(first), ctypes.c_int64(last), ctypes.c_int(rounded),
     )  # fmt: skip
     assert status == 0, (variant, kind)
     return out

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.kernels.library import KINDS as TARGETS
-from langchain_gemma_jax.kernels.library import kernels, target
+from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply, multiply_dense
+from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
+from langchain_gemma_jax.kernels.targets import KINDS as TARGETS
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.recipes.linear import linear
@@ -30,6 +33,15 @@ def close_enough(found, parts, kind, x):
     assert np.all(np.abs(found - exact) <= 2e-6 * size + 1e-30), (kind, np.max(np.abs(found - exact) / (size + 1e-30)))
 
 
+def in_eight_bits(x):
+    """Rows as they are once they are rounded: 254 steps from the largest of each 32 numbers to its opposite."""
+    blocks = x.reshape(len(x), -1, 32)
+    scales = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
+    inverse = np.divide(np.float32(1), scales, out=np.zeros_like(scales), where=scales > 0)
+    scaled = blocks * inverse
+    return ((scaled + np.copysign(np.float32(0.5), scaled)).astype(np.int8) * scales).reshape(x.shape)
+
+
 def try_shapes(kind, count, seed):
     random, loaded = np.random.default_rng(seed), library()
     block = KINDS[kind].elements
@@ -41,10 +53,10 @@ def try_shapes(kind, count, seed):
         x = random.standard_normal((rows, inputs)).astype(np.float32)
         row, first = int(random.integers(0, rows)), int(random.integers(0, outputs))
         last = int(random.integers(first, outputs)) + 1
-        for variant in variants(loaded):
-            found = product(loaded, variant, kind, parts, x, outputs, off=off)
-            close_enough(found, parts, kind, x)
-            alone = product(loaded, variant, kind, parts, x[row : row + 1], outputs, (first, last))
+        for variant, rounds in itertools.product(variants(loaded), (False, True)[: 1 + (kind in IN_BLOCKS)]):
+            found = product(loaded, variant, kind, parts, x, outputs, off=off, rounded=rounds)
+            close_enough(found, parts, kind, in_eight_bits(x) if rounds else x)
+            alone = product(loaded, variant, kind, parts, x[row : row + 1], outputs, (first, last), rounded=rounds)
             np.testing.assert_array_equal(alone[0, first:last], found[row, first:last], err_msg=f"{variant} {kind}")
             assert np.isnan(np.delete(alone, range(first, last), axis=1)).all(), "others were written"
 
@@ -73,15 +85,15 @@ def test_what_xla_runs(kind):
     outputs, inputs = 1003, 512
     parts = matrix(kind, outputs, inputs, random)
     x = random.standard_normal((MOST_ROWS, inputs)).astype(np.float32)
-    packed = BlockMatrix(
-        tuple(map(jnp.asarray, parts)), kind, "float32", BlockForms(BlockForm.KERNEL, BlockForm.KERNEL)
-    )
-    run = jax.jit(lambda x: packed.product(x, PLAIN))
-    assert target(kind) in run.lower(x).as_text()
-    found = np.asarray(run(x))
-    close_enough(found, parts, kind, x)
-    for row in (0, 7, 15):
-        np.testing.assert_array_equal(run(x[row : row + 1])[0], found[row])
+    for rounds in (False, True)[: 1 + (kind in IN_BLOCKS)]:
+        forms = BlockForms(BlockForm.KERNEL, BlockForm.KERNEL, activations="int8" if rounds else "float32")
+        packed = BlockMatrix(tuple(map(jnp.asarray, parts)), kind, "float32", forms)
+        run = jax.jit(lambda x: packed.product(x, PLAIN))  # noqa: B023
+        assert target(kind, rounded=rounds) in run.lower(x).as_text()
+        found = np.asarray(run(x))
+        close_enough(found, parts, kind, in_eight_bits(x) if rounds else x)
+        for row in (0, 7, 15):
+            np.testing.assert_array_equal(run(x[row : row + 1])[0], found[row])
     assert (
         target(kind)
         not in jax.jit(lambda x: packed.product(x, PLAIN)).lower(np.ones((17, inputs), np.float32)).as_text()

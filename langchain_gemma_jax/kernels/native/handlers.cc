@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cpu.h"
 #include "variant.h"
@@ -85,7 +86,8 @@ constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before anot
 struct Work {
   Product product;
   Matrix matrix;
-  const float* x;
+  Rows x;
+  std::vector<char> scratch;  // of rounded rows
   int64_t rows;
   float* out;
   int64_t chunk, chunks;
@@ -106,13 +108,24 @@ inline void breathe() {
 #endif
 }
 
+// Rounds rows, into memory that comes with them.
+Rows rounded_rows(const Variant& variant, const float* x, int64_t numbers, std::vector<char>& scratch) {
+  const int64_t blocks = numbers / 32;
+  scratch.resize(numbers + 2 * blocks * sizeof(float));
+  float* scales = reinterpret_cast<float*>(scratch.data());
+  Rows found = {x, reinterpret_cast<int8_t*>(scales + 2 * blocks), scales, scales + blocks};
+  variant.round(x, blocks, const_cast<int8_t*>(found.codes), scales, scales + blocks);
+  return found;
+}
+
 void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int64_t bytes, const float* x, int64_t rows,
-              float* out) {
+              float* out, const Variant* rounds) {
+  auto work = std::make_shared<Work>();
+  work->product = product, work->matrix = matrix, work->rows = rows, work->out = out;
+  work->x = rounds ? rounded_rows(*rounds, x, rows * matrix.inputs, work->scratch) : Rows{x, nullptr, nullptr, nullptr};
   const int64_t total = bytes * matrix.outputs;
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
-  if (threads < 2) return product(matrix, x, rows, out, 0, matrix.outputs);
-  auto work = std::make_shared<Work>();
-  work->product = product, work->matrix = matrix, work->x = x, work->rows = rows, work->out = out;
+  if (threads < 2) return product(matrix, work->x, rows, out, 0, matrix.outputs);
   int64_t wanted = kChunkBytes;
   if (total / wanted < 4 * threads) wanted = total / (4 * threads);  // a share for each, even if one begins late
   work->chunk = wanted / bytes / 8 * 8;
@@ -142,7 +155,7 @@ ffi::Error wrong(const Kind& kind, const std::string& what) {
   return ffi::Error::InvalidArgument(std::string("gemma_jax_product_") + kind.name + ": " + what);
 }
 
-template <int KIND>
+template <int KIND, bool ROUNDED>
 ffi::Error product_of(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
                       ffi::Result<ffi::Buffer<ffi::F32>> out) {
   const Kind& kind = kinds[KIND];
@@ -181,16 +194,20 @@ ffi::Error product_of(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::Remain
     }
     matrix.parts[i] = part->untyped_data();
   }
-  multiply(pool, chosen.load(std::memory_order_relaxed)->products[KIND], matrix, row_bytes(kind, matrix.inputs),
-           x.typed_data(), in[0], out->typed_data());
+  const Variant* variant = chosen.load(std::memory_order_relaxed);
+  multiply(pool, (ROUNDED ? variant->rounded : variant->products)[KIND], matrix, row_bytes(kind, matrix.inputs),
+           x.typed_data(), in[0], out->typed_data(), ROUNDED ? variant : nullptr);
   return ffi::Error::Success();
 }
 
 }  // namespace
 
 #define DEFINE_PRODUCT(KIND)                                                                                       \
-  EXPORTED XLA_FFI_Error* gemma_jax_product_##KIND(XLA_FFI_CallFrame*);                                            \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(gemma_jax_product_##KIND, product_of<KIND>,                                        \
+  DEFINE_AS(gemma_jax_product_##KIND, KIND, false)
+#define DEFINE_ROUNDED(KIND) DEFINE_AS(gemma_jax_rounded_##KIND, KIND, true)
+#define DEFINE_AS(NAME, KIND, ROUNDED)                                                                             \
+  EXPORTED XLA_FFI_Error* NAME(XLA_FFI_CallFrame*);                                                                \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(NAME, (product_of<KIND, ROUNDED>),                                                 \
                                 ffi::Ffi::Bind()                                                                   \
                                     .Ctx<ffi::ThreadPool>()                                                        \
                                     .Arg<ffi::Buffer<ffi::F32>>()                                                  \
@@ -208,6 +225,15 @@ DEFINE_PRODUCT(Q5_1);
 DEFINE_PRODUCT(Q4_K);
 DEFINE_PRODUCT(Q5_K);
 DEFINE_PRODUCT(Q6_K);
+DEFINE_ROUNDED(Q8_0);
+DEFINE_ROUNDED(Q4_0);
+DEFINE_ROUNDED(INT4);
+DEFINE_ROUNDED(Q4_1);
+DEFINE_ROUNDED(Q5_0);
+DEFINE_ROUNDED(Q5_1);
+DEFINE_ROUNDED(Q4_K);
+DEFINE_ROUNDED(Q5_K);
+DEFINE_ROUNDED(Q6_K);
 
 // ---- what Python calls
 
@@ -228,7 +254,8 @@ EXPORTED int gemma_jax_runs(const char* name) {
 
 // A product by a variant, in this thread and without XLA: how variants are compared. 0: done.
 EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const void* const* parts, int64_t outputs,
-                               int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+                               int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last,
+                               int rounded) {
   const Choice found = find(variant);
   if (!found.variant || !found.runs || rows < 1 || rows > MOST_ROWS || first < 0 || last > outputs) return 1;
   for (int k = 0; k < KINDS; k++) {
@@ -236,7 +263,11 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
     if (inputs < 1 || inputs % kinds[k].elements) return 1;
     Matrix matrix = {{}, outputs, inputs};
     for (int i = 0; i < kinds[k].parts; i++) matrix.parts[i] = parts[i];
-    found.variant->products[k](matrix, x, rows, out, first, last);
+    const Product product = (rounded ? found.variant->rounded : found.variant->products)[k];
+    if (!product) return 1;
+    std::vector<char> scratch;
+    const Rows given = rounded ? rounded_rows(*found.variant, x, rows * inputs, scratch) : Rows{x, nullptr, nullptr, nullptr};
+    product(matrix, given, rows, out, first, last);
     return 0;
   }
   return 1;

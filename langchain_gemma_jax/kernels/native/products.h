@@ -81,12 +81,20 @@ INLINE const T* part(const Runs& runs, int64_t each, int64_t index) {
   return (const T*)runs.matrix.parts[PART] + index * each;
 }
 
+// Have the codes fetched that are needed next: the same place of the next outputs or, in a long row, further on in it.
+template <class F, int R>
+INLINE void fetch_next(const Runs& runs) {
+  const int64_t row = runs.matrix.inputs / 32 * F::BYTES;
+  const char* codes = (const char*)runs.matrix.parts[F::CODES] + runs.at * F::BYTES + (row < 2048 ? R * row : 1024);
+  for (int line = 0; line < 8 * F::BYTES; line += 64) fetch(codes + line);
+}
+
 INLINE void times(const float* from, float factor, int count, float* to) {
   for (int i = 0; i < count; i++) to[i] = from[i] * factor;
 }
 
 struct OfQ8_0 {
-  enum { SUPER = 0, SCALES = 1, OFFSETS = 0 };
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 0, CODES = 1, BYTES = 32 };
   INLINE void scales(const Runs& runs, int count, float* scale, float*) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
   }
@@ -97,7 +105,7 @@ struct OfQ8_0 {
 };
 
 struct OfQ4_0 {
-  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 1, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
     times(scale, -8, count, offset);
@@ -117,7 +125,7 @@ struct OfINT4 : OfQ4_0 {
 };
 
 struct OfQ4_1 {
-  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 2, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
     f16_to_f32(part<1, uint16_t>(runs, 1, runs.at), count, offset);
@@ -136,7 +144,7 @@ INLINE uint32_t word(const Runs& runs, int64_t index) {
 }
 
 struct OfQ5_0 {
-  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 2, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
     times(scale, -16, count, offset);
@@ -148,7 +156,7 @@ struct OfQ5_0 {
 };
 
 struct OfQ5_1 {
-  enum { SUPER = 0, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 3, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
     f16_to_f32(part<1, uint16_t>(runs, 1, runs.at), count, offset);
@@ -166,7 +174,7 @@ INLINE float one_f16(const uint16_t* p) {
 }
 
 struct OfQ4_K {
-  enum { SUPER = 1, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 1, SCALES = 1, OFFSETS = 1, CODES = 4, BYTES = 16 };
   INLINE void scales(const Runs& runs, int, float* scale, float* offset) {
     u8_to_f32(part<2, uint8_t>(runs, 8, runs.super), one_f16(part<0, uint16_t>(runs, 1, runs.super)), scale);
     u8_to_f32(part<3, uint8_t>(runs, 8, runs.super), -one_f16(part<1, uint16_t>(runs, 1, runs.super)), offset);
@@ -178,7 +186,7 @@ struct OfQ4_K {
 };
 
 struct OfQ5_K {
-  enum { SUPER = 1, SCALES = 1, OFFSETS = 1 };
+  enum { SUPER = 1, SCALES = 1, OFFSETS = 1, CODES = 5, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     OfQ4_K::scales(runs, count, scale, offset);
   }
@@ -190,7 +198,7 @@ struct OfQ5_K {
 };
 
 struct OfQ6_K {
-  enum { SUPER = 1, SCALES = 2, OFFSETS = 1 };
+  enum { SUPER = 1, SCALES = 2, OFFSETS = 1, CODES = 3, BYTES = 16 };
   INLINE void scales(const Runs& runs, int, float* scale, float* offset) {
     const float d = one_f16(part<0, uint16_t>(runs, 1, runs.super));
     const int8_t* each = part<1, int8_t>(runs, 16, runs.super);
@@ -258,6 +266,7 @@ INLINE void block_outputs(const Matrix& matrix, int64_t o, const float* x, float
     const int some = count - at < 8 ? (int)(count - at) : 8;
     for (int r = 0; r < R; r++) {
       const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
+      fetch_next<F, R>(runs);
       float scale[8 * F::SCALES], offset[8 * F::SCALES];
       F::scales(runs, some, scale, offset);
       each_run<F>(runs, some, scale, offset, Multiplied{x + 32 * at, sums + r});
@@ -266,11 +275,12 @@ INLINE void block_outputs(const Matrix& matrix, int64_t o, const float* x, float
   for (int r = 0; r < R; r++) out[r] = sum(sums[r]);
 }
 
-// Some rows: 256 weights at a time are put down as floats, to be multiplied by each of the rows.
+// Some rows: 256 weights of a few outputs at a time are put down as floats, to be multiplied by each of the rows.
 template <class F>
 void unpack(const Matrix& matrix, int64_t o, int64_t at, int some, float* to) {
   const int64_t count = matrix.inputs / 32;
   const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
+  fetch_next<F, 2>(runs);
   float scale[8 * F::SCALES], offset[8 * F::SCALES];
   F::scales(runs, some, scale, offset);
   each_run<F>(runs, some, scale, offset, PutDown{to});
@@ -278,53 +288,58 @@ void unpack(const Matrix& matrix, int64_t o, int64_t at, int some, float* to) {
 
 typedef void (*Unpack)(const Matrix& matrix, int64_t o, int64_t at, int some, float* to);
 
-template <int M>
-void unpacked_rows(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t first, int64_t last) {
+template <int M, int R>
+INLINE void unpacked_outputs(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t o) {
   const int64_t n = matrix.inputs, count = n / 32;
-  float weights[256];
-  for (int64_t o = first; o < last; o++) {
-    V sums[M];
-    for (int m = 0; m < M; m++) sums[m] = zero();
-    for (int64_t at = 0; at < count; at += 8) {
-      const int some = count - at < 8 ? (int)(count - at) : 8;
-      unpack(matrix, o, at, some, weights);
-      const float* from = x + 32 * at;
-      for (int k = 0; k < 32 * some; k += W) {
-        const V v = load(weights + k);
-        for (int m = 0; m < M; m++) sums[m] = fma(v, load(from + m * n + k), sums[m]);
+  float weights[R][256];
+  V sums[R][M];
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) sums[r][m] = zero();
+  for (int64_t at = 0; at < count; at += 8) {
+    const int some = count - at < 8 ? (int)(count - at) : 8;
+    for (int r = 0; r < R; r++) unpack(matrix, o + r, at, some, weights[r]);
+    const float* from = x + 32 * at;
+    for (int k = 0; k < 32 * some; k += W) {
+      for (int m = 0; m < M; m++) {
+        const V those = load(from + m * n + k);
+        for (int r = 0; r < R; r++) sums[r][m] = fma(load(weights[r] + k), those, sums[r][m]);
       }
     }
-    for (int m = 0; m < M; m++) out[m * matrix.outputs + o] = sum(sums[m]);
   }
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) out[m * matrix.outputs + o + r] = sum(sums[r][m]);
+}
+
+template <int M>
+void unpacked_rows(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t first, int64_t last) {
+  enum { R = !ONE_PASS || M > 4 ? 1 : M > 2 ? 2 : 4 };
+  int64_t o = first;
+  for (; o + R <= last; o += R) unpacked_outputs<M, R>(matrix, unpack, x, out, o);
+  for (; o < last; o++) unpacked_outputs<M, 1>(matrix, unpack, x, out, o);
 }
 
 // ---- any number of rows, eight at most at a time
 
-#define BY_ROWS(SOME, CALL)                       \
-  switch (SOME) {                                 \
-    case 1: CALL(1); break;                       \
-    case 2: CALL(2); break;                       \
-    case 3: CALL(3); break;                       \
-    case 4: CALL(4); break;                       \
-    case 5: CALL(5); break;                       \
-    case 6: CALL(6); break;                       \
-    case 7: CALL(7); break;                       \
-    default: CALL(8);                             \
-  }
+// Eight rows at a time, then four, then what is left: each number of rows is a function of its own.
+INLINE int64_t some_of(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows; }
 
 template <class D>
-void dense(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+void dense(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, int64_t first, int64_t last) {
+  const float* x = rows_of.numbers;
   while (rows > 0) {
-    const int64_t some = rows < 8 ? rows : 8;
-#define CALL(M) dense_rows<D, M>(matrix, x, out, first, last)
-    BY_ROWS(some, CALL)
-#undef CALL
+    const int64_t some = some_of(rows);
+    if (some == 8) dense_rows<D, 8>(matrix, x, out, first, last);
+    else if (some == 4) dense_rows<D, 4>(matrix, x, out, first, last);
+    else if (some == 3) dense_rows<D, 3>(matrix, x, out, first, last);
+    else if (some == 2) dense_rows<D, 2>(matrix, x, out, first, last);
+    else dense_rows<D, 1>(matrix, x, out, first, last);
     rows -= some, x += some * matrix.inputs, out += some * matrix.outputs;
   }
 }
 
 template <class F>
-void blocks(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last) {
+void blocks(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, int64_t first, int64_t last) {
+  const float* x = rows_of.numbers;
   if (rows == 1) {
     enum { R = 4 };
     int64_t o = first;
@@ -334,19 +349,14 @@ void blocks(const Matrix& matrix, const float* x, int64_t rows, float* out, int6
     return;
   }
   while (rows > 0) {
-    const int64_t some = rows < 8 ? rows : 8;
-#define CALL(M) unpacked_rows<M>(matrix, unpack<F>, x, out, first, last)
-    BY_ROWS(some, CALL)
-#undef CALL
+    const int64_t some = some_of(rows);
+    if (some == 8) unpacked_rows<8>(matrix, unpack<F>, x, out, first, last);
+    else if (some == 4) unpacked_rows<4>(matrix, unpack<F>, x, out, first, last);
+    else if (some == 3) unpacked_rows<3>(matrix, unpack<F>, x, out, first, last);
+    else if (some == 2) unpacked_rows<2>(matrix, unpack<F>, x, out, first, last);
+    else unpacked_rows<1>(matrix, unpack<F>, x, out, first, last);
     rows -= some, x += some * matrix.inputs, out += some * matrix.outputs;
   }
 }
-#undef BY_ROWS
 
 }  // namespace
-
-#define DEFINE_VARIANT(NAME)                                                                                        \
-  extern const Variant NAME = {#NAME,                                                                               \
-                               {dense<OfF32>, dense<OfF16>, dense<OfBF16>, blocks<OfQ8_0>, blocks<OfQ4_0>,          \
-                                blocks<OfINT4>, blocks<OfQ4_1>, blocks<OfQ5_0>, blocks<OfQ5_1>, blocks<OfQ4_K>,     \
-                                blocks<OfQ5_K>, blocks<OfQ6_K>}};

@@ -135,6 +135,26 @@ INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) {  // two bits of byt
   const __m256i moved = BIT < 4 ? _mm256_slli_epi16(t, 4 - BIT) : _mm256_srli_epi16(t, BIT - 4);
   return _mm256_or_si256(c, _mm256_and_si256(moved, _mm256_set1_epi8(48)));
 }
+// Eight sums of whole numbers, for activations in eight bits.
+typedef __m256 Eight;
+typedef __m256i Whole;
+INLINE Eight eight_all(float x) { return _mm256_set1_ps(x); }
+INLINE Eight eight_load(const float* p) { return _mm256_loadu_ps(p); }
+INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE Eight two(float first, float second) {
+  return _mm256_set_m128(_mm_set1_ps(second), _mm_set1_ps(first));
+}
+INLINE Eight eight_of(Whole w) { return _mm256_cvtepi32_ps(w); }
+INLINE float eight_sum(Eight v) {
+  __m128 q = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+  return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
+}
+INLINE Whole dot_unsigned(C32 u, C32 x) {  // lane i: the four numbers from 4 i on
+  return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1));
+}
+INLINE Whole dot_signed(C32 w, C32 x) { return dot_unsigned(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
+INLINE C32 minus_32(C32 c) { return _mm256_sub_epi8(c, _mm256_set1_epi8(32)); }
 INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
 
 #else  // any compiler, any processor
@@ -190,6 +210,27 @@ INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) {
 template <int BIT>
 INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) {
   for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (p[i] >> BIT & 3) << 4);
+  return c;
+}
+typedef V Eight;
+typedef struct { int32_t v[8]; } Whole;
+INLINE Eight eight_all(float x) { return all(x); }
+INLINE Eight eight_load(const float* p) { return load(p); }
+INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return fma(a, b, c); }
+INLINE Eight two(float first, float second) { V r; EACH r.v[i] = i < 4 ? first : second; return r; }
+INLINE Eight eight_of(Whole w) { V r; EACH r.v[i] = (float)w.v[i]; return r; }
+INLINE float eight_sum(Eight v) { return sum(v); }
+INLINE Whole dot_signed(C32 w, C32 x) {
+  Whole r;
+  EACH {
+    r.v[i] = 0;
+    for (int j = 4 * i; j < 4 * i + 4; j++) r.v[i] += (int32_t)w.v[j] * x.v[j];
+  }
+  return r;
+}
+INLINE Whole dot_unsigned(C32 u, C32 x) { return dot_signed(u, x); }  // none is above 63
+INLINE C32 minus_32(C32 c) {
+  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] - 32);
   return c;
 }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }

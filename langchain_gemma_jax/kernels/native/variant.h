@@ -11,15 +11,25 @@ struct Matrix {
   int64_t outputs, inputs;
 };
 
-// out[row * outputs + o] for outputs first <= o < last, of rows x[row * inputs ...]. Each number is summed in an order of
+// Rows of activations [row, inputs]: as they are, or rounded to eight bits in blocks of 32 with a scale each.
+struct Rows {
+  const float* numbers;
+  const int8_t* codes;   // [row, inputs]
+  const float* scales;   // [row, inputs / 32]
+  const float* totals;   // the same: what a block comes to, once it is rounded
+};
+
+// out[row * outputs + o] for outputs first <= o < last, of all rows of x. Each number is summed in an order of
 // its own, that depends on nothing but `inputs`: so it is the same in any company and however the outputs are shared.
-typedef void (*Product)(const Matrix& matrix, const float* x, int64_t rows, float* out, int64_t first, int64_t last);
+typedef void (*Product)(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last);
 
 enum KindOf { F32, F16, BF16, Q8_0, Q4_0, INT4, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, KINDS };
 
 struct Variant {
   const char* name;
   Product products[KINDS];
+  Product rounded[KINDS];  // the same with rounded rows; none for dense matrices
+  void (*round)(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals);
 };
 
 extern const Variant portable;

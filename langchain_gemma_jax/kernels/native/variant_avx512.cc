@@ -1,5 +1,5 @@
 // For processors with AVX512: see how build.py compiles this file, and how cpu.h asks for it.
 #define VARIANT_AVX512
-#include "products.h"
+#include "rounded.h"
 
 DEFINE_VARIANT(avx512)

@@ -1,5 +1,5 @@
 // For any processor.
 #define VARIANT_PORTABLE
-#include "products.h"
+#include "rounded.h"
 
 DEFINE_VARIANT(portable)

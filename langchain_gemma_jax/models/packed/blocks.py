@@ -36,6 +36,7 @@ class BlockForms:
     one_row: BlockForm = BlockForm.TILES
     few_rows: BlockForm = BlockForm.TILES  # 2 to ``Plan.FEW_ROWS``
     more_rows: BlockForm = BlockForm.TILES
+    activations: str = "float32"  # or "int8": what kernels multiply by, rounded first
 
     def form(self, rows: int) -> BlockForm:
         """Return the form of a product with so many rows."""
@@ -64,7 +65,7 @@ class BlockMatrix(Packed):
         count = rows.shape[0]
         form = self.forms.form(count)
         if form is BlockForm.KERNEL and can_multiply(count):
-            out = multiply(rows, self.parts, self.kind)
+            out = multiply(rows, self.parts, self.kind, rounded=self.forms.activations == "int8")
         elif form is BlockForm.SUMS:
             out = jnp.stack([self._sums(row) for row in rows])
         elif form is BlockForm.WHOLE:

@@ -1,0 +1,121 @@
+// The same products with activations in eight bits: blocks of 32 with a scale of their own, as the weights have them.
+//
+// Codes are multiplied by codes and summed as whole numbers, 32 at a time, which is exact; what is lost is lost when the
+// activations are rounded.
+#pragma once
+
+#include "products.h"
+
+namespace {
+
+INLINE void round_block(const float* x, int8_t* code, float* scale, float* total) {
+  float most = 0;
+  for (int i = 0; i < 32; i++) {
+    const float size = x[i] < 0 ? -x[i] : x[i];
+    most = size > most ? size : most;
+  }
+  const float d = most / 127, inverse = d > 0 ? 1 / d : 0;
+  int sum = 0;
+  for (int i = 0; i < 32; i++) {
+    const float y = x[i] * inverse;
+    const int found = (int)(y + (y < 0 ? -0.5f : 0.5f));
+    code[i] = (int8_t)found;
+    sum += found;
+  }
+  *scale = d, *total = d * (float)sum;
+}
+
+void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals) {
+  for (int64_t b = 0; b < blocks; b++) round_block(x + 32 * b, codes + 32 * b, scales + b, totals + b);
+}
+
+template <class F, int B, int M>
+INLINE void rounded_run(const Runs& runs, const float (*scales)[8 * F::SCALES], const int8_t* x, int64_t n, Eight* sums) {
+  C32 codes = F::template codes<B>(runs);
+  if constexpr (F::SCALES == 2) codes = minus_32(codes);  // two halves with scales of their own: no offset is one for all
+  for (int m = 0; m < M; m++) {
+    const C32 those = load_codes(x + m * n + 32 * B);
+    Whole dot;
+    if constexpr (F::OFFSETS && F::SCALES == 1) dot = dot_unsigned(codes, those);
+    else dot = dot_signed(codes, those);
+    if constexpr (F::SCALES == 2) sums[m] = eight_fma(eight_of(dot), two(scales[m][2 * B], scales[m][2 * B + 1]), sums[m]);
+    else sums[m] = eight_fma(eight_of(dot), eight_all(scales[m][B]), sums[m]);
+  }
+}
+
+template <class F, int M, int R>
+INLINE void rounded_outputs(const Matrix& matrix, int64_t o, const Rows& x, float* out) {
+  const int64_t n = matrix.inputs, count = n / 32;
+  Eight sums[R][M];
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) sums[r][m] = eight_all(0);
+  for (int64_t at = 0; at < count; at += 8) {
+    const int some = count - at < 8 ? (int)(count - at) : 8;
+    for (int r = 0; r < R; r++) {
+      const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
+      fetch_next<F, R>(runs);
+      float scale[8 * F::SCALES], offset[8 * F::SCALES], scales[M][8 * F::SCALES];
+      F::scales(runs, some, scale, offset);
+      for (int m = 0; m < M; m++) {
+        const float* their = x.scales + m * count + at;
+        for (int b = 0; b < some; b++)
+          for (int s = 0; s < F::SCALES; s++) scales[m][b * F::SCALES + s] = scale[b * F::SCALES + s] * their[b];
+        if (F::OFFSETS && F::SCALES == 1) {
+          const float* totals = x.totals + m * count + at;
+          if (some == 8) {
+            sums[r][m] = eight_fma(eight_load(offset), eight_load(totals), sums[r][m]);
+          } else {
+            float padded[8] = {0}, those[8] = {0};
+            for (int b = 0; b < some; b++) padded[b] = offset[b], those[b] = totals[b];
+            sums[r][m] = eight_fma(eight_load(padded), eight_load(those), sums[r][m]);
+          }
+        }
+      }
+      const int8_t* from = x.codes + 32 * at;
+      Eight* to = sums[r];
+      rounded_run<F, 0, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 1) rounded_run<F, 1, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 2) rounded_run<F, 2, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 3) rounded_run<F, 3, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 4) rounded_run<F, 4, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 5) rounded_run<F, 5, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 6) rounded_run<F, 6, M>(runs, scales, from, n, to);
+      if (F::SUPER || some > 7) rounded_run<F, 7, M>(runs, scales, from, n, to);
+    }
+  }
+  for (int r = 0; r < R; r++)
+    for (int m = 0; m < M; m++) out[m * matrix.outputs + o + r] = eight_sum(sums[r][m]);
+}
+
+template <class F, int M>
+void rounded_rows(const Matrix& matrix, const Rows& x, float* out, int64_t first, int64_t last) {
+  enum { R = !ONE_PASS || M > 2 ? 1 : M > 1 ? 2 : 4 };
+  int64_t o = first;
+  for (; o + R <= last; o += R) rounded_outputs<F, M, R>(matrix, o, x, out);
+  for (; o < last; o++) rounded_outputs<F, M, 1>(matrix, o, x, out);
+}
+
+template <class F>
+void rounded(const Matrix& matrix, const Rows& given, int64_t rows, float* out, int64_t first, int64_t last) {
+  Rows x = given;
+  while (rows > 0) {
+    int64_t some = 1;
+    if (rows >= 4) rounded_rows<F, 4>(matrix, x, out, first, last), some = 4;
+    else if (rows >= 2) rounded_rows<F, 2>(matrix, x, out, first, last), some = 2;
+    else rounded_rows<F, 1>(matrix, x, out, first, last);
+    rows -= some, out += some * matrix.outputs;
+    x.codes += some * matrix.inputs, x.scales += some * (matrix.inputs / 32), x.totals += some * (matrix.inputs / 32);
+  }
+}
+
+}  // namespace
+
+#define DEFINE_VARIANT(NAME)                                                                                        \
+  extern const Variant NAME = {#NAME,                                                                               \
+                               {dense<OfF32>, dense<OfF16>, dense<OfBF16>, blocks<OfQ8_0>, blocks<OfQ4_0>,          \
+                                blocks<OfINT4>, blocks<OfQ4_1>, blocks<OfQ5_0>, blocks<OfQ5_1>, blocks<OfQ4_K>,     \
+                                blocks<OfQ5_K>, blocks<OfQ6_K>},                                                   \
+                               {0, 0, 0, rounded<OfQ8_0>, rounded<OfQ4_0>, rounded<OfINT4>, rounded<OfQ4_1>,        \
+                                rounded<OfQ5_0>, rounded<OfQ5_1>, rounded<OfQ4_K>, rounded<OfQ5_K>,                 \
+                                rounded<OfQ6_K>},                                                                   \
+                               round_rows};

@@ -1,0 +1,17 @@
+"""The names by which XLA knows the kernels: plain values, which traced code and whoever loads the library share."""
+
+from __future__ import annotations
+
+VERSION = "v1"  # of what the targets take: part of their names, so of every program that calls them
+KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
+IN_BLOCKS = KINDS[3:]  # those that activations can be rounded for
+
+
+def target(kind: str, *, rounded: bool = False) -> str:
+    """The name under which XLA knows the product with a kind of matrix; of activations that are rounded first."""
+    return f"{function(kind, rounded=rounded)}_{VERSION}"
+
+
+def function(kind: str, *, rounded: bool = False) -> str:
+    """The name of the same in the library."""
+    return f"gemma_jax_{'rounded' if rounded else 'product'}_{kind}"
