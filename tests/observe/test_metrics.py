@@ -135,6 +135,11 @@ def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_m
     assert total(found, "vllm:request_success_total", finished_reason="abort") == total(
         found, "gemma_jax_cancellations_total"
     )
+    assert total(found, "vllm:request_generation_tokens_sum") == sum(each.generated_tokens for each in done)
+    assert total(found, "vllm:request_prompt_tokens_count") == len(done)
+    inference = sum(each.timings.total_s - each.timings.queued_s for each in done)
+    assert total(found, "vllm:request_inference_time_seconds_sum") == pytest.approx(inference)
+    assert total(found, "vllm:prompt_tokens_by_source_total") == total(found, "vllm:prompt_tokens_total")
     assert total(found, "vllm:prefix_cache_hits_total") == total(found, "gemma_jax_tokens_total", kind="reused")
     # The report says the same to people, notebooks and programs.
     assert json.loads(json.dumps(report.to_dict()))["requests"] == 200
@@ -214,6 +219,9 @@ def test_a_port_that_is_taken_is_said_and_one_that_is_closed_is_free():
     for wrong in (-1, 2**16, "80", True, None):
         with pytest.raises(InputError, match="expected a port from 0 to 65535"):
             start_metrics_server(wrong)
+    for wrong in ("", None, 7):
+        with pytest.raises(InputError, match=r"expected an address such as 127\.0\.0\.1"):
+            start_metrics_server(0, wrong)
     with pytest.raises(InputError, match="cannot be listened at"):
         start_metrics_server(0, "no.such.host.invalid.")
 

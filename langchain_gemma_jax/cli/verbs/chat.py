@@ -106,7 +106,8 @@ def _converse(talk: Conversation, toolbox: Toolbox, history: str | None) -> None
                 if history is not None:
                     write_history(Path(history), talk.messages)
         except KeyboardInterrupt:
-            say(f"\n{colored('(stopped)', GRAY)}")
+            with suppress(KeyboardInterrupt):  # pressed twice
+                say(f"\n{colored('(stopped)', GRAY)}")
         except GemmaJaxError as error:
             complain(str(error))
 

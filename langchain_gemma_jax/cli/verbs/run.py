@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _messages(options: argparse.Namespace) -> list[Any]:
     piped = "" if options.question not in (None, "-") and sys.stdin.isatty() else read_all_of_stdin()
-    asked = "" if options.question in (None, "-") else options.question
+    asked = "" if options.question in (None, "-") else options.question.encode(errors="replace").decode()
     text = "\n\n".join(part for part in (asked.strip(), piped.strip()) if part)
     if not text:
         raise InputError('expected a question: gemma-jax run "What is a ring buffer?", or one on standard input.')
