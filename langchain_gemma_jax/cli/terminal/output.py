@@ -41,7 +41,7 @@ def say(text: str = "", end: str = "\n") -> None:
 
 def complain(text: str) -> None:
     """Print a line on standard error, under the command's name."""
-    print(f"gemma-jax: {printable(text)}", file=sys.stderr)  # noqa: T201  that is what a command does
+    print(f"gemma-jax: {printable(text)}", file=sys.stderr, flush=True)  # noqa: T201  that is what a command does
 
 
 def interactive() -> bool:
