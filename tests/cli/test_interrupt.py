@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
+from langchain_gemma_jax.errors import InputError
+
 ROOT = Path(__file__).parents[2]
 TOOLS = '''
 import time
@@ -26,6 +29,43 @@ AT_ITS_TERMINAL = (
     "import fcntl, runpy, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "runpy.run_module('langchain_gemma_jax.cli', run_name='__main__')"
 )
+
+
+def test_whoever_waits_is_interrupted_and_the_work_ends_with_its_next_result():
+    goes_on, ended, made = threading.Event(), threading.Event(), []
+
+    def work() -> Iterator[int]:
+        try:
+            for number in range(1000):
+                made.append(number)
+                yield number
+                if number == 1:
+                    assert goes_on.wait(30)
+        finally:
+            ended.set()
+
+    found = []
+
+    def wait() -> None:
+        for each in Interruptible(work):
+            found.append(each)
+            if each == 1:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    goes_on.set()
+    assert ended.wait(30)
+    assert found == [0, 1]
+    assert made == [0, 1, 2]
+
+    def fail() -> Iterator[int]:
+        yield 1
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        list(Interruptible(fail))
+    assert list(Interruptible(lambda: [1, 2])) == [1, 2]
 
 
 class Person:
