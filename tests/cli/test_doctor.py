@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
-import time
 
 import jax
 import pytest
@@ -61,6 +61,13 @@ def test_what_the_second_process_says(change, seconds, verdict, words):
     assert bool(found.advice) is (verdict is not Verdict.OK)
 
 
+def test_a_cache_that_is_off_is_a_choice_and_costs_time(monkeypatch):
+    monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "off")
+    found = self_test._second(WELL, WELL | {"compiles": 9, "cache_hits": 0}, 15.0, 15.0)
+    assert found.verdict is Verdict.WARN
+    assert "GEMMA_JAX_COMPILE_CACHE=on" in found.advice
+
+
 def test_a_process_that_does_not_answer_is_a_finding(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (found,) = self_test.self_test()
@@ -88,23 +95,23 @@ def test_whatever_raises_is_a_finding_and_the_others_are_looked_at(monkeypatch, 
     assert shown.endswith("Something is wrong: what is marked `bad` has to be put right first.\n")
 
 
+def cpu_seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_second_process_really_finds_what_the_first_compiled(tmp_path, monkeypatch):
+def test_a_second_process_really_finds_what_the_first_compiled():
     with Terminal((80, 24)) as terminal:
         assert main(["doctor"]) == 0
         shown = " ".join(terminal.take().split())
         assert "self-test: sprout-s: first answer after" in shown
         assert "programs came from the disk, 0 were compiled" in shown
         assert "All is well." in shown or "It works." in shown
-        began = time.monotonic()
+        before = cpu_seconds_of_children()
         assert main(["doctor", "--json"]) == 0
-        took, found = time.monotonic() - began, json.loads(terminal.take())
+        took, found = cpu_seconds_of_children() - before, json.loads(terminal.take())
         said = {each["what"]: each for each in found["findings"]}
         assert "0 were compiled" in said["second process"]["found"]
-        assert took < 2 * self_test.SECONDS, "twice that of a machine that has nothing else to do"
-        monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "off")
-        assert main(["doctor", "--json"]) == 0
-        said = {each["what"]: each for each in json.loads(terminal.take())["findings"]}
-    assert said["second process"]["verdict"] == said["compile cache"]["verdict"] == "warn"
-    assert "GEMMA_JAX_COMPILE_CACHE=on" in said["second process"]["advice"]
+        assert took < self_test.SECONDS, "of both processes, whatever else the machine does"
