@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 Result = TypeVar("Result")
 
@@ -49,8 +49,8 @@ class Interruptible(Generic[Result]):
             self._found.put(None)
 
 
-def _raising(error: BaseException) -> Callable[[], Result]:
-    def fail() -> Result:
+def _raising(error: BaseException) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
         raise error
 
     return fail

@@ -289,7 +289,7 @@ class _Noted:
             connection.connect = noted
             return connection
 
-        return super().do_open(made, req, **more)  # type: ignore[misc]  of the handler that this is mixed into
+        return super().do_open(made, req, **more)  # type: ignore[misc]  # of the handler
 
 
 class _Http(_Noted, urllib.request.HTTPHandler):
