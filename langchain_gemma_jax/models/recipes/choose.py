@@ -43,7 +43,9 @@ def _choose(backend: str, dtype: str) -> Recipe:
     if (known := recall(dtype)) is None:
         with alone(dtype):
             if (known := recall(dtype)) is None:  # whoever was waited for may have measured
-                measured, complete = probe(default, with_kernels=kernels().run)
+                ours = kernels()
+                fast = ours.run and ours.variant != "portable"
+                measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)
                 remember(measured, complete=complete)
                 return measured
     pairs, in_loop = default.attention_pairs, default.write_in_loop

@@ -183,9 +183,9 @@ def test_the_probe_leaves_nothing_on_the_device():
     assert len(jax.live_arrays()) == before
 
 
-def with_kernels(times):
+def with_kernels(times, *, fast=False):
     plain = Plan(few_rows=Form.EACH_ROW)
-    recipe, complete = probe(Recipe("float32", plain, plain), timer(times), with_kernels=True)
+    recipe, complete = probe(Recipe("float32", plain, plain), timer(times), with_kernels=True, kernels_are_fast=fast)
     return recipe.layers, recipe.embed, complete
 
 
@@ -203,6 +203,7 @@ def test_where_kernels_lose_other_forms_are_looked_at():
     assert (layers.one_row, embed.one_row, complete) == (Form.PAD_ROWS, Form.PAD_ROWS, True)
 
 
-def test_kernels_that_there_was_no_time_to_measure_are_not_taken():
+def test_kernels_that_there_was_no_time_to_measure_are_taken_if_they_are_known_to_be_fast():
     plain = Plan(few_rows=Form.EACH_ROW)
     assert with_kernels({(True, Form.KERNEL, ONE): None}) == (plain, plain, False)
+    assert with_kernels({(True, Form.KERNEL, ONE): None}, fast=True) == (BY_KERNEL, BY_KERNEL, False)
