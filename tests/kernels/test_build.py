@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.kernels import build
-from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, find_compiler, is_current, platform_tag
+from langchain_gemma_jax.kernels.build import NOTE, NotBuiltError, find_compiler, is_current, platform_tag
 from langchain_gemma_jax.kernels.library import FOLDER, checked, kernels
 
 needs_them = pytest.mark.skipif(not kernels().run, reason=f"there was no compiler: {kernels().why}")
@@ -76,36 +75,3 @@ def test_compiled_by_hand_it_is_what_runs_here(tmp_path):
     script = Path(build.__file__)
     subprocess.run([sys.executable, script, "--into", tmp_path / "lib"], check=True, timeout=600, capture_output=True)
     assert checked(tmp_path / "lib")["variants"] == checked(FOLDER)["variants"]
-
-
-WATCHED = """
-import sys
-from tests.kernels.made_up_matrices import library
-from tests.kernels.test_products import TARGETS, try_shapes
-for kind in TARGETS:
-    try_shapes(kind, 40, 7, library(sys.argv[1]))
-print("nothing was found")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@needs_them
-def test_sanitizers_find_nothing(tmp_path):
-    """A minute or two: every variant, with reads and writes outside of arrays and undefined behaviour watched."""
-    compiler, script = find_compiler(), Path(build.__file__)
-    found = subprocess.run(
-        [*compiler.command, "-print-file-name=libasan.so"], capture_output=True, text=True, timeout=60, check=True
-    )
-    runtime = Path(found.stdout.strip())
-    if not runtime.is_file():
-        pytest.skip(f"{compiler.name} has no address sanitizer that could be loaded first")
-    watched = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
-    flags = [f"--flag={flag}" for flag in watched]
-    subprocess.run([sys.executable, script, "--into", tmp_path, *flags], check=True, timeout=900, capture_output=True)
-    ended = subprocess.run(
-        [sys.executable, "-c", WATCHED, str(tmp_path / LIBRARY)],
-        env=os.environ | {"LD_PRELOAD": str(runtime), "ASAN_OPTIONS": "detect_leaks=0", "GEMMA_JAX_KERNELS": "off"},
-        cwd=script.parents[2], capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, ended.stdout) == (0, "nothing was found\n"), ended.stderr[-4000:]
