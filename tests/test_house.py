@@ -31,6 +31,7 @@ ROOMS = [
     "deepagents_profiles",
     "middleware",
     "chat_models",
+    "decisions",
     "llms",
     "chat_model",
     "model_errors",

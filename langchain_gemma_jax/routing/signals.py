@@ -26,6 +26,8 @@ class Signals:
     """Results of tools since somebody last said something."""
     failed: int = 0
     """Calls that failed, or that could not be understood, since somebody last said something."""
+    said: str = ""
+    """What somebody said last."""
     quiet_turns: int = 0
     """Turns in a row, before this one, in which no tool was called."""
     resident: frozenset[str] = frozenset()

@@ -23,6 +23,7 @@ from langchain_gemma_jax.dialects import (
     dialect_for,
 )
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
 
 if TYPE_CHECKING:
@@ -90,11 +91,16 @@ class ReadyModel:
 
 def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
+    return ready_by(options, Clock(options.timeout))
+
+
+def ready_by(options: Options, clock: Clock) -> ReadyModel:
+    """Return the model that the options name, loaded if it is not yet, and if there is time for that."""
     from langchain_gemma_jax.engine.api.process import engine
 
     load = partial(engine().load, options.model, **options.how_to_load)
     try:
-        served = load() if options.timeout is None else load(timeout=options.timeout)
+        served = load() if clock.left is None else load(timeout=clock.left)
     except GemmaJaxError as error:
         name_source(error, options.model)
         raise
