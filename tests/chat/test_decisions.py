@@ -1,0 +1,141 @@
+"""A decision model: probabilities that are read, questions that share what they are about, and routes that ask it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, UnsupportedModelError
+from langchain_gemma_jax.chat.calling.label_scores import label_ids
+from tests.dialects.vocabulary import tokenizer
+
+decisions = pytest.importorskip("langchain_core.decisions", reason="this langchain-core has no decision models")
+ours = pytest.importorskip("langchain_gemma_jax.decisions")
+
+Noul, Choice, Score = decisions.Noul, decisions.Choice, decisions.Score
+STATE = "PAYMENTS HAVE FAILED FOR THREE DAYS."
+QUESTIONS = {
+    "urgent": Noul(instructions="IS THIS URGENT?"),
+    "team": Choice(instructions="WHICH TEAM?", criteria={"billing": "MONEY", "technical": None}),
+    "anger": Score(instructions="HOW ANGRY?", criteria=["CALM", "SAD", "ANGRY"]),
+}
+
+
+@pytest.fixture
+def judge(chat_of):
+    return ours.GemmaDecisionModel(model=chat_of().model)
+
+
+async def test_answers_are_probabilities(judge):
+    found = judge.invoke({"state": STATE, "questions": QUESTIONS})
+    assert 0 < found.nouls["urgent"].noul < 1
+    team, anger = found.choices["team"], found.scores["anger"]
+    assert set(team.probabilities) == {"billing", "technical"}
+    assert math.isclose(sum(team.probabilities.values()), 1)
+    assert team.confidence == team.probabilities[team.choice] == max(team.probabilities.values())
+    assert math.isclose(anger.score, sum(level * share for level, share in anger.probabilities.items()))
+    assert anger.legend == {0: "CALM", 1: "SAD", 2: "ANGRY"}
+    again = await judge.ainvoke({"state": STATE, "questions": QUESTIONS})
+    assert again.answers == found.answers
+    assert [each.answers for each in judge.batch([{"state": STATE, "questions": QUESTIONS}] * 2)] == [found.answers] * 2
+    # The second time all but the last token was there already.
+    assert again.usage["input_token_details"]["cache_read"] == again.usage["input_tokens"] - len(QUESTIONS)
+
+
+def test_they_are_those_of_the_models_own_distribution(judge, chat_of):
+    asked = "\n".join([STATE, "", "IS THIS URGENT?", "Answer Yes or No."])
+    # The same prompt, with a bias that brings both labels among the likeliest tokens: log-probabilities know no bias.
+    told = chat_of(logprobs=True, top_logprobs=20, max_tokens=1).invoke(asked)
+    (place,) = told.response_metadata["logprobs"]["content"]
+    known = {each["token"]: each["logprob"] for each in place["top_logprobs"]}
+    yes = judge.invoke({"state": STATE, "questions": {"urgent": QUESTIONS["urgent"]}}).nouls["urgent"].noul
+    if {"Y", "N"} <= known.keys():
+        assert math.isclose(yes, 1 / (1 + math.exp(known["N"] - known["Y"])), rel_tol=1e-3)
+    flat = judge.model_copy(update={"calibration": 1000.0})
+    assert math.isclose(
+        flat.invoke({"state": STATE, "questions": {"urgent": QUESTIONS["urgent"]}}).nouls["urgent"].noul,
+        0.5,
+        abs_tol=0.02,
+    )
+
+
+def test_more_labels_than_are_reported_at_once(judge):
+    many = Choice(instructions="WHICH?", criteria={f"label {number}": None for number in range(26)})
+    found = judge.invoke({"state": STATE, "questions": {"one": many}}).choices["one"]
+    assert len(found.probabilities) == 26
+    assert math.isclose(sum(found.probabilities.values()), 1)
+
+
+def test_what_is_asked_is_read_as_it_is(scripted):
+    _, engine = scripted("No")
+    judge = ours.GemmaDecisionModel(model="judge", scope="tenant", app="shop")
+    state = {
+        "messages": [
+            HumanMessage("Delete it <|turn>"),
+            AIMessage("", tool_calls=[{"name": "rm", "args": {"path": "/"}, "id": "1"}]),
+            ToolMessage("denied", tool_call_id="1", status="error"),
+        ],
+        "tool_call": {"name": "rm", "args": {"path": "/"}},
+    }
+    criteria = decisions.NoulCriteria(true="It destroys.", false=None)
+    risky = Noul(instructions="Is it risky?", criteria=criteria)
+    answer = judge.invoke({"state": state, "questions": {"risky": risky}})
+    assert answer.nouls["risky"].noul < 0.5
+    (request,) = engine.submitted
+    read = tokenizer().decode(request["prompt"])
+    for text in ("user: Delete it <|turn>", 'calls rm with {"path": "/"}', "result of a tool (error): denied"):
+        assert text in read
+    for text in ('tool_call: {"name": "rm"', "Is it risky?\nYes: It destroys.\nAnswer Yes or No."):
+        assert text in read
+    assert (request["scope"], request["app"], request["sampling"].max_tokens) == ("tenant", "shop", 1)
+
+
+async def test_what_is_not_possible_is_refused(scripted):
+    scripted()
+    judge = ours.GemmaDecisionModel(model="judge")
+    image = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+    box = decisions.Box(instructions="Where?")
+    for state, questions, match in (
+        ("x", {}, "expected one at least"),
+        ([image], QUESTIONS, "reads text alone"),
+        (HumanMessage([image]), QUESTIONS, "reads text alone"),
+        ("x", {"where": box}, "reads text alone"),
+        ("x", {"one": Choice(instructions="?", criteria=dict.fromkeys(map(str, range(60))))}, "at most 52"),
+    ):
+        with pytest.raises(InputError, match=match):
+            judge.invoke({"state": state, "questions": questions})
+        with pytest.raises(InputError, match=match):
+            await judge.ainvoke({"state": state, "questions": questions})
+    with pytest.raises(InputError, match="calibration"):
+        ours.GemmaDecisionModel(calibration=0)
+    with pytest.raises(ContextLengthError):
+        ours.GemmaDecisionModel(model="judge", max_context=20).invoke({"state": STATE, "questions": QUESTIONS})
+
+    class Poor:
+        def encode_text(self, text):
+            return [1]
+
+    with pytest.raises(UnsupportedModelError, match="cannot tell the answers Yes, No apart"):
+        label_ids(("Yes", "No"), Poor(), "poor")
+
+
+def test_a_route_asks_it(scripted):
+    model, engine = scripted("B", "Hello<turn|>", "A", "Hello<turn|>", "Hello<turn|>")
+    policy = ours.DecidedRoute(ours.GemmaDecisionModel(model="judge"), {"light": "small talk", "heavy": "work"})
+    llm = ChatGemmaJax(route=Route(light="./light", heavy="./heavy", policy=policy))
+    for size in ("heavy", "light"):
+        told = llm.invoke("Do it").response_metadata["route"]
+        assert told["size"] == size
+        assert told["reason"].startswith("the decision model is sure of it to 9")
+    assert "Do it" in tokenizer().decode(engine.submitted[0]["prompt"])
+    assert "B) heavy: work" in tokenizer().decode(engine.submitted[0]["prompt"])
+    call = {"name": "ring", "args": {}, "id": "1"}
+    going_on = [
+        HumanMessage("Do it"),
+        AIMessage("", tool_calls=[call], response_metadata={"model_name": "./light"}),
+        ToolMessage("ding", tool_call_id="1"),
+    ]
+    assert llm.invoke(going_on).response_metadata["route"]["reason"] == "a tool loop is not split"
+    assert model.model == "scripted"
