@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, UnsupportedModelError
-from langchain_gemma_jax.chat.calling.label_scores import label_ids
+from langchain_gemma_jax.chat.asking.questions import AskedQuestion
+from langchain_gemma_jax.chat.calling.label_scores import begin_scores, label_ids
+from langchain_gemma_jax.engine.requests.clock import Clock
 from tests.dialects.vocabulary import tokenizer
 
 decisions = pytest.importorskip("langchain_core.decisions", reason="this langchain-core has no decision models")
@@ -45,20 +48,14 @@ async def test_answers_are_probabilities(judge):
 
 
 def test_they_are_those_of_the_models_own_distribution(judge, chat_of):
-    asked = "\n".join([STATE, "", "IS THIS URGENT?", "Answer Yes or No."])
-    # The same prompt, with a bias that brings both labels among the likeliest tokens: log-probabilities know no bias.
-    told = chat_of(logprobs=True, top_logprobs=20, max_tokens=1).invoke(asked)
-    (place,) = told.response_metadata["logprobs"]["content"]
-    known = {each["token"]: each["logprob"] for each in place["top_logprobs"]}
-    yes = judge.invoke({"state": STATE, "questions": {"urgent": QUESTIONS["urgent"]}}).nouls["urgent"].noul
-    if {"Y", "N"} <= known.keys():
-        assert math.isclose(yes, 1 / (1 + math.exp(known["N"] - known["Y"])), rel_tol=1e-3)
-    flat = judge.model_copy(update={"calibration": 1000.0})
-    assert math.isclose(
-        flat.invoke({"state": STATE, "questions": {"urgent": QUESTIONS["urgent"]}}).nouls["urgent"].noul,
-        0.5,
-        abs_tol=0.02,
-    )
+    told = chat_of(logprobs=True, top_logprobs=20, max_tokens=1).invoke(STATE)
+    top = told.response_metadata["logprobs"]["content"][0]["top_logprobs"]
+    known = {each["token"]: each["logprob"] for each in top if len(each["bytes"]) == 1 and each["bytes"][0] < 128}
+    labels = tuple(known)
+    assert len(labels) > 1
+    found = begin_scores(AskedQuestion(STATE, labels), judge._options(), Clock(None)).result()
+    np.testing.assert_allclose(found.logprobs, list(known.values()), rtol=1e-4, atol=1e-4)
+    assert ours.probabilities(found.logprobs, 1e5) == pytest.approx([1 / len(labels)] * len(labels), abs=1e-3)
 
 
 def test_more_labels_than_are_reported_at_once(judge):
