@@ -30,6 +30,8 @@ class Signals:
     """What somebody said last."""
     quiet_turns: int = 0
     """Turns in a row, before this one, in which no tool was called."""
+    judged: bool = False
+    """Whether the answers of smaller sizes are judged, so that a larger one gives those again that may be wrong."""
     resident: frozenset[str] = frozenset()
     """The sizes whose weights are in memory."""
     switch_s: Mapping[str, float] = field(default_factory=dict)

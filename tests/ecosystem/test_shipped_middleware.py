@@ -49,7 +49,7 @@ def agent(scripted):
     rung.clear()
 
     def agent(answers, *used, messages=None, tools=(ring,), **settings):
-        model, engine = scripted(*answers, **settings)
+        model, engine = scripted(*answers, room=32768, **settings)
         made = create_agent(model, list(tools), middleware=used, checkpointer=InMemorySaver())
         return made.invoke({"messages": messages or [HumanMessage("Ring")]}, CONFIG)["messages"], engine, made
 
@@ -142,8 +142,9 @@ def test_tools_are_emulated_by_a_model(scripted):
     assert (found[-2].text, found[-1].text, rung) == ("ding, I think", "Done.", [])
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # LangChain leaves a shell's pipes open
 def test_files_and_a_shell(agent, tmp_path):
-    (tmp_path / "bell.txt").write_text("ding")
+    (tmp_path / "bell.txt").write_text("ding\n")
     search = made("FilesystemFileSearchMiddleware", root_path=str(tmp_path), use_ripgrep=False)
     found, *_ = agent([call("glob_search", f"pattern:{quoted('*.txt')}"), "Done."], search, tools=())
     assert "bell.txt" in found[-2].text
@@ -159,9 +160,9 @@ def test_old_results_make_room(agent):
         one = {"name": "ring", "args": {"times": 1}, "id": str(number)}
         history += [AIMessage("", tool_calls=[one]), ToolMessage("ding " * 30, tool_call_id=str(number))]
     used = made("ContextEditingMiddleware", edits=[edit], token_count_method="model")
-    found, engine, _ = agent(["Done."], used, messages=history, max_context=500)
+    found, engine, _ = agent(["Done."], used, messages=history, max_context=600)
     assert found[-1].text == "Done."
-    assert len(engine.submitted[0]["prompt"]) < 500
+    assert len(engine.submitted[0]["prompt"]) < 600
 
 
 def test_summaries_make_room(agent, scripted):
@@ -203,7 +204,7 @@ def test_a_decision_model_routes(scripted):
         found = agent.invoke({"messages": ["Hi"]})
         assert found["messages"][-1].response_metadata["model_name"] == size
         assert found["model_route"].choice == size
-    assert [request["sampling"].max_tokens for request in engine.submitted] == [1, None, 1, None]
+    assert [bool(request["sampling"].scored) for request in engine.submitted] == [True, False] * 2
 
 
 def test_a_decision_model_guards_calls(scripted):

@@ -12,7 +12,7 @@ from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.chat.calling.base_models import BaseModels
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
-from langchain_gemma_jax.chat.model_choice.route_step import may_escalate
+from langchain_gemma_jax.chat.model_choice.route_step import is_judged
 from langchain_gemma_jax.dialects import (
     Dialect,
     EncodedPrompt,
@@ -61,8 +61,8 @@ class ReadyModel:
         """
         sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
         stops = [token for name in self.dialect.stops if (token := self.tokenizer.control_id(name)) is not None]
-        if may_escalate(options):
-            sampling = replace(sampling, logprobs=True)
+        if is_judged(options):
+            sampling = replace(sampling, confidence=True)
         grammar = grammar_of(options, self.dialect, prompt)
         limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
         return replace(sampling, stop_ids=tuple(stops), grammar=grammar, max_tokens=limits.most), limits

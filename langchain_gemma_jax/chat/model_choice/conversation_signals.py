@@ -30,6 +30,7 @@ class ConversationSignals:
         tools: int,
         forced: bool,
         structured: bool,
+        judged: bool = False,
         resident: frozenset[str] = frozenset(),
         switch_s: Mapping[str, float] | None = None,
     ) -> Signals:
@@ -40,6 +41,7 @@ class ConversationSignals:
             tools=tools,
             forced=forced,
             structured=structured,
+            judged=judged,
             prompt_tokens=self.tokens,
             results=self.results,
             failed=self.failed,
