@@ -57,9 +57,8 @@ class Route:
             raise InputError(f"route: expected a confidence from 0 to below 1, or None; found {confidence!r}.")
         for name, known in (calibration or {}).items():
             if name not in sizes or not isinstance(known, Calibration):
-                raise InputError(
-                    f"route: expected a Calibration for one of {', '.join(sizes)}; found {name}={known!r}."
-                )
+                names = ", ".join(sizes)
+                raise InputError(f"route: expected a Calibration for one of {names}; found {name!r}: {known!r}.")
         if not callable(policy):
             raise InputError(f"route: expected a policy that takes Signals and gives a Choice; found {policy!r}.")
         object.__setattr__(self, "sizes", dict(sizes))
