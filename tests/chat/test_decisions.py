@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, UnsupportedModelError
-from langchain_gemma_jax.chat.asking.questions import AskedQuestion
-from langchain_gemma_jax.chat.calling.label_scores import begin_scores, label_ids
-from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, Sampling, UnsupportedModelError
+from langchain_gemma_jax.chat.calling.label_scores import label_ids
 from tests.dialects.vocabulary import tokenizer
 
 decisions = pytest.importorskip("langchain_core.decisions", reason="this langchain-core has no decision models")
@@ -41,21 +38,30 @@ async def test_answers_are_probabilities(judge):
     assert math.isclose(anger.score, sum(level * share for level, share in anger.probabilities.items()))
     assert anger.legend == {0: "CALM", 1: "SAD", 2: "ANGRY"}
     again = await judge.ainvoke({"state": STATE, "questions": QUESTIONS})
-    assert again.answers == found.answers
-    assert [each.answers for each in judge.batch([{"state": STATE, "questions": QUESTIONS}] * 2)] == [found.answers] * 2
+    for other in (again, *judge.batch([{"state": STATE, "questions": QUESTIONS}] * 2)):
+        assert other.nouls["urgent"].noul == pytest.approx(found.nouls["urgent"].noul, abs=1e-3)
+        assert other.choices["team"].probabilities == pytest.approx(team.probabilities, abs=1e-3)
+        assert other.scores["anger"].probabilities == pytest.approx(anger.probabilities, abs=1e-3)
     # The second time all but the last token was there already.
     assert again.usage["input_token_details"]["cache_read"] == again.usage["input_tokens"] - len(QUESTIONS)
 
 
-def test_they_are_those_of_the_models_own_distribution(judge, chat_of):
-    told = chat_of(logprobs=True, top_logprobs=20, max_tokens=1).invoke(STATE)
-    top = told.response_metadata["logprobs"]["content"][0]["top_logprobs"]
-    known = {each["token"]: each["logprob"] for each in top if len(each["bytes"]) == 1 and each["bytes"][0] < 128}
-    labels = tuple(known)
-    assert len(labels) > 1
-    found = begin_scores(AskedQuestion(STATE, labels), judge._options(), Clock(None)).result()
-    np.testing.assert_allclose(found.logprobs, list(known.values()), rtol=1e-4, atol=1e-4)
-    assert ours.probabilities(found.logprobs, 1e5) == pytest.approx([1 / len(labels)] * len(labels), abs=1e-3)
+def test_they_are_those_of_the_models_own_distribution(judge, running):
+    served = running.load(judge.model)
+    prompt = [served.model.tokenizer.bos_id, *served.model.tokenizer.encode_text(STATE)]
+    told = running.submit(served, prompt, Sampling(max_tokens=1, logprobs=True, top_logprobs=20)).result()
+    known = dict(told.logprobs[0].top)
+    ids = tuple(reversed(known))  # the least likely first
+    found = running.submit(served, prompt, Sampling(max_tokens=1, scored=ids)).result().logprobs[0]
+    assert [token for token, _ in found.top] == list(ids)
+    assert dict(found.top) == pytest.approx(known, abs=1e-3)
+    assert found.id == told.logprobs[0].id, "what is asked changes nothing"
+    assert ours.probabilities(list(known.values()), 1e5) == pytest.approx([1 / 20] * 20, abs=1e-3)
+    for wrong, match in (((served.model.architecture.vocab_size,), "scored"), ((1,) * 21, "at most 20")):
+        with pytest.raises(InputError, match=match):
+            running.submit(served, prompt, Sampling(scored=wrong))
+    with pytest.raises(InputError, match="beside logprobs"):
+        Sampling(scored=(1,), logprobs=True)
 
 
 def test_more_labels_than_are_reported_at_once(judge):

@@ -32,12 +32,19 @@ APP = """
 """
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """What one process compiles the next one finds: that they start is what is tested, and not how fast."""
+    place = str(tmp_path_factory.mktemp("programs") / "programs")
+    return {"GEMMA_JAX_COMPILE_CACHE": place, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+
+
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path, compiled):
     """A folder with the app, and the environment of a server."""
     (tmp_path / "app.py").write_text(dedent(APP))
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "JAX_PLATFORMS", "LANG"}}
-    return tmp_path, kept | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "HOME": str(tmp_path)}
+    return tmp_path, kept | compiled | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "HOME": str(tmp_path)}
 
 
 def free_port() -> int:
