@@ -145,6 +145,8 @@ class ChatGemmaJax(BaseChatModel):
             if given.get("model") is None:
                 given["model"] = AUTO if given.get("route") is not None else default_model() or DEFAULT
             super().__init__(**(given | settings_of(given)))
+            if self.profile is None:  # an older LangChain does not ask for it
+                self.profile = self._resolve_model_profile()
 
     # What LangChain asks for.
 
