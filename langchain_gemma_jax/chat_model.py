@@ -241,7 +241,8 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        async with aclosing(astream(messages, options, clock_of(self, options), self._chunks)) as chunks:
+        shown = astream(messages, options, clock_of(self, options), self._chunks)
+        async with aclosing(shown) as chunks:
             async for chunk in chunks:
                 yield _generation(chunk)
 

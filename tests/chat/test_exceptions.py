@@ -138,6 +138,7 @@ async def test_fallback_takes_the_other_model(scripted):
         assert (answer.text, answer.response_metadata["model_name"]) == ("Hello", "other")
 
 
+@pytest.mark.skipif(not hasattr(exceptions, "ContextOverflowError"), reason="this LangChain recovers from none")
 def test_summarisation_begins_before_the_context_is_full_and_recovers_where_it_is(scripted):
     # The profile says how much fits: without that the middleware cannot be made.
     model, engine = scripted("SUMMARY", "Hello", max_context=600)
