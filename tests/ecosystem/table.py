@@ -85,9 +85,16 @@ def replaced(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n\n{text}\n\n{END}{behind}"
 
 
-def main(report: str, page: str) -> int:
-    """Write the table. The exit status says whether every row has its mark."""
-    text = table(outcomes(Path(report).read_text()))
+def main(*paths: str) -> int:
+    """Write the table, of some reports and a page; of a test that is in several the last counts.
+
+    The exit status says whether every row has its mark.
+    """
+    *reports, page = paths
+    found: dict[tuple[str, str], list[str]] = {}
+    for report in reports:
+        found |= outcomes(Path(report).read_text())
+    text = table(found)
     Path(page).write_text(replaced(Path(page).read_text(), text))
     sys.stdout.write(f"{text}\n")
     return int(text.count("✔") < len(ROWS))

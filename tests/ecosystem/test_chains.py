@@ -45,7 +45,7 @@ def test_documents_are_found_and_read(scripted):
     assert "The bell rings.\n\nThe bell rings." in tokenizer().decode(engine.submitted[0]["prompt"])
 
 
-@pytest.mark.filterwarnings("ignore:The class")  # LangChain deprecates its histories, and people have them
+@pytest.mark.filterwarnings("ignore:.*deprecated")  # LangChain deprecates its histories, and people have them
 def test_a_history_is_kept(chat_of):
     from langchain_core.runnables.history import RunnableWithMessageHistory
 
