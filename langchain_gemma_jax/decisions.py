@@ -12,6 +12,7 @@ from pydantic import ConfigDict, SecretStr
 
 try:
     from langchain_core.decisions import (
+        Answer,
         BaseDecisionModel,
         Choice,
         ChoiceAnswer,
@@ -131,7 +132,7 @@ class GemmaDecisionModel(BaseDecisionModel):
                 one.cancel()
 
     def _response(self, questions: Mapping[str, Question], found: Sequence[LabelScores]) -> ClassifierResponse:
-        answers = {
+        answers: dict[str, Answer] = {
             name: answer(question, probabilities(each.logprobs, self.calibration))
             for (name, question), each in zip(questions.items(), found, strict=True)
         }

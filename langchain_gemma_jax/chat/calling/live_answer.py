@@ -19,19 +19,18 @@ from langchain_gemma_jax.engine.requests.request import Piece, TokenLogprobs
 from langchain_gemma_jax.errors import EngineError
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
-class Shown(Protocol[T_co]):
+class Shown(Protocol[T]):
     """How an answer is shown: as chunks of a message, or as events."""
 
-    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[T_co]:
+    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[T]:
         """Return what a piece of the answer adds."""
 
-    def broken(self) -> list[T_co]:
+    def broken(self) -> list[T]:
         """Return what is left to say when an error ends the answer."""
 
-    def last(self, outcome: Outcome) -> list[T_co]:
+    def last(self, outcome: Outcome) -> list[T]:
         """Return what is left, and how it ended."""
 
 
