@@ -170,7 +170,7 @@ def test_packed_weights_take_so_much_less(running):
         taken[kind] = running.status("sprout-s", weights=kind).weights
         running.unload(served)
     assert taken["int8"] < 0.6 * taken[None]  # of two bytes a weight: one, and a scale for each block
-    assert taken["int4"] < 0.35 * taken[None]
+    assert taken["int4"] < 0.4 * taken[None]  # all but the embeddings, which are int8
 
 
 def test_thoughts_are_asked_for_however_many_tools_there_are(scripted):

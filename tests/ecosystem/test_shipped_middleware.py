@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,7 @@ def test_tools_are_emulated_by_a_model(scripted):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # LangChain leaves a shell's pipes open
 def test_files_and_a_shell(agent, tmp_path):
+    before = set(threading.enumerate())
     (tmp_path / "bell.txt").write_text("ding\n")
     search = made("FilesystemFileSearchMiddleware", root_path=str(tmp_path), use_ripgrep=False)
     found, *_ = agent([call("glob_search", f"pattern:{quoted('*.txt')}"), "Done."], search, tools=())
@@ -151,6 +154,9 @@ def test_files_and_a_shell(agent, tmp_path):
     shell = made("ShellToolMiddleware", workspace_root=tmp_path, execution_policy=HostExecutionPolicy())
     found, *_ = agent([call("shell", f"command:{quoted('cat bell.txt')}"), "Done."], shell, tools=())
     assert "ding" in found[-2].text
+    for reader in set(threading.enumerate()) - before:
+        reader.join(5)
+    gc.collect()  # here, and not in the next test
 
 
 def test_old_results_make_room(agent):
