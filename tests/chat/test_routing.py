@@ -326,3 +326,14 @@ def test_two_sizes_in_one_engine(whole_of, folder_of, running):
     assert model.get_token_ids("HELLO")
     with_names = [HumanMessage("HELLO"), heavy, ToolMessage("ding", tool_call_id=heavy.tool_calls[0]["id"])]
     assert route_of(model.invoke(with_names))["reason"] == "a tool loop is not split"
+
+
+def test_what_is_judged_is_still_forced(whole_of, folder_of):
+    sizes = {"light": str(folder_of()), "heavy": str(folder_of(seed=1))}
+    for factor, size in ((1e-9, "light"), (1e9, "heavy")):
+        route = Route(**sizes, calibration={"light": Calibration(calls=factor)})
+        model = whole_of(model="auto", route=route, max_tokens=60)
+        answer = model.bind_tools([ring], tool_choice="any").invoke("HELLO")
+        assert route_of(answer)["size"] == size
+        assert route_of(answer).get("escalated_from", []) == ([] if size == "light" else ["light"])
+        assert answer.response_metadata["timings"]["forced_tokens"] > 0

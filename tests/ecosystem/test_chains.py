@@ -45,6 +45,7 @@ def test_documents_are_found_and_read(scripted):
     assert "The bell rings.\n\nThe bell rings." in tokenizer().decode(engine.submitted[0]["prompt"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*deprecated")  # LangChain deprecates its histories, and people have them
 def test_a_history_is_kept(chat_of):
     from langchain_core.runnables.history import RunnableWithMessageHistory
@@ -93,6 +94,7 @@ def test_settings_and_models_are_chosen_late(scripted):
     assert flexible.invoke("Hi").response_metadata["model_name"] == "scripted"
 
 
+@pytest.mark.slow
 async def test_batches_come_as_they_are_ready(chat_of):
     model = chat_of()
     given = ["A", "BE", "SEE"]

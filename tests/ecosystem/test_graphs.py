@@ -12,6 +12,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+pytestmark = pytest.mark.slow
 CONFIG = {"configurable": {"thread_id": "1"}}
 
 
