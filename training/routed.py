@@ -153,10 +153,10 @@ def report(found: Mapping[str, Sequence[Played]], light: str, heavy: str, others
         f"{facts['processor']}, {facts['cores']} cores; {light} and {heavy}; {count} tasks, a third of them hard. "
         f"Others used {busy} cores meanwhile."
     )
-    share, behind = total["default"] / total["heavy"], _right(found["heavy"]) - _right(found["default"])
+    share, ahead = total["default"] / total["heavy"], _right(found["default"]) - _right(found["heavy"])
     bars = [
         f"- in {MOST_TIME} of heavy's time: {share:.2f}, {_bar(share <= MOST_TIME)}",
-        f"- right at least as often as heavy, but for {MOST_BEHIND:.0%}: {-behind:+.0%}, {_bar(behind <= MOST_BEHIND)}",
+        f"- right at least as often as heavy, but for {MOST_BEHIND:.0%}: {ahead:+.0%}, {_bar(ahead >= -MOST_BEHIND)}",
     ]
     titles = f"| policy | seconds | right | valid | steps by {light} |"
     return "\n".join((head, "", titles, "|---" * 5 + "|", *rows, "", *bars))
