@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.errors import ConfigError
 from langchain_gemma_jax.models.configuration.strict_json import short
@@ -51,16 +52,16 @@ class Metadata:
             return None
         if found.dtype.kind not in "iub":
             raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
-        return [int(value) for value in found]
+        return [int(value) for value in found.tolist()]
 
-    def numbers(self, name: str) -> list[float] | None:
+    def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
         """The list of numbers called ``name``."""
         found = self._found.get(name)
         if found is None:
             return None
         if not isinstance(found, np.ndarray):
             raise self.error(name, "a list of numbers", found)
-        return [float(value) for value in found]
+        return found.astype(np.float32)
 
     def strings(self, name: str) -> Strings | None:
         """The list of strings called ``name``."""

@@ -14,10 +14,12 @@ in bytes what it has no piece for, and leaves texts as they are:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
 
 _PIECES, _TYPE = 1, 3  # field numbers
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
@@ -110,18 +112,33 @@ def _as_varint(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class SentencePieces:
-    """A vocabulary of Gemma's kind: its pieces with scores, and the ids of its ends (-1: it has none)."""
+    """A vocabulary of Gemma's kind: its pieces with scores and types, and the ids of its ends (-1: it has none)."""
 
-    pieces: Sequence[tuple[str, float, PieceType]]
+    names: Sequence[str]
+    scores: npt.NDArray[np.float32]
+    types: Sequence[int]  # as ``PieceType``
     unk_id: int
     bos_id: int
     eos_id: int
     pad_id: int
 
-    def message(self) -> bytes:
-        """Return the model that a ``tokenizer.model`` of this vocabulary is."""
-        parts = [_field(_PIECES, _piece(*each)) for each in self.pieces]
-        trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(self.pieces))
+    def message(self, controls: Collection[int] = ()) -> bytes:
+        """Return the model that a ``tokenizer.model`` of this vocabulary is, with these pieces made ``CONTROL``."""
+        names = [name.encode() for name in self.names]
+        scores = self.scores.astype("<f4").tobytes()
+        # Nearly all pieces are normal ones, of few lengths, and what stands before a name depends on its length alone.
+        before = [_before_name(length) for length in range(1 + max(map(len, names), default=0))]
+        parts = [
+            b"%b%b\x15%b" % (before[len(name)], name, scores[4 * token_id : 4 * token_id + 4])
+            for token_id, name in enumerate(names)
+        ]
+        kinds = {token_id: kind for token_id, kind in enumerate(self.types) if kind != PieceType.NORMAL}
+        for token_id, kind in (kinds | dict.fromkeys(controls, PieceType.CONTROL)).items():
+            piece = b"\x0a%b%b\x15%b" % (
+                _as_varint(len(names[token_id])), names[token_id], scores[4 * token_id : 4 * token_id + 4],
+            )  # fmt: skip
+            parts[token_id] = _field(_PIECES, piece + bytes([_TYPE << 3 | _VARINT, kind]))
+        trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(names))
         for field, token_id in zip(_ENDS, (self.unk_id, self.bos_id, self.eos_id, self.pad_id), strict=True):
             trainer += _number(field, token_id)
         parts.append(_field(_TRAINER, trainer))
@@ -137,10 +154,10 @@ _MODEL_TYPE, _BPE, _VOCAB_SIZE, _BYTE_FALLBACK, _ENDS = 3, 2, 4, 35, (40, 41, 42
 _NORMALIZER_NAME, _TO_TEXTS, _ESCAPE = 1, (3, 4), 5  # no space in front, no spaces removed; a space is U+2581
 
 
-def _piece(name: str, score: float, kind: PieceType) -> bytes:
-    text = name.encode()
-    found = b"\x0a" + _as_varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
-    return found if kind is PieceType.NORMAL else found + bytes([_TYPE << 3 | _VARINT, kind])
+def _before_name(length: int) -> bytes:
+    """Return what stands before the name of a normal piece: two keys, and the lengths of the piece and of the name."""
+    inner = b"\x0a" + _as_varint(length)
+    return b"\x0a" + _as_varint(len(inner) + length + 5) + inner  # behind it a key, and four bytes of a score
 
 
 def _field(number: int, message: bytes) -> bytes:
