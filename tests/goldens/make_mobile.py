@@ -1,4 +1,4 @@
-"""Writes ``gemma-4-mobile.npz``: a tiny model of E2B's kind, packed as a mobile release, and what transformers computes.
+"""Writes ``gemma-4-mobile.npz``: tiny models of E2B's kind as a mobile release, and what transformers computes.
 
     python tests/goldens/make_mobile.py
 

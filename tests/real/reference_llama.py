@@ -10,6 +10,5 @@ import sys
 
 import llama_cpp
 
-with open(sys.argv[1], "rb"):  # llama.cpp says too little of a file that is not there
-    model = llama_cpp.Llama(sys.argv[1], vocab_only=True, verbose=False)
+model = llama_cpp.Llama(sys.argv[1], vocab_only=True, verbose=False)
 json.dump([model.tokenize(text.encode(), add_bos=False, special=False) for text in json.load(sys.stdin)], sys.stdout)

@@ -24,6 +24,7 @@ class Result:
 
     weights: str | None  # None: as the checkpoint has them
     bytes: int
+    tokens: int  # of the text
     loss: float  # the mean over the text's tokens
     agreement: float | None  # the share of places where both would go on with the same token
 
@@ -51,31 +52,26 @@ def _run(options: argparse.Namespace) -> int:
 
     text = TEXT if options.text is None else read_text(options.text)
     chosen = WEIGHTS if options.weights is None else (options.weights,)
-    tokens, found = 0, []
-    for tokens, result in compare(options.model, chosen, text, options.dtype):
-        found.append(result)
+    found = list(compare(options.model, chosen, text, options.dtype))
     if options.json:
-        say(json.dumps({"model": options.model, "tokens": tokens, "results": [asdict(each) for each in found]}))
+        say(json.dumps({"model": options.model, "results": [asdict(each) for each in found]}))
     else:
-        _show(options.model, tokens, found)
+        _show(options.model, found)
     return 0
 
 
-def compare(model: str, chosen: tuple[str, ...], text: str, dtype: str | None = None) -> Iterator[tuple[int, Result]]:
-    """Measure the model as it is, then with its weights stored in each of these ways; one is in memory at a time.
-
-    Yields the tokens of the text, and a result.
-    """
+def compare(model: str, chosen: tuple[str, ...], text: str, dtype: str | None = None) -> Iterator[Result]:
+    """Measure the model as it is, then with its weights stored in each of these ways; one is in memory at a time."""
     from langchain_gemma_jax.models.load import load
     from langchain_gemma_jax.models.packed.compare import agreement, score
 
     with load(model, dtype=dtype) as dense:
-        theirs, places = score(dense, text), dense.nbytes
-    yield len(theirs.best), Result(None, places, theirs.loss, None)
+        theirs, nbytes = score(dense, text), dense.nbytes
+    yield Result(None, nbytes, len(theirs.best), theirs.loss, None)
     for weights in chosen:
         with load(model, dtype=dtype, weights=weights) as packed:
             ours = score(packed, text)
-            yield len(ours.best), Result(weights, packed.nbytes, ours.loss, agreement(theirs, ours))
+            yield Result(weights, packed.nbytes, len(ours.best), ours.loss, agreement(theirs, ours))
 
 
 def read_text(name: str) -> str:
@@ -99,9 +95,9 @@ def _bytes(file: Path) -> bytes:
         return opened.read(MOST_BYTES + 1)
 
 
-def _show(model: str, tokens: int, found: list[Result]) -> None:
+def _show(model: str, found: list[Result]) -> None:
     dense = found[0]
-    say(f"{model}, {tokens:,} tokens")
+    say(f"{model}, {dense.tokens:,} tokens")
     say(f"  {'weights':10} {'bytes':>10} {'mean loss':>10} {'of it':>8}  goes on with the same token")
     for each in found:
         line = f"  {each.weights or 'as they are':11} {show_bytes(each.bytes):>9} {each.loss:10.4f}"

@@ -62,15 +62,19 @@ def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> tuple[ModelConfig, 
     stored = open_safetensors(folder)
     try:
         source = MobileSource(stored)
-        config = config_from_hf(_with_head(raw, source.names()), str(shown))
-        if config.moe is not None:
-            raise UnsupportedModelError(f"{shown}: experts are in no release of this kind. Use a GGUF file.")
+        config = _without_experts(config_from_hf(_with_head(raw, source.names()), str(shown)), shown)
         naming = hf_naming(config, source.names(), source.location)
         source.expect({part.name: part.shape for path, _ in walk(abstract(config)) for part in naming(config, path)})
         return config, source, naming
     except BaseException:
         stored.close()
         raise
+
+
+def _without_experts(config: ModelConfig, shown: FilePath) -> ModelConfig:
+    if config.moe is not None:
+        raise UnsupportedModelError(f"{shown}: experts are in no release of this kind. Use a GGUF file.")
+    return config
 
 
 def _with_head(raw: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
