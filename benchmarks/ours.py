@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import jax
 import numpy as np
@@ -13,8 +14,9 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.model import leaves
+from langchain_gemma_jax.models.model import Model, Params, leaves
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 
@@ -29,7 +31,19 @@ class Ours:
         config, tensors, naming = open_folder(job.checkpoint)
         self._device = jax.local_devices()[0]
         with tensors:
-            self._params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
+            params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
+        self._begin(config, recipe, params)
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """The programs of a model that is loaded."""
+        made = cls.__new__(cls)
+        made._device = model.device
+        made._begin(model.config, model.recipe, model.params)
+        return made
+
+    def _begin(self, config: ModelConfig, recipe: Recipe, params: Params) -> None:
+        self._params = params
         self._programs = Programs(Shape(Gemma(config), recipe, config.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)

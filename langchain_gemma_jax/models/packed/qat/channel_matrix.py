@@ -1,7 +1,7 @@
 """Matrices of whole numbers with one scale an output, between two grids that activations are rounded to.
 
 A mobile release was trained with its activations on grids of 256 steps, so the rounding is a part of the model:
-without it, other numbers come out. What is multiplied is whole: the numbers of a matrix by the steps that its inputs are.
+without it, other numbers come out. What is multiplied is whole: a matrix' numbers by the steps that its inputs are.
 These products are exact in any dtype here, and their sums in float32, so one rounding is all that a product has.
 """
 
