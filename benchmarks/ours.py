@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 import jax
 import numpy as np
@@ -16,7 +15,7 @@ from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.model import Model, Params, leaves
+from langchain_gemma_jax.models.model import Params, leaves
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 
@@ -26,24 +25,8 @@ class Ours:
 
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
-    def __init__(self, job: Job) -> None:
-        recipe = choose_recipe(job.dtype)
-        config, tensors, naming = open_folder(job.checkpoint)
-        self._device = jax.local_devices()[0]
-        with tensors:
-            params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
-        self._begin(config, recipe, params)
-
-    @classmethod
-    def of(cls, model: Model) -> Self:
-        """The programs of a model that is loaded."""
-        made = cls.__new__(cls)
-        made._device = model.device
-        made._begin(model.config, model.recipe, model.params)
-        return made
-
-    def _begin(self, config: ModelConfig, recipe: Recipe, params: Params) -> None:
-        self._params = params
+    def __init__(self, config: ModelConfig, recipe: Recipe, params: Params, device: jax.Device) -> None:
+        self._params, self._device = params, device
         self._programs = Programs(Shape(Gemma(config), recipe, config.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
@@ -90,5 +73,15 @@ def describe(recipe: Recipe) -> str:
     return f"{'; '.join(each)} ({recipe.source})"
 
 
+def dense(job: Job) -> Ours:
+    """The engine that a job asks for."""
+    recipe = choose_recipe(job.dtype)
+    config, tensors, naming = open_folder(job.checkpoint)
+    device = jax.local_devices()[0]
+    with tensors:
+        params = place(tensors, naming, config, job.dtype, recipe.layout, device)
+    return Ours(config, recipe, params, device)
+
+
 if __name__ == "__main__":
-    serve_engine(Ours)
+    serve_engine(dense)
