@@ -44,7 +44,7 @@ format: setup ## repair the style that can be repaired without thought
 parity: setup ## compare with the reference libraries, each in an environment of its own (large downloads)
 	scripts/parity $(ARGS)
 
-real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB)
+real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), beside transformers
 	scripts/real $(ARGS)
 
 bench: setup ## time the forward pass beside the reference libraries
