@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.parity.architectures import SHRUNK
 from tests.parity.reference_hf import read_config
 
-SEEDS, TOKENS, VOCABULARY = 3, 24, 320
+SEEDS, TOKENS, VOCABULARY = 2, 24, 160
 CONFIG = dict(SHRUNK["gemma-4-e2b"]) | {
     "vocab_size": VOCABULARY,
     "vocab_size_per_layer_input": VOCABULARY,

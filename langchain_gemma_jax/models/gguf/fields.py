@@ -47,12 +47,17 @@ class Metadata:
 
     def whole_numbers(self, name: str) -> list[int] | None:
         """The list of whole numbers or truth values called ``name``. None: there is none, or it is a single value."""
+        found = self.integers(name)
+        return None if found is None else [int(value) for value in found.tolist()]
+
+    def integers(self, name: str) -> npt.NDArray[np.generic] | None:
+        """The same as an array."""
         found = self._found.get(name)
         if not isinstance(found, np.ndarray):
             return None
         if found.dtype.kind not in "iub":
             raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
-        return [int(value) for value in found.tolist()]
+        return found
 
     def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
         """The list of numbers called ``name``."""

@@ -12,6 +12,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.fields import Metadata
@@ -58,12 +61,11 @@ def _names(metadata: Metadata, path: Path, most: int) -> list[str]:
     return found.all()
 
 
-def _types(metadata: Metadata, path: Path) -> list[int]:
-    found = metadata.whole_numbers("tokenizer.ggml.token_type")
+def _types(metadata: Metadata, path: Path) -> npt.NDArray[np.uint8]:
+    found = metadata.integers("tokenizer.ggml.token_type")
     if found is None:
         raise TokenizerError(path, "a list tokenizer.ggml.token_type in the metadata", "none")
-    known = {int(kind) for kind in PieceType}
-    return [number if number in known else int(PieceType.NORMAL) for number in found]
+    return np.where(np.isin(found, [int(kind) for kind in PieceType]), found, int(PieceType.NORMAL)).astype(np.uint8)
 
 
 def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> SentencePieces:
@@ -81,9 +83,8 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
     if metadata.flag("tokenizer.ggml.add_space_prefix", default=False):
         raise TokenizerError(path, "a tokenizer that adds no space in front, as Gemma's", "add_space_prefix")
     # Converters write the spaces of what is one token by itself as spaces; the library knows texts without any.
-    for token_id, kind in enumerate(types):
-        if kind == PieceType.USER_DEFINED:
-            names[token_id] = names[token_id].replace(" ", SPACE)
+    for token_id in np.flatnonzero(types == int(PieceType.USER_DEFINED)).tolist():
+        names[token_id] = names[token_id].replace(" ", SPACE)
     ids = [_id(metadata, path, name, len(names)) for name in ("unknown", "bos", "eos", "padding")]
     return SentencePieces(names, scores, types, *ids)
 
@@ -91,12 +92,12 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
 def _digest(pieces: SentencePieces) -> bytes:
     ids = pieces.unk_id, pieces.bos_id, pieces.eos_id, pieces.pad_id
     found = hashlib.sha256("\0".join(pieces.names).encode())
-    for part in (pieces.scores.tobytes(), bytes(pieces.types), repr(ids).encode()):
+    for part in (pieces.scores.tobytes(), pieces.types.tobytes(), repr(ids).encode()):
         found.update(part)
     return found.digest()
 
 
-def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[int]) -> bytes:
+def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArray[np.uint8]) -> bytes:
     merges = metadata.strings("tokenizer.ggml.merges")
     if merges is None or len(merges) > MOST_MERGES * len(names):
         expected = f"a list tokenizer.ggml.merges in the metadata, of at most {MOST_MERGES} a token"
@@ -126,7 +127,7 @@ def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[
             "normalized": False,
             "special": kind in _NOT_FOUND_IN_TEXTS,
         }
-        for token_id, (name, kind) in enumerate(zip(spelt, types, strict=True))
+        for token_id, (name, kind) in enumerate(zip(spelt, types.tolist(), strict=True))
         if kind in {*_NOT_FOUND_IN_TEXTS, PieceType.USER_DEFINED}
     ]
     content = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
+from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,7 +43,10 @@ _STRING, _ARRAY, _BOOL, _FLOAT32 = 8, 9, 7, 6
 
 
 class Strings:
-    """A long list of strings, which are made when they are asked for."""
+    """A long list of strings, which are made when they are asked for.
+
+    In the file there stand the eight bytes of its length before each, the last of which is 0 for any string that fits.
+    """
 
     def __init__(self, path: Path, header: bytearray, place: slice, count: int) -> None:
         self._path, self._header, self._place, self._count = path, header, place, count
@@ -56,16 +60,25 @@ class Strings:
         Raises:
             CorruptCheckpointError: one is no text.
         """
-        data, at, found = bytes(self._header[self._place]), 0, []
-        for _ in range(self._count):
-            end = at + 8 + int.from_bytes(data[at : at + 8], "little")
-            found.append(data[at + 8 : end])
-            at = end
-        joined = b"\0".join(found)
-        if joined.count(b"\0") < len(found):  # else a string has that character itself
+        data = bytes(self._header[self._place])
+        ends = _ends(data, self._count)
+        kept = np.ones(len(data), bool)
+        kept[(ends - 8)[:, None] + np.arange(7)] = False
+        joined = np.frombuffer(data, np.uint8)[kept].tobytes()
+        if joined.count(0) == self._count:  # else a string has that character itself
             with suppress(UnicodeDecodeError):  # which one it is, is said below
-                return joined.decode("utf-8").split("\0")
-        return [_text(self._path, each) for each in found]
+                return joined.decode("utf-8").split("\0")[1:]
+        places = zip(ends.tolist(), [*(ends[1:] - 8).tolist(), len(data)], strict=True) if self._count else ()
+        return [_text(self._path, data[begin:end]) for begin, end in places]
+
+
+def _ends(data: bytes, count: int) -> npt.NDArray[np.int64]:
+    """Where the lengths of strings that lie end to end end, and so where the strings begin."""
+    found, at, number = array("q"), 0, struct.Struct("<Q").unpack_from
+    for _ in range(count):
+        found.append(at + 8)
+        at += 8 + number(data, at)[0]
+    return np.frombuffer(found, np.int64)
 
 
 Value: TypeAlias = "bool | int | float | str | npt.NDArray[Any] | Strings"
@@ -245,13 +258,15 @@ class _Reader:
         kind, count = self.number("I"), self.number("Q")
         if kind == _STRING:
             begin = at = self.at
-            known = self._known  # which grows in place
+            known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # which grows in place
             for _ in range(count):  # ends where the file does: nothing is allocated for what is only promised
-                if at + 8 > len(known):
+                if at + 8 > have:
                     self._fetch(at + 8)
-                at += 8 + int.from_bytes(known[at : at + 8], "little")
-                if at > len(known):
+                    have = len(known)
+                at += 8 + number(known, at)[0]
+                if at > have:
                     self._fetch(at)
+                    have = len(known)
             self.at = at
             return Strings(self.path, known, slice(begin, at), count)
         if kind not in _SCALARS:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
@@ -29,19 +30,16 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, path: Path, model: bytes | SentencePieces) -> None:
         with only_tokenizer_errors(path, "a SentencePiece model"):
             known = _inside(model) if isinstance(model, bytes) else model
-            names, types = known.names, known.types
-            normal = int(PieceType.NORMAL)
-            special = [
-                token_id
-                for token_id, (name, kind) in enumerate(zip(names, types, strict=True))
-                if kind != normal or name in MARKERS
-            ]
+            names, types = known.names, known.types.tolist()
+            special = np.flatnonzero(known.types != int(PieceType.NORMAL)).tolist()
+            plain = MARKERS.intersection(names) - {names[token_id] for token_id in special}
+            special += [names.index(name) for name in plain]
             found = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
             markers = {names[token_id].replace(SPACE, " "): token_id for token_id in found}
             ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
             vocabulary = Vocabulary.of(
                 path,
-                dict(enumerate(_bytes_of(names, types))),
+                _bytes_of(names, known.types),
                 markers,
                 Ends(**{end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
             )
@@ -61,7 +59,7 @@ def _inside(model: bytes) -> SentencePieces:
     library = SentencePieceProcessor(model_proto=model)
     ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1 for those that it does not have
     names: list[str] = library.id_to_piece(list(range(library.vocab_size())))
-    return SentencePieces(names, np.empty(0, np.float32), piece_types(model), *ids)
+    return SentencePieces(names, np.empty(0, np.float32), np.array(piece_types(model), np.uint8), *ids)
 
 
 def _is_marker(name: str, kind: int) -> bool:
@@ -70,14 +68,13 @@ def _is_marker(name: str, kind: int) -> bool:
     return kind in _MARKER_TYPES or name in MARKERS
 
 
-def _bytes_of(names: Sequence[str], types: Sequence[int]) -> list[bytes]:
+def _bytes_of(names: Sequence[str], types: npt.NDArray[np.uint8]) -> list[bytes]:
     """Return what each piece stands for. A Gemma has 262,144 of them, so they are joined for what all of them need."""
     joined = "\0".join(names)
     if joined.count("\0") >= len(names):  # a name has that character itself
         found = [name.replace(SPACE, " ").encode() for name in names]
     else:
         found = joined.replace(SPACE, " ").encode().split(b"\0")
-    for token_id, kind in enumerate(types):
-        if kind == PieceType.BYTE:
-            found[token_id] = spaced_piece(names[token_id])
+    for token_id in np.flatnonzero(types == int(PieceType.BYTE)).tolist():
+        found[token_id] = spaced_piece(names[token_id])
     return found
