@@ -21,7 +21,7 @@ from transformers.integrations.gemma_quant import QuantizedEmbedding, QuantizedL
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.parity.architectures import SHRUNK
+from tests.parity.architectures import GLOBAL, LOCAL, SHRUNK
 from tests.parity.reference_hf import read_config
 
 SEEDS, TOKENS, VOCABULARY = 2, 24, 160
@@ -29,6 +29,9 @@ CONFIG = dict(SHRUNK["gemma-4-e2b"]) | {
     "vocab_size": VOCABULARY,
     "vocab_size_per_layer_input": VOCABULARY,
     "tie_word_embeddings": False,
+    "num_hidden_layers": 5,
+    "layer_types": [LOCAL, LOCAL, GLOBAL, LOCAL, GLOBAL],
+    "num_kv_shared_layers": 2,
 }
 SAID = {
     "quant_method": "gemma",

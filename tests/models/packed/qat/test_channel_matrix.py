@@ -40,10 +40,10 @@ def test_products_are_the_formulas_in_every_form(bits, monkeypatch):
     monkeypatch.setattr(channel_matrix, "FEW_TILE", 7 << 8)  # tiles of 7 rows
     monkeypatch.setattr(channel_matrix, "MORE_TILE", 11 << 8)
     product = jax.jit(ChannelMatrix.product, static_argnums=2)
-    for seed, grids in enumerate([(0.0, 0.0), (0.031, 0.0), (0.031, 0.27), (0.0, 0.27), (0.005, 0.01)]):
-        for tiled in (True, False):
+    for tiled, shapes in ((True, ((1, 1), (1, 3), (10,))), (False, ((1, 3),))):
+        for seed, grids in enumerate([(0.0, 0.0), (0.031, 0.0), (0.031, 0.27), (0.0, 0.27), (0.005, 0.01)]):
             matrix, dense = made(bits, (20, 64), seed, grids=grids, tiled=tiled)
-            for shape in ((1, 1), (1, 3), (10,)):
+            for shape in shapes:
                 x = np.random.default_rng(seed).standard_normal((*shape, 64)).astype(np.float32)
                 exact = on_grid(x, grids[0]).astype(np.float64) @ dense.T.astype(np.float64)
                 found = np.asarray(product(matrix, x, PLAIN))
