@@ -51,7 +51,7 @@ class Metadata:
         return None if found is None else [int(value) for value in found.tolist()]
 
     def integers(self, name: str) -> npt.NDArray[np.generic] | None:
-        """The same as an array."""
+        """The list of whole numbers or truth values called ``name``, as an array. None: as above."""
         found = self._found.get(name)
         if not isinstance(found, np.ndarray):
             return None

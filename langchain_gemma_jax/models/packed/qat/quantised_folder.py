@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, open_mobi
 QUANTISATION = "quantization_config"
 _ADVICE = "Use the unquantised checkpoint, or a GGUF file."
 
-Quantised: TypeAlias = tuple[ModelConfig, BlockSource | MobileSource, Naming]
+OpenedRelease: TypeAlias = tuple[ModelConfig, BlockSource | MobileSource, Naming]
 
 
 def quantisation_of(folder: Path) -> Mapping[str, object] | None:
@@ -35,7 +35,7 @@ def quantisation_of(folder: Path) -> Mapping[str, object] | None:
     return None
 
 
-def open_quantised(folder: Path, said: Mapping[str, object]) -> Quantised:
+def open_quantised(folder: Path, said: Mapping[str, object]) -> OpenedRelease:
     """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
 
     Raises:
