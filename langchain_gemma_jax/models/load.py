@@ -125,7 +125,9 @@ def load(
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
-        spoken, templated = opened.spoken(tokenizer), opened.templated or found.templated
+        spoken, templated = opened.spoken(tokenizer), opened.templated
+        if templated is not None:
+            templated = templated or found.templated
         recipe = opened.recipe(recipe or choose_recipe(dtype), weights)
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
@@ -328,7 +330,7 @@ class _Found:
     path: Path
     name: str
     defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
-    templated: bool | None = None  # whether a chat template is kept beside them
+    templated: bool = False  # whether a chat template is kept beside them
 
 
 def _find(
