@@ -258,6 +258,7 @@ class _OpenedGguf(_Opened):
     def __init__(self, path: Path) -> None:
         self.path, self._made = path, open_gguf(path)
         self.config, self.tensors, self.naming = self._made.config, self._made.tensors, self._made.naming
+        self._vocabulary: tuple[Tokenizer, bytes] | None = None
 
     def default_dtype(self, where: Placement) -> str:
         stored = self._made.dtype
@@ -266,7 +267,10 @@ class _OpenedGguf(_Opened):
         return "float32" if stored == "float16" else stored
 
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
-        return gguf_tokenizer(self._made.metadata, self.path, self.config.vocab_size)
+        if self._vocabulary is None:
+            self._vocabulary = gguf_tokenizer(self._made.metadata, self.path, self.config.vocab_size)
+            self._made.metadata.forget_strings()  # there is to be room for the weights
+        return self._vocabulary
 
     def spoken(self, tokenizer: Tokenizer) -> str | None:
         return self._made.spoken(tokenizer.control_tokens)

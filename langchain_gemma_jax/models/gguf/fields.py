@@ -75,6 +75,12 @@ class Metadata:
             return found
         raise self.error(name, "a list of strings", found)
 
+    def forget_strings(self) -> None:
+        """Let all lists of strings go, once nobody asks for them any more."""
+        for value in self._found.values():
+            if isinstance(value, Strings):
+                value.forget()
+
     def own(self, name: str) -> str:
         """Return the full name of one of the architecture's own values."""
         return f"{self.architecture}.{name}"

@@ -54,6 +54,10 @@ class Strings:
     def __len__(self) -> int:
         return self._count
 
+    def forget(self) -> None:
+        """Let the header go that they are made of: a Gemma's takes 10 MB. Nobody asks for them any more."""
+        self._header, self._place, self._count = bytearray(), slice(0), 0
+
     def all(self) -> list[str]:
         """Make all of them.
 
