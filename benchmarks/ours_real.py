@@ -16,7 +16,7 @@ from benchmarks.serve import Answer, Job, serve, time_round, warm_up
 from langchain_gemma_jax import configure, engine
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.packed.compare import score
+from langchain_gemma_jax.models.packed.compare import TEXT, score
 
 MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
 WAYS = {  # what is loaded, and how
@@ -50,12 +50,13 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
 
     for drafts in (False, True):
         hold(Talking(running, served, f"warm, drafts {drafts}", drafts), WARM_UP, count=2, text=text)
+    scored = score(model, TEXT)
     facts: Answer = {
         "version": f"jax {jax.__version__}",
         "weight_bytes": model.nbytes,
         "disk_bytes": bytes_of([path]),
-        "loss": score(model).loss,
-        "best": score(model).best,
+        "loss": scored.loss,
+        "best": scored.best,
         "recipe": describe(model.recipe),
     }
     return facts, rounds(run)
