@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from langchain_core.messages import HumanMessage
 
-from langchain_gemma_jax import ChatGemmaJax, Route
+from langchain_gemma_jax import ChatGemmaJax, Choice, Route, Sampling
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
@@ -18,9 +19,9 @@ LAYERS = {"light": 2, "heavy": 6}
 LADDERS = Ladders(chunks=(16,), capacities=(512,), rows=(1,), draft=0)
 
 
-def ring(times: int) -> str:
-    """Rings the bell."""
-    return "ding" * times
+def by_turns(signals):
+    """Another size each time: the most that memory can be asked for."""
+    return Choice("heavy" if signals.last == "light" else "light", "by turns")
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_a_budget_of_one_dense_size_holds_both_packed(tmp_path, engine_with):
     engine, needs = engine_with(), {}
     for key, path in files.items():
         served = engine.load(path)
+        engine.submit(served, list(range(6, 90)), Sampling(max_tokens=3)).result()  # what programs need is known then
         needs[key] = engine._owner.models.known[served].entry.need
         engine.unload(served)
     assert engine.close(30)
@@ -55,13 +57,13 @@ def test_a_budget_of_one_dense_size_holds_both_packed(tmp_path, engine_with):
 
     def evictions(kind):
         engine = engine_with(memory_budget=budget)
-        route = Route(light=str(files[kind, "light"]), heavy=str(files[kind, "heavy"]))
+        route = Route(light=str(files[kind, "light"]), heavy=str(files[kind, "heavy"]), policy=by_turns)
         llm = ChatGemmaJax(model="auto", route=route, max_tokens=3, temperature=0)
-        seen = []
-        for _ in range(3):
-            seen.append(llm.invoke("Hi").response_metadata["route"]["size"])
-            forced = llm.bind_tools([ring], tool_choice="any")
-            seen.append(forced.invoke("Ring").response_metadata["route"]["size"])
+        talk, seen = [], []
+        for word in "abcdef":
+            talk.append(HumanMessage(word))
+            talk.append(llm.invoke(talk))
+            seen.append(talk[-1].response_metadata["route"]["size"])
         assert seen == ["light", "heavy"] * 3
         report = engine.report()
         assert engine.close(30)
