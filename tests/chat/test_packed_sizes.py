@@ -36,6 +36,7 @@ def engine_with(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_budget_of_one_dense_size_holds_both_packed(tmp_path, engine_with):
     files = {}
     for kind in ("Q4_K", "F32"):

@@ -246,8 +246,8 @@ class PerChannel(FileStorage):
         stored = self.abstract(path, dense)
         found = []
         for part, specs in zip(parts, stored.weights if isinstance(stored, Stacked) else (stored,), strict=True):
-            arrays = (empty(each) for each in (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
-            made = ChannelMatrix(*arrays, specs.bits, specs.dtype, specs.tiled)
+            numbers, scales, *grids = map(empty, (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
+            made = ChannelMatrix(numbers, scales, grids[0], grids[1], specs.bits, specs.dtype, specs.tiled)
             source.read_channels(part.name, made)
             found.append(made)
         return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
