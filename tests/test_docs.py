@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.example_runner import ExampleRunner
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
@@ -95,30 +95,24 @@ def test_the_readme_begins_with_how_to_run_and_test():
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """What one example compiles the next one finds, whichever process runs it: some of their models are the same."""
+def runner(tmp_path_factory):
+    """What runs the examples. What one compiles the next one finds: some of their models are the same."""
     place = tmp_path_factory.getbasetemp()
-    return str((place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "examples" / "programs")
+    shared = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place  # whichever process runs which example
+    # What an example compiles is small; that it runs is what is tested, and not how fast.
+    environment = {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    environment |= {"GEMMA_JAX_COMPILE_CACHE": str(shared / "examples" / "programs")}
+    with ExampleRunner(os.environ | environment) as made:
+        yield made
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
-def test_an_example_runs(example, compiled, tmp_path):
-    result = subprocess.run(
-        [sys.executable, str(example)],
-        cwd=tmp_path,
-        # What an example compiles is small; that it runs is what is tested, and not how fast.
-        env=os.environ
-        | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-        | {"GEMMA_JAX_COMPILE_CACHE": compiled},
-        capture_output=True,
-        text=True,
-        timeout=EXAMPLE_SECONDS,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout, "an example shows something"
+def test_an_example_runs(example, runner, tmp_path):
+    done = runner.run(example, tmp_path, EXAMPLE_SECONDS)
+    assert done.status == 0, done.err
+    assert done.out, "an example shows something"
     if example.name == "agent.py":  # which `make demo` runs
-        assert_the_demo_is_clean(result.stdout)
+        assert_the_demo_is_clean(done.out)
 
 
 def assert_the_demo_is_clean(printed: str) -> None:

@@ -49,7 +49,7 @@ def wheel_metadata(wheel) -> Message:
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     sources = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-    assert held == sources | {"langchain_gemma_jax_pytest.py"}
+    assert held == sources | {"langchain_gemma_jax_command.py", "langchain_gemma_jax_pytest.py"}
     assert "langchain_gemma_jax/py.typed" in held
 
 

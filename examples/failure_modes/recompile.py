@@ -6,7 +6,7 @@ Run: python examples/failure_modes/recompile.py
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from shared import QUESTIONS, badly, forward, read, side_by_side, weights, well
 
 ANSWER = 4  # words
@@ -20,7 +20,7 @@ def agent() -> None:
     for question in QUESTIONS:
         conversation += read(question)
         for _ in range(ANSWER):
-            tokens = jax.device_put(jnp.asarray(jax.device_put(conversation)))
+            tokens = jax.device_put(np.array(conversation, np.int32))
             conversation.append(int(model(params, tokens)))  # a new shape each time
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from langchain_gemma_jax.cli.measuring import compare
 from langchain_gemma_jax.cli.terminal.arguments import Parser
-from langchain_gemma_jax.cli.terminal.output import complain, prepare_streams
+from langchain_gemma_jax.cli.terminal.output import complain, drop_output, prepare_streams
 from langchain_gemma_jax.cli.verbs import bench, cache, chat, completion, doctor, models, profile, run, top, warmup
 from langchain_gemma_jax.errors import GemmaJaxError
 
@@ -29,20 +29,31 @@ example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; give its exit status: 1 if something is wrong that was asked about, 2 if it cannot be done."""
     prepare_streams()
+    try:
+        try:
+            return _carry_out(arguments)
+        finally:
+            sys.stdout.flush()  # here, and not when Python ends: then it is too late to say that nobody reads it
+    except BrokenPipeError:  # whoever read it has seen enough
+        drop_output()
+        return 141
+    except OSError as error:  # such as a disk that is full
+        with suppress(OSError):
+            complain(f"{error.strerror or error}{'' if error.filename is None else f': {error.filename}'}")
+        drop_output()
+        return 2
+
+
+def _carry_out(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     verb: Callable[[argparse.Namespace], int] = options.run
     try:
-        status = verb(options)
-        sys.stdout.flush()  # here, and not when Python ends: then it is too late to say that nobody reads it
+        return verb(options)
     except GemmaJaxError as error:
         complain(str(error))
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read it has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
-        return 141
-    return status
 
 
 def parser() -> Parser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import jax
 import pytest
 from langchain_core.messages import HumanMessage
 
@@ -26,13 +27,17 @@ def by_turns(signals):
 
 @pytest.fixture
 def engine_with(monkeypatch):
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+
     def engine_with(**settings):
         monkeypatch.setattr(
             process, "_engine", Engine(Settings(ladders=LADDERS, drafts=False, guards="off", **settings))
         )
         return process.engine()
 
-    return engine_with
+    yield engine_with
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-import langchain_gemma_jax
 from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.executables.warmup import Warmup
 from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from tests.engine.residency.test_status_file import STATUS
+from tests.hub_server import HubServer
 from tests.tiny_gemma import tiny_gemma
 
 ROOT = Path(__file__).parents[2]
@@ -149,7 +149,7 @@ def test_the_command_is_installed_by_its_name():
     import tomllib
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts == {"gemma-jax": f"{langchain_gemma_jax.__name__}.cli.command:main"}
+    assert scripts == {"gemma-jax": "langchain_gemma_jax_command:main"}
 
 
 def test_models_are_listed(tmp_path, monkeypatch, capsys):
@@ -174,3 +174,26 @@ def test_models_are_listed(tmp_path, monkeypatch, capsys):
     assert "In memory, in 1 processes:" in shown
     assert f"./a, process {os.getpid()}: 5.0 MiB, idle for 10 s, pinned, 7 B of KV on the host" in shown
     assert f"./b, process {os.getpid()}: 123 B, in use" in shown
+
+
+def test_a_model_is_fetched_listed_and_deleted(tmp_path, monkeypatch, capsys):
+    from huggingface_hub import close_session
+
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with HubServer() as server:
+        commit = server.add("org/model", tiny_gemma())
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        assert main(["models", "pull", "org/model"]) == 0
+        folder = Path(capsys.readouterr().out.strip())
+        assert (folder.name, (folder / "config.json").is_file()) == (commit, True)
+        assert main(["models", "pull", "org/modle"]) == 2
+        assert capsys.readouterr().err.startswith("gemma-jax: ")
+        assert main(["models", "pull", "org/model", "--revision", "nowhere"]) == 2
+        close_session()
+    capsys.readouterr()
+    assert main(["models"]) == 0
+    assert "  org/model " in capsys.readouterr().out
+    assert main(["models", "rm", "org/model", "--yes"]) == 0
+    assert not folder.exists()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
+from tests.chat import tiny
 from tests.engine.conftest import (  # noqa: F401  the same fixtures
     _compiled,
+    _quick_compiles,
     engine_of,
     model_of,
     strict_transfers,
@@ -33,3 +36,10 @@ def running_of(monkeypatch, engine_of) -> Callable[..., Engine]:  # noqa: F811
         return made
 
     return running_of
+
+
+@pytest.fixture(scope="session")
+def chat_folder(tmp_path_factory) -> Path:
+    """A model that converses. All tests that load one load this one, and share what is compiled for it."""
+    # A folder of the user's is above the model's, whose own name is the model's.
+    return tiny.tiny_folder(tmp_path_factory.mktemp("models") / "CANARY folder" / "tiny", "gemma4", context=CONTEXT)

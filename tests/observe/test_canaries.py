@@ -17,7 +17,6 @@ from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.errors import DeadlineError, GuardError, InputError
 from langchain_gemma_jax.observe.alerts.webhook import Webhook
-from tests.chat.tiny import tiny_folder
 
 client = pytest.importorskip("prometheus_client", reason="an extra")
 pytest.importorskip("opentelemetry.sdk", reason="an extra")
@@ -54,13 +53,13 @@ def received():
             """Nothing is logged."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield got, f"http://127.0.0.1:{server.server_address[1]}/"
     server.shutdown()
     server.server_close()
 
 
-def test_nobody_else_sees_a_word(running_of, tmp_path, received, caplog, capsys, monkeypatch):
+def test_nobody_else_sees_a_word(running_of, chat_folder, tmp_path, received, caplog, capsys, monkeypatch):
     monkeypatch.setenv("CANARY_API_KEY", "CANARY-key-value")
     records: list[object] = []
     tell = Events.tell
@@ -73,10 +72,7 @@ def test_nobody_else_sees_a_word(running_of, tmp_path, received, caplog, capsys,
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     stop = trace_engine(provider)
     server = start_metrics_server(0, vllm=True)
-    # A folder of the user's is above the model's, whose own name is the model's.
-    (tmp_path / "CANARY folder").mkdir()
-    folder = tiny_folder(tmp_path / "CANARY folder" / "tiny", "gemma4", context=128)
-    llm = ChatGemmaJax(model=str(folder), max_tokens=4, app="agent", scope=TENANT)
+    llm = ChatGemmaJax(model=str(chat_folder), max_tokens=4, app="agent", scope=TENANT)
     spoken = [
         SystemMessage("S CANARY"),
         HumanMessage("CANARY"),

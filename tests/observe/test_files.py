@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import socket
@@ -23,9 +24,12 @@ from tests.engine.faults_support import greedy
 ROOT = Path(__file__).parents[2]
 METRIC = re.compile(r"\bgemma_jax_[a-z_]+")
 RECORDED = re.compile(r"\bgemma_jax:[a-z0-9_:]+")
-NO_PROMETHEUS = "needs Prometheus: apt install prometheus"
+# Where scripts/prometheus unpacks Debian's package, if it is not installed.
+PLACES = os.pathsep.join([os.environ.get("PATH", ""), str(ROOT / "build" / "prometheus" / "usr" / "bin")])
+PROMETHEUS, PROMTOOL = (shutil.which(name, path=PLACES) or "" for name in ("prometheus", "promtool"))
+NO_PROMETHEUS = "needs Prometheus: scripts/prometheus fetches it"
 
-needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason=NO_PROMETHEUS)
+needs_promtool = pytest.mark.skipif(not PROMTOOL, reason=NO_PROMETHEUS)
 
 
 def known_names() -> set[str]:
@@ -122,13 +126,13 @@ def test_prometheus_takes_the_rules_and_they_say_what_they_should(tmp_path):
     told = (Path(__file__).parent / "rules_test.yaml").read_text().replace("RULES", str(tmp_path / RULES))
     (tmp_path / "rules_test.yaml").write_text(told)
     for arguments in (["check", "rules", RULES], ["test", "rules", "rules_test.yaml"]):
-        command = ["promtool", *arguments]
+        command = [PROMTOOL, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "SUCCESS" in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason=NO_PROMETHEUS)
+@pytest.mark.skipif(not PROMETHEUS, reason=NO_PROMETHEUS)
 @pytest.mark.slow
 def test_a_real_prometheus_scrapes_a_running_agent(running_of, tiny_model, tmp_path):
     pytest.importorskip("prometheus_client", reason="an extra")
@@ -146,7 +150,7 @@ def test_a_real_prometheus_scrapes_a_running_agent(running_of, tiny_model, tmp_p
         f"rule_files: [{RULES}]\n"
         f"scrape_configs: [{{job_name: gemma-jax, static_configs: [{{targets: ['{target}']}}]}}]\n"
     )
-    command = ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
+    command = [PROMETHEUS, "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
     process = subprocess.Popen(
         [*command, f"--web.listen-address=127.0.0.1:{port}"],
         cwd=tmp_path,

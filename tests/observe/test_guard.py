@@ -254,6 +254,23 @@ def test_where_jax_is_built_otherwise_that_is_said(monkeypatch):
     assert "not watched" in str(g.report())
 
 
+@pytest.mark.slow
+def test_flax_is_code_like_any_other():
+    from flax import linen
+
+    model = linen.Dense(4)
+    lengths = [on_device(n).reshape(1, n) for n in (3, 3, 5)]
+    params = {x.shape: model.init(jax.random.key(0), x) for x in lengths}
+    step = jax.jit(model.apply)
+    with guard(recompile="callback", transfer="callback", app="flax", on_trip=lambda _: None) as g:
+        for x in lengths:
+            step(params[x.shape], x)
+        step(params[1, 3], np.ones((1, 3), np.float32))
+    report = g.report()
+    assert report.trips_by_guard == {"recompile": 1, "transfer": 1}
+    assert all("test_guard.py:" in trip.site for trip in report.trips)
+
+
 def inject(kind: str, rng: random.Random) -> None:
     """Something that one guard watches for, and no other."""
     if kind == "recompile":

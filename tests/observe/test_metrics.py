@@ -29,16 +29,17 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server  # noqa: E402
 
 
-def mixed(engine, served, count: int) -> list:
+def mixed(engine, served, count: int) -> tuple[list, float]:
     """Run requests of several applications and tenants, some of which fail, are cancelled or repeat themselves."""
     rng = random.Random("mixed requests")
-    done = []
+    done, took = [], []
 
     def one(number: int) -> None:
         length = rng.choice((3, 8, 30))
         prompt = [50 + (number % 7), *range(60, 60 + length)]
         with suppress(EngineError):
             timeout = 0.0 if number % 20 == 7 else None
+            began = time.perf_counter()
             generation = engine.submit(
                 served,
                 prompt,
@@ -49,11 +50,13 @@ def mixed(engine, served, count: int) -> list:
             )
             if number % 25 == 3:
                 generation.cancel()
-            done.append(generation.result())
+            completion = generation.result()
+            took.append(time.perf_counter() - began)
+            done.append(completion)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(one, range(count)))
-    return done
+    return done, sum(took)
 
 
 def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -85,7 +88,7 @@ def settled(engine) -> Report:
 def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_model):
     engine = running_of(guards="warn")
     served = engine.serve(tiny_model)
-    done = mixed(engine, served, 200)
+    done, waited = mixed(engine, served, 200)
     report = settled(engine)
     server = start_metrics_server(0, vllm=True)
     try:
@@ -123,6 +126,8 @@ def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_m
         ],
     }.items():
         assert total(found, f"{name}_sum") == pytest.approx(sum(measured), rel=0.02), name
+    # And those that they measured themselves; on a busy machine whoever waits is woken late.
+    assert total(found, "gemma_jax_request_seconds_sum") == pytest.approx(waited, rel=0.02, abs=len(done) * 0.005)
     assert total(found, "gemma_jax_request_seconds_count") == len(done)
     assert total(found, "gemma_jax_inter_token_seconds_count") == sum(each.generated_tokens - 1 for each in done)
     for cold, start in ((True, "cold"), (False, "steady")):
@@ -135,6 +140,11 @@ def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_m
     assert total(found, "vllm:request_success_total", finished_reason="abort") == total(
         found, "gemma_jax_cancellations_total"
     )
+    assert total(found, "vllm:request_generation_tokens_sum") == sum(each.generated_tokens for each in done)
+    assert total(found, "vllm:request_prompt_tokens_count") == len(done)
+    inference = sum(each.timings.total_s - each.timings.queued_s for each in done)
+    assert total(found, "vllm:request_inference_time_seconds_sum") == pytest.approx(inference)
+    assert total(found, "vllm:prompt_tokens_by_source_total") == total(found, "vllm:prompt_tokens_total")
     assert total(found, "vllm:prefix_cache_hits_total") == total(found, "gemma_jax_tokens_total", kind="reused")
     # The report says the same to people, notebooks and programs.
     assert json.loads(json.dumps(report.to_dict()))["requests"] == 200
@@ -214,6 +224,9 @@ def test_a_port_that_is_taken_is_said_and_one_that_is_closed_is_free():
     for wrong in (-1, 2**16, "80", True, None):
         with pytest.raises(InputError, match="expected a port from 0 to 65535"):
             start_metrics_server(wrong)
+    for wrong in ("", None, 7):
+        with pytest.raises(InputError, match=r"expected an address such as 127\.0\.0\.1"):
+            start_metrics_server(0, wrong)
     with pytest.raises(InputError, match="cannot be listened at"):
         start_metrics_server(0, "no.such.host.invalid.")
 

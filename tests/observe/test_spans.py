@@ -143,21 +143,16 @@ def test_an_exporter_that_hangs_or_raises_holds_up_no_request(running_of, tiny_m
     stop()
 
 
-def test_langchains_own_span_is_the_parent_and_the_only_one_of_the_call(
-    running_of, provider, exporter, tmp_path, monkeypatch
-):
+def test_langchains_own_span_is_the_parent_and_the_only_one_of_the_call(running_of, provider, exporter, chat_folder):
     langchain = pytest.importorskip("opentelemetry.instrumentation.genai.langchain", reason="an extra of dev")
     from langchain_gemma_jax import ChatGemmaJax
-    from tests.chat.tiny import tiny_folder
 
     running_of()
     instrumentor = langchain.LangChainInstrumentor()
     instrumentor.instrument(tracer_provider=provider)
     stop = trace_engine(provider)
     try:
-        llm = ChatGemmaJax(
-            model=str(tiny_folder(tmp_path / "tiny", "gemma4")), max_tokens=4, max_context=64, app="agent"
-        )
+        llm = ChatGemmaJax(model=str(chat_folder), max_tokens=4, app="agent")
         llm.invoke("Hi")
         asyncio.run(llm.ainvoke("Ho"))
     finally:

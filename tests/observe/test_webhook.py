@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -48,7 +50,7 @@ class Receiver:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/services/a-secret"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
 
 @pytest.fixture
@@ -141,6 +143,29 @@ def test_a_receiver_that_hangs_holds_up_no_request_and_what_waits_is_limited(rec
     counts = sender.counts
     assert counts.dropped == 20
     assert counts.sent == counts.waiting == 0
+
+
+def test_a_receiver_that_answers_a_byte_at_a_time_is_given_up():
+    """Each byte is in time, and the answer would take a year."""
+    over = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        one, _ = listening.accept()
+        with one, suppress(OSError):
+            one.recv(65536)
+            one.sendall(b"HTTP/1.1 ")
+            while not over.wait(0.05):
+                one.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        dripping = threading.Thread(target=drip, args=(listening,))
+        dripping.start()
+        sender = Webhook(f"http://127.0.0.1:{listening.getsockname()[1]}/", tries=1, timeout=0.4)
+        sender(trip())
+        assert sender.flush(20)
+        over.set()
+        dripping.join()
+    assert (sender.counts.sent, sender.counts.dropped) == (0, 1)
 
 
 def test_who_is_closed_sends_nothing_more(receiver):

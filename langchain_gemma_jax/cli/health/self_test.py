@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_gemma_jax.cli.health.findings import Finding, Verdict
+from langchain_gemma_jax.config import compile_cache_root
 
 MODEL = "sprout-s"
 SECONDS = 20.0  # that the second process may take: all is compiled by then
@@ -89,6 +90,8 @@ def _second(first: dict[str, Any], second: dict[str, Any], first_s: float, secon
         f"{second['cache_hits']} programs came from the disk, {second['compiles']} were compiled; {second_s:.1f} s in "
         f"all, after {first_s:.1f} s with {first['compiles']} compiled"
     )
+    if compile_cache_root() is None:
+        return Finding("second process", Verdict.WARN, text, "Each process compiles anew: GEMMA_JAX_COMPILE_CACHE=on.")
     if second["compiles"]:
         advice = "The folder cannot be written, or JAX's own settings say where: see docs/runbooks.md, cache trouble."
         return Finding("second process", Verdict.BAD if not second["cache_hits"] else Verdict.WARN, text, advice)

@@ -1,4 +1,4 @@
-"""Terminals, for people: text that any terminal can show, numbers that can be read, options that are spelled right.
+"""Terminals, for people: text that any terminal can show, options that are spelled right, work that can be interrupted.
 
-Plain Python in the main thread. It may import ``config``.
+Plain Python in the main thread, but for the work that this waits for. It may import ``config``.
 """

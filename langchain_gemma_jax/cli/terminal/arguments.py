@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
@@ -58,18 +59,41 @@ def verb(verbs: Verbs, name: str, text: str, example: str) -> Parser:
 
 def count(text: str) -> int:
     """Return the whole number from 1 that an argument says."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, found {text}")
-    return number
+    return _whole(text, 1)
+
+
+def count_from_0(text: str) -> int:
+    """Return the whole number from 0 that an argument says."""
+    return _whole(text, 0)
+
+
+def count_from_2(text: str) -> int:
+    """Return the whole number from 2 that an argument says."""
+    return _whole(text, 2)
+
+
+def _whole(text: str, least: int) -> int:
+    with suppress(ValueError):
+        if (number := int(text)) >= least:
+            return number
+    raise argparse.ArgumentTypeError(f"expected a whole number from {least}, found {text!r}")
 
 
 def seconds(text: str) -> float:
     """Return the positive number of seconds that an argument says."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, found {text}")
-    return number
+    with suppress(ValueError):
+        if 0 < (number := float(text)) < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(f"expected seconds, more than 0, found {text!r}")
+
+
+def share(text: str) -> float:
+    """Return the share that an argument says, such as 0.1 or 10%."""
+    with suppress(ValueError):
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        if 0 <= number < 10:
+            return number
+    raise argparse.ArgumentTypeError(f"expected a share such as 0.1 or 10%, found {text!r}")
 
 
 def subverbs(parser: Parser, metavar: str) -> Verbs:

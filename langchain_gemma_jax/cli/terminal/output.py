@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+import unicodedata
+from contextlib import suppress
 
 from langchain_gemma_jax.config import plain_terminal
 
@@ -13,10 +15,23 @@ GRAY, BOLD, RED, GREEN, YELLOW = "90", "1", "31", "32", "33"
 
 
 def prepare_streams() -> None:
-    """Have characters that the output cannot hold replaced: a terminal without UTF-8 is no reason to end."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    """Have characters replaced that the output cannot hold or the input does not mean: neither is a reason to end.
+
+    Streams that are closed become ones that nothing comes from, and that keep nothing.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  as long as the process
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and stream.errors != "replace":
             stream.reconfigure(errors="replace")
+
+
+def drop_output() -> None:
+    """Have what was not written yet go nowhere, so that the end of Python does not try once more."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(text: str = "", end: str = "\n") -> None:
@@ -26,7 +41,7 @@ def say(text: str = "", end: str = "\n") -> None:
 
 def complain(text: str) -> None:
     """Print a line on standard error, under the command's name."""
-    print(f"gemma-jax: {text}", file=sys.stderr)  # noqa: T201  that is what a command does
+    print(f"gemma-jax: {printable(text)}", file=sys.stderr, flush=True)  # noqa: T201  that is what a command does
 
 
 def interactive() -> bool:
@@ -70,4 +85,19 @@ def printable(text: str) -> str:
 def fitted(text: str, columns: int) -> str:
     """Return one line of so many columns at most."""
     flat = printable(text).replace("\n", " ").replace("\t", " ")
-    return flat if len(flat) <= columns else flat[: max(0, columns - 3)] + "..."
+    if sum(map(_columns, flat)) <= columns:
+        return flat
+    room, kept = columns - 3, ""
+    for each in flat:
+        room -= _columns(each)
+        if room < 0:
+            break
+        kept += each
+    return kept + "..."[: max(0, columns)]
+
+
+def _columns(character: str) -> int:
+    """How many columns a character takes: two if it is Chinese, say, and none if it is an accent of the one before."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

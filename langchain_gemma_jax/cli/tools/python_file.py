@@ -41,7 +41,7 @@ def _run(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the second: a script that was meant to be run
         raise InputError(f"{file} could not be run: {type(error).__name__}: {error}") from error
     return module
 

@@ -46,7 +46,7 @@ class Toolbox:
         """Carry out a tool. Returns what the model is told, and whether it went well: an error is told, too."""
         try:
             return str(self._run[name](given)), True
-        except Exception as error:  # noqa: BLE001  a tool is anybody's; the model may do better the next time
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a tool is anybody's; the model may do better next time
             return f"Error: {type(error).__name__}: {error}", False
 
     def _add(self, name: str, bound: object, run: Callable[[dict[str, Any]], object]) -> None:

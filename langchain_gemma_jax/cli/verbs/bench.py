@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, count_from_2, share, verb
 from langchain_gemma_jax.cli.terminal.output import RED, can_show, colored, complain, say
 from langchain_gemma_jax.errors import InputError
 
 FORMAT = 1
 HIGHER, LOWER = "higher", "lower"
+SHOWN_ONLY = frozenset({"load", "first answer, cold"})  # what a cold process takes depends on what is on the disk
 
 
 @dataclass(frozen=True)
@@ -42,26 +44,19 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--rounds", type=count, default=5, metavar="N", help="of each figure the middle one; by default 5"
     )
-    parser.add_argument("--tokens", type=count, default=64, metavar="N", help="of an answer; by default 64")
+    parser.add_argument("--tokens", type=count_from_2, default=64, metavar="N", help="of an answer; by default 64")
     parser.add_argument("--prompt", type=count, default=256, metavar="N", help="tokens of a prompt; by default 256")
     parser.add_argument("--output", metavar="FILE", help="write what was measured, as JSON")
     parser.add_argument("--against", metavar="FILE", help="compare with a file that --output wrote")
     parser.add_argument(
         "--threshold",
-        type=_share,
+        type=share,
         default=0.1,
         metavar="SHARE",
         help="what may be lost before it is an error; by default 10%%",
     )
     parser.add_argument("--json", action="store_true", help="print what was measured, as JSON")
     parser.set_defaults(run=_run)
-
-
-def _share(text: str) -> float:
-    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if not 0 <= number < 10:
-        raise argparse.ArgumentTypeError(f"expected a share such as 0.1 or 10%, found {text}")
-    return number
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -99,9 +94,11 @@ def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]
     began = time.perf_counter()
     served = engine().load(model)
     load_s = time.perf_counter() - began
-    longest = served.max_context - tokens
-    if prompt > longest:
-        raise InputError(f"--prompt: expected {longest} tokens at most, found {prompt}: {model} has no room for more.")
+    if prompt + tokens > served.max_context:
+        raise InputError(
+            f"--prompt and --tokens: expected {served.max_context} together at most, found {prompt} and {tokens}: "
+            f"{model} has no room for more."
+        )
     vocabulary = served.model.architecture.vocab_size
     numbers = iter(range(10**9))
 
@@ -155,7 +152,7 @@ def compare(before: dict[str, Any], found: dict[str, Any], threshold: float) -> 
     old = {each["name"]: each["value"] for each in before["figures"]}
     worse = []
     for each in found["figures"]:
-        if each["name"] not in old or each["name"] in {"load", "first answer, cold"}:
+        if each["name"] not in old or each["name"] in SHOWN_ONLY:
             continue
         was, now = old[each["name"]], each["value"]
         slower = was / max(now, 1e-12) if each["better"] == HIGHER else now / max(was, 1e-12)
@@ -178,13 +175,20 @@ def _show(found: dict[str, Any], before: dict[str, Any] | None, worse: list[str]
 def _read(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise InputError(f"--against: {file} was written by another version of this command. Measure anew.")
-        for each in found["figures"]:
-            Figure(str(each["name"]), float(each["value"]), str(each["unit"]), str(each["better"]))
+        version = found["format"]
         _ = [found[name] for name in ("model", "device", "tokens", "prompt")]
+        figures = [
+            Figure(str(each["name"]), float(each["value"]), str(each["unit"]), str(each["better"]))
+            for each in found["figures"]
+        ]
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"--against: expected a file that --output wrote, and {file} is none: {error}") from error
+    if version != FORMAT:
+        raise InputError(f"--against: {file} was written by another version of this command. Measure anew.")
+    if wrong := [f"{each.name} is {each.value}" for each in figures if not 0 < each.value < math.inf]:
+        raise InputError(f"--against: {file}: expected figures above 0, found {', '.join(wrong)}.")
+    if not {each.name for each in figures} - SHOWN_ONLY:
+        raise InputError(f"--against: there is nothing in {file} to compare with.")
     return dict(found)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_gemma_jax.cli.terminal.arguments import Parser, Verbs, count, nearest, verb
+from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
 from langchain_gemma_jax.cli.terminal.output import (
     GRAY,
     RED,
@@ -106,7 +107,8 @@ def _converse(talk: Conversation, toolbox: Toolbox, history: str | None) -> None
                 if history is not None:
                     write_history(Path(history), talk.messages)
         except KeyboardInterrupt:
-            say(f"\n{colored('(stopped)', GRAY)}")
+            with suppress(KeyboardInterrupt):  # pressed twice
+                say(f"\n{colored('(stopped)', GRAY)}")
         except GemmaJaxError as error:
             complain(str(error))
 
@@ -198,14 +200,11 @@ class Conversation:
         from langchain_core.messages import AIMessage, AIMessageChunk
 
         whole: AIMessageChunk | None = None
-        stream = self._model.stream(self.messages)
-        try:
-            for piece in stream:
-                whole = piece if whole is None else whole + piece
-                if text := printable(str(piece.text)):
-                    say(text, end="")
-        finally:
-            stream.close()  # whoever was interrupted wants no more of it
+        messages = list(self.messages)
+        for piece in Interruptible[AIMessageChunk](lambda: self._model.stream(messages)):
+            whole = piece if whole is None else whole + piece
+            if text := printable(str(piece.text)):
+                say(text, end="")
         if whole is not None and whole.text:
             say()
         if whole is None:

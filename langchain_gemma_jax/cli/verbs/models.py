@@ -134,17 +134,25 @@ def _rm(options: argparse.Namespace) -> int:
     if not options.yes:
         if not interactive():
             raise InputError(f"{found.name} is deleted when you say --yes: nobody can be asked here.")
-        if input(f"Delete {found.name}, {show_bytes(found.nbytes)}, from {found.folder}? [y/N] ").lower() not in {
-            "y",
-            "yes",
-        }:
+        if not _agrees(f"Delete {found.name}, {show_bytes(found.nbytes)}, from {found.folder}? [y/N] "):
             say("Nothing was deleted.")
             return 1
     cache = _cache()
     if cache is not None:
         cache.delete_revisions(*found.commits).execute()
+    if found.folder.exists():  # what cannot be deleted is only logged
+        complain(f"{found.name}: something in {found.folder} could not be deleted. Is it yours?")
+        return 1
     say(f"{found.name}: {show_bytes(found.nbytes)} deleted")
     return 0
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return input(question).strip().lower() in {"y", "yes"}
+    except EOFError:  # Ctrl-D
+        say()
+        return False
 
 
 def _uses(engine: RunningEngine, model: OnDisk) -> bool:
@@ -175,6 +183,8 @@ def _cache() -> HFCacheInfo | None:
         return scan_cache_dir(constants.HF_HUB_CACHE)
     except CacheNotFound:
         return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"The Hub's cache cannot be read: {error}") from error
 
 
 def _is_gemma(folder: Path) -> bool:

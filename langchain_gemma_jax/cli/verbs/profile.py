@@ -6,10 +6,11 @@ import argparse
 import runpy
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, count_from_0, verb
 from langchain_gemma_jax.cli.terminal.output import complain, say
 from langchain_gemma_jax.errors import InputError
 
@@ -26,7 +27,11 @@ def add(verbs: Verbs) -> None:
     )
     parser.add_argument("--requests", type=count, default=1, metavar="N", help="how many are watched; by default 1")
     parser.add_argument(
-        "--skip", type=int, default=0, metavar="N", help="requests before those: the first ones are cold; by default 0"
+        "--skip",
+        type=count_from_0,
+        default=0,
+        metavar="N",
+        help="requests before those: the first ones are cold; by default 0",
     )
     parser.add_argument("--output", default="gemma-jax-trace", metavar="FOLDER", help="by default gemma-jax-trace")
     parser.add_argument("--model", help="without a script: which model is asked; by default sprout-m")
@@ -36,25 +41,31 @@ def add(verbs: Verbs) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.skip < 0:
-        raise InputError(f"--skip: expected a number of requests from 0, found {options.skip}.")
     if options.script is not None and not Path(options.script).is_file():
         raise InputError(f"profile: expected a Python file, found {options.script!r}.")
-    watch = _Watch(options.skip, options.requests, Path(options.output))
+    folder = Path(options.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output: expected a folder that can be written to, found {folder}: {error}") from error
+    watch, status = _Watch(options.skip, options.requests, folder), 0
     try:
         if options.script is None:
             _ask(options.model, options.skip + options.requests)
         else:
-            _run_script(options.script, options.arguments)
+            status = _run_script(options.script, options.arguments)
     finally:
         watch.end()
+    if watch.problem is not None:
+        complain(f"JAX's profiler could not be used: {watch.problem}")
+        return 1
     if watch.seen < options.requests:
         complain(
             f"{watch.seen} of {options.requests} requests were watched: no more came behind the first {options.skip}."
         )
         return 1
     say(f"{watch.seen} requests are in {options.output}. Look at them with XProf or https://ui.perfetto.dev.")
-    return 0
+    return status
 
 
 def _ask(model: str | None, times: int) -> None:
@@ -66,13 +77,31 @@ def _ask(model: str | None, times: int) -> None:
         asked.invoke(QUESTION)
 
 
-def _run_script(script: str, arguments: list[str]) -> None:
+def _run_script(script: str, arguments: list[str]) -> int:
+    """Run a script as Python would, and return its exit status. What it raises is shown as Python would."""
     before = sys.argv, sys.path[0]
     sys.argv, sys.path[0] = [script, *arguments], str(Path(script).resolve().parent)
     try:
         runpy.run_path(script, run_name="__main__")
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        complain(str(ended.code))
+        return 1
+    except Exception as error:  # noqa: BLE001  it is the script's
+        _show(error, script)
+        return 1
     finally:
         sys.argv, sys.path[0] = before
+    return 0
+
+
+def _show(error: Exception, script: str) -> None:
+    """Show an error of a script's from its own first line on."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != script:
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames)
 
 
 class _Watch:
@@ -83,23 +112,38 @@ class _Watch:
         from langchain_gemma_jax.engine.base.events import Finished, Submitted
 
         self.seen = 0
+        self.problem: str | None = None
         self._skip, self._left, self._folder = skip, requests, folder
         self._numbers: set[int] = set()  # of those that are watched
         self._lock = threading.RLock()
         self._runs = False
+        self._over = threading.Event()  # all that are wanted were seen, or the script is over
+        # Writing a trace takes a second or more, for which the engine's own thread has no time.
+        self._writing = threading.Thread(target=self._write_when_over, name="gemma-jax-profile", daemon=True)
+        self._writing.start()
         events = engine().events
         self._leave = [events.subscribe(Submitted, self._submitted), events.subscribe(Finished, self._finished)]
 
     def end(self) -> None:
-        """Stop the profiler, if it runs."""
+        """Stop the profiler, if it runs, and wait until what it saw is written."""
         for leave in self._leave:
             leave()
-        with self._lock:
-            if self._runs:
-                import jax
+        self._over.set()
+        self._writing.join()
 
-                self._runs = False
-                jax.profiler.stop_trace()
+    def _write_when_over(self) -> None:
+        self._over.wait()
+        with self._lock:
+            self._left = 0
+            if not self._runs:
+                return
+            self._runs = False
+        import jax
+
+        try:
+            jax.profiler.stop_trace()
+        except Exception as error:  # noqa: BLE001  the script may have stopped it, or the disk may be full
+            self.problem = str(error)
 
     def _submitted(self, record: object) -> None:
         import jax
@@ -111,11 +155,18 @@ class _Watch:
                 self._left -= 1
                 self._numbers.add(getattr(record, "number", -1))
                 if not self._runs:
+                    try:
+                        jax.profiler.start_trace(str(self._folder))
+                    except Exception as error:  # noqa: BLE001  the script may use it itself
+                        self.problem = str(error)
+                        self._left = 0
+                        return
                     self._runs = True
-                    jax.profiler.start_trace(str(self._folder))
 
     def _finished(self, record: object) -> None:
         with self._lock:
             if getattr(record, "number", -1) in self._numbers:
                 self._numbers.discard(getattr(record, "number", -1))
                 self.seen += 1
+                if not self._left and not self._numbers:
+                    self._over.set()

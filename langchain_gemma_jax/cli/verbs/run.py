@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, seconds, verb
+from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
 from langchain_gemma_jax.cli.terminal.output import complain, printable, say
 from langchain_gemma_jax.cli.verbs.chat import add_model_options, chat_model, read_all_of_stdin
 from langchain_gemma_jax.errors import InputError
@@ -44,7 +45,8 @@ def _run(options: argparse.Namespace) -> int:
         whole = _stream(model, messages, silent=options.json)
         parsed, wrong = None, None
     else:
-        found = model.with_structured_output(schema, include_raw=True).invoke(messages)
+        structured = model.with_structured_output(schema, include_raw=True)
+        (found,) = Interruptible[dict[str, Any]](lambda: [structured.invoke(messages)])
         whole, parsed, wrong = found["raw"], found["parsed"], found["parsing_error"]
     if options.json:
         say(json.dumps(_described(whole, parsed, wrong, time.monotonic() - began, structured=schema is not None)))
@@ -58,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _messages(options: argparse.Namespace) -> list[Any]:
     piped = "" if options.question not in (None, "-") and sys.stdin.isatty() else read_all_of_stdin()
-    asked = "" if options.question in (None, "-") else options.question
+    asked = "" if options.question in (None, "-") else options.question.encode(errors="replace").decode()
     text = "\n\n".join(part for part in (asked.strip(), piped.strip()) if part)
     if not text:
         raise InputError('expected a question: gemma-jax run "What is a ring buffer?", or one on standard input.')
@@ -67,7 +69,7 @@ def _messages(options: argparse.Namespace) -> list[Any]:
 
 def _stream(model: Any, messages: list[Any], *, silent: bool) -> Any:
     whole = None
-    for piece in model.stream(messages):
+    for piece in Interruptible[Any](lambda: model.stream(messages)):
         whole = piece if whole is None else whole + piece
         if not silent and (text := printable(str(piece.text))):
             say(text, end="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import time
 from collections.abc import Iterator
 
@@ -43,6 +44,7 @@ def _watch(every: float, times: int | None) -> None:
     draws = live()
     if draws:
         say(_HIDDEN, end="")
+    before = {each: signal.signal(each, _end) for each in (signal.SIGTERM, signal.SIGHUP)}
     try:
         looks = 0
         while True:
@@ -61,8 +63,15 @@ def _watch(every: float, times: int | None) -> None:
     except KeyboardInterrupt:
         return
     finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
         if draws:
             say(_SHOWN, end="")
+
+
+def _end(number: int, _: object) -> None:
+    """End on a signal, so that the terminal gets back what it showed before."""
+    raise SystemExit(128 + number)
 
 
 def picture(engines: list[RunningEngine], columns: int) -> Iterator[str]:

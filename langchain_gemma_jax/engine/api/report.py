@@ -83,11 +83,12 @@ class Report(Counters):
         """Return how long requests took, those that were cold or the others.
 
         Args:
-            name: "queue", "prefill", "first_token", "decode", "total", or "token" for each token behind the first.
+            name: "queue", "prefill", "first_token", "decode", "inference" (all but the queue), "total", "token" for
+                each token behind the first, or "per_token" for what these took in each request in the mean.
             cold: of requests whose programs had never run in this process; else of the others.
         """
         views = (view.cold if cold else view.steady for view in self.series.values())
-        bounds = {"token": TOKEN_LATENCIES}.get(name)
+        bounds = {"token": TOKEN_LATENCIES, "per_token": TOKEN_LATENCIES}.get(name)
         found = (view[name] for view in views)
         return together(found) if bounds is None else together(found, bounds)
 
@@ -115,6 +116,8 @@ class Report(Counters):
                     "tokens": dict(view.tokens),
                     "outcomes": dict(view.outcomes),
                     "cold_starts": view.cold_starts,
+                    "prompts": _plain(view.prompts),
+                    "answers": _plain(view.answers),
                 }
                 for who, view in self.series.items()
             ],

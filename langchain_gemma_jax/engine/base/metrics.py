@@ -31,6 +31,7 @@ TOKEN_LATENCIES = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
 )  # fmt: skip
 ROWS = (1, 2, 4, 8, 16, 32, 64)
+SIZES = (*(figure * 10**power for power in range(5) for figure in (1, 2, 5)), 100_000)  # tokens of a request
 MOST_SERIES = 100  # models, scopes and applications together that are counted apart
 OTHERS = "(others)"
 
@@ -84,6 +85,7 @@ class Latencies:
     def __init__(self) -> None:
         self.queue, self.prefill, self.first_token = Histogram(LATENCIES), Histogram(LATENCIES), Histogram(LATENCIES)
         self.decode, self.total, self.token = Histogram(LATENCIES), Histogram(LATENCIES), Histogram(TOKEN_LATENCIES)
+        self.inference, self.per_token = Histogram(LATENCIES), Histogram(TOKEN_LATENCIES)
 
     def add(self, record: Finished) -> None:
         """Count a request that ended well."""
@@ -93,6 +95,9 @@ class Latencies:
         self.first_token.add(times.first_token_s)
         self.decode.add(max(0.0, times.total_s - times.queued_s - times.prefill_s))
         self.total.add(times.total_s)
+        self.inference.add(times.total_s - times.queued_s)
+        if record.generated_tokens > 1:
+            self.per_token.add((times.total_s - times.first_token_s) / (record.generated_tokens - 1))
         for seconds in record.token_s:
             self.token.add(seconds)
 
@@ -109,6 +114,7 @@ class Series:
 
     def __init__(self) -> None:
         self.cold, self.steady = Latencies(), Latencies()
+        self.prompts, self.answers = Histogram(SIZES), Histogram(SIZES)
         self.tokens = dict.fromkeys(TOKEN_KINDS, 0)
         self.outcomes: dict[str, int] = {}
         self.cold_starts = 0
@@ -119,6 +125,8 @@ class Series:
         self.cold_starts += record.cold
         if not record.failed:
             (self.cold if record.cold else self.steady).add(record)
+            self.prompts.add(record.prompt_tokens)
+            self.answers.add(record.generated_tokens)
         prompt = (record.prompt_tokens - record.reused_tokens, record.reused_tokens)
         answer = (record.generated_tokens, record.drafted_tokens, record.accepted_tokens, record.forced_tokens)
         for kind, count in zip(TOKEN_KINDS, (*prompt, *answer), strict=True):
@@ -127,7 +135,13 @@ class Series:
     def copied(self) -> SeriesView:
         """Return the numbers as they are now."""
         return SeriesView(
-            self.cold.copied(), self.steady.copied(), self.tokens.copy(), self.outcomes.copy(), self.cold_starts
+            self.cold.copied(),
+            self.steady.copied(),
+            self.tokens.copy(),
+            self.outcomes.copy(),
+            self.cold_starts,
+            self.prompts.copied(),
+            self.answers.copied(),
         )
 
 
@@ -139,6 +153,8 @@ class SeriesView(NamedTuple):
     tokens: dict[str, int]
     outcomes: dict[str, int]
     cold_starts: int
+    prompts: Distribution  # tokens of the prompts that were answered
+    answers: Distribution  # and of their answers
 
 
 class Who(NamedTuple):

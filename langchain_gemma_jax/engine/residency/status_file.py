@@ -41,6 +41,7 @@ FORMAT = 2  # of a file: who finds another number there knows that another versi
 _SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and what no other engine has
 _UNFINISHED = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}")
 _LARGEST = 2**20  # bytes of a file
+_HUGE = 2**63  # no number in one is as large
 _UNUSABLE = (OSError, RuntimeError, InputError, UnsafeFolderError)  # the second: there is no home
 
 
@@ -221,7 +222,7 @@ def _read(process: int, text: bytes) -> RunningEngine:
             return RunningEngine(
                 process=process,
                 version=_text(shown["version"]),
-                at=float(shown["at"]),
+                at=_number(shown["at"]),
                 activity=_filled(Activity, shown["activity"]),
                 models=tuple(_filled(ShownModel, each) for each in shown["models"]),
             )
@@ -242,8 +243,14 @@ def _filled(kind: type[Shown], values: dict[str, object]) -> Shown:
         value = values[each.name]
         if type(value).__name__ != each.type and not (each.type == "float" and type(value) is int):
             raise TypeError(each.name)
-        found[each.name] = value
+        found[each.name] = value if each.type in {"str", "bool"} else _number(value)
     return kind(**found)
+
+
+def _number(value: object) -> Any:
+    if not isinstance(value, int | float) or not -_HUGE < value < _HUGE:  # which nothing is that is no number
+        raise TypeError("number")
+    return value
 
 
 def _text(value: object) -> str:

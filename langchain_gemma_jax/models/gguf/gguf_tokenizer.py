@@ -76,10 +76,11 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
     """
     names, types = _names(metadata, path, min(rows, MAX_TOKENS)), _types(metadata, path)
     scores = metadata.numbers("tokenizer.ggml.scores")
-    for what, found in (("type", types), ("score", scores)):
-        if found is None or len(found) != len(names):
-            shown = "none" if found is None else f"{len(found):,}"
-            raise TokenizerError(path, f"a {what} for each of the {len(names):,} tokens", shown)
+    if len(types) != len(names):
+        raise TokenizerError(path, f"a type for each of the {len(names):,} tokens", f"{len(types):,}")
+    if scores is None or len(scores) != len(names):
+        shown = "none" if scores is None else f"{len(scores):,}"
+        raise TokenizerError(path, f"a score for each of the {len(names):,} tokens", shown)
     if metadata.flag("tokenizer.ggml.add_space_prefix", default=False):
         raise TokenizerError(path, "a tokenizer that adds no space in front, as Gemma's", "add_space_prefix")
     # Converters write the spaces of what is one token by itself as spaces; the library knows texts without any.

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import socket
 import threading
 import time
 import urllib.request
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -88,7 +91,6 @@ class Webhook:
         self._url, self._kind, self._key, self._details = url, kind, routing_key, details
         self._per_minute, self._again_after, self._tries = per_minute, again_after, tries
         self._timeout, self._most_waiting = timeout, most_waiting
-        self._opener = urllib.request.build_opener(_NoRedirects)
         self._todo: deque[Tripped] = deque()
         self._told: dict[tuple[str, str], float] = {}
         self._sent_at: deque[float] = deque(maxlen=per_minute)
@@ -179,10 +181,9 @@ class Webhook:
                 self._url, body, {"Content-Type": "application/json", "User-Agent": "langchain-gemma-jax"}
             )
             try:
-                with self._opener.open(request, timeout=self._timeout) as answer:
-                    if 200 <= answer.status < 300:
-                        return True
-                    problem = f"status {answer.status}"
+                if 200 <= (status := _status_of(request, self._timeout)) < 300:
+                    return True
+                problem = f"status {status}"
             except HTTPError as error:
                 problem = f"status {error.code}"
                 if 300 <= error.code < 500 and error.code not in {408, 425, 429}:
@@ -242,6 +243,61 @@ def _check(name: str, value: object, *, whole: bool) -> None:
 def _for_slack(text: str) -> str:
     """Text in which nothing is a mention or a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _status_of(request: urllib.request.Request, seconds: float) -> int:
+    """Return the status that a request is answered with, within so many seconds in all.
+
+    Raises:
+        OSError, HTTPException, ValueError: there is none.
+    """
+    connections: list[Any] = []
+    opener = urllib.request.build_opener(_NoRedirects, _Http(connections), _Https(connections))
+    # A connection's own timeout begins anew with every byte: whoever sends one now and then would never be given up.
+    limit = threading.Timer(seconds, _shut, [connections])
+    limit.daemon = True
+    limit.start()
+    try:
+        with opener.open(request, timeout=seconds) as answer:
+            return int(answer.status)
+    finally:
+        limit.cancel()
+
+
+def _shut(connections: list[Any]) -> None:
+    for each in connections:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+class _Noted:
+    """Opens connections, and notes them."""
+
+    def __init__(self, connections: list[Any]) -> None:
+        super().__init__()
+        self._connections = connections
+
+    def do_open(self, http_class: Callable[..., Any], req: urllib.request.Request, **more: Any) -> Any:
+        def made(host: str, **options: Any) -> Any:
+            connection = http_class(host, **options)
+            connect = connection.connect
+
+            def noted() -> None:
+                connect()
+                self._connections.append(connection.sock)
+
+            connection.connect = noted
+            return connection
+
+        return super().do_open(made, req, **more)  # type: ignore[misc]  # of the handler
+
+
+class _Http(_Noted, urllib.request.HTTPHandler):
+    """http, with connections that are noted."""
+
+
+class _Https(_Noted, urllib.request.HTTPSHandler):
+    """https, with connections that are noted."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -86,6 +86,9 @@ def start_metrics_server(
     given: object = port
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given < 2**16:
         raise InputError(f"start_metrics_server: expected a port from 0 to 65535, found {port!r}.")
+    named: object = host
+    if not isinstance(named, str) or not named:  # which would be all of the machine's addresses
+        raise InputError(f"start_metrics_server: expected an address such as 127.0.0.1 or 0.0.0.0, found {host!r}.")
     if registry is None:
         registry = client.CollectorRegistry()
         registry.register(MetricsCollector(vllm=vllm))
@@ -103,7 +106,8 @@ def start_metrics_server(
         else:
             problem = f"{host}:{port} cannot be listened at: {error.strerror or error}"
         raise InputError(f"start_metrics_server: {problem}.") from None
-    return MetricsServer(f"http://{host}:{server.server_address[1]}/metrics", server, thread)
+    shown = f"[{host}]" if ":" in host else host  # IPv6
+    return MetricsServer(f"http://{shown}:{server.server_address[1]}/metrics", server, thread)
 
 
 def _client() -> Any:

@@ -15,6 +15,8 @@ LATENCIES = {
     "vllm:request_queue_time_seconds": "queue",
     "vllm:request_prefill_time_seconds": "prefill",
     "vllm:request_decode_time_seconds": "decode",
+    "vllm:request_inference_time_seconds": "inference",
+    "vllm:request_time_per_output_token_seconds": "per_token",
 }
 
 
@@ -28,6 +30,9 @@ def vllm_families(report: Report | None) -> list[Family]:
     hits = Family("vllm:prefix_cache_hits", "counter", "Prompt tokens whose KV was there.", LABELS)
     prompt = Family("vllm:prompt_tokens", "counter", "Prompt tokens.", LABELS)
     generated = Family("vllm:generation_tokens", "counter", "Generated tokens.", LABELS)
+    sources = Family("vllm:prompt_tokens_by_source", "counter", "Where their KV came from.", (*LABELS, "source"))
+    prompts = Family("vllm:request_prompt_tokens", "histogram", "Prompt tokens of a request.", LABELS)
+    answers = Family("vllm:request_generation_tokens", "histogram", "Generated tokens of a request.", LABELS)
     success = Family("vllm:request_success", "counter", "Requests that are over.", (*LABELS, "finished_reason"))
     latencies = {name: Family(name, "histogram", "See vLLM's metric.", LABELS) for name in LATENCIES}
     if report is not None:
@@ -45,11 +50,15 @@ def vllm_families(report: Report | None) -> list[Family]:
                 hits.add(reused, *labels)
                 prompt.add(read + reused, *labels)
                 generated.add(view.tokens["generated"], *labels)
+                sources.add(read, *labels, "local_compute").add(reused, *labels, "local_cache_hit")
+                prompts.spread(view.prompts, *labels)
+                answers.spread(view.answers, *labels)
                 for outcome, count in view.outcomes.items():
                     success.add(count, *labels, _reason(outcome))
                 for name, ours in LATENCIES.items():
                     latencies[name].spread(view.cold[ours].plus(view.steady[ours]), *labels)
-    return [running, waiting, usage, preemptions, queries, hits, prompt, generated, success, *latencies.values()]
+    engine_wide = [running, waiting, usage, preemptions, queries, hits]
+    return [*engine_wide, prompt, generated, sources, prompts, answers, success, *latencies.values()]
 
 
 def _reason(outcome: str) -> str:

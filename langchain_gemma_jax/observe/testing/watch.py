@@ -26,6 +26,13 @@ class Watch:
         self._config = config
         self._files: list[str] = config.getoption("--gemma-jax-report")
         self._tests: list[dict[str, Any]] = []
+        for name in self._files:  # now, and not when all tests have run
+            try:
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                with Path(name).open("a", encoding="utf-8"):
+                    """It can be written to."""
+            except OSError as error:
+                raise pytest.UsageError(f"--gemma-jax-report: {name} cannot be written: {error.strerror}") from None
 
     def check(self, items: list[pytest.Item]) -> None:
         """See that the markers of all tests say what can be meant.
@@ -62,7 +69,7 @@ class Watch:
             said["trips"] = json.loads(str(said["trips"]))
             self._tests.append({"app": report.nodeid, "outcome": report.outcome, **said})
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the reports."""
         if hasattr(self._config, "workerinput"):  # of xdist: the process that started this one writes them
             return
@@ -70,10 +77,10 @@ class Watch:
             file = Path(name)
             text = markdown(self._tests) if file.suffix == ".md" else json.dumps(summary(self._tests), indent=1)
             try:
-                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text + "\n", encoding="utf-8")
             except OSError as error:
-                raise pytest.UsageError(f"--gemma-jax-report: {name} cannot be written: {error}") from error
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+                self._config.get_terminal_writer().line(f"--gemma-jax-report: {name}: {error.strerror}")
 
     def _limits(self, item: pytest.Item) -> Limits | None:
         if (marker := item.get_closest_marker("gemma_jax")) is None:

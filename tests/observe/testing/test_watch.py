@@ -12,13 +12,12 @@ import pytest
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.observe.testing.costs import CostsOfTest, Limits
-from langchain_gemma_jax.observe.testing.watch import markdown, summary
+from langchain_gemma_jax.observe.testing.watch import Watch, markdown, summary
 
 ROOT = Path(__file__).parents[3]
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
-from langchain_gemma_jax import ChatGemmaJax
 
 step = jax.jit(lambda x: x * 2)
 
@@ -104,6 +103,41 @@ def test_a_run_that_does_not_use_it_imports_nothing(tmp_path):
     )
     ended = run(tmp_path, "test_it.py")
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+class Config:
+    """What the plugin asks of pytest's configuration."""
+
+    def __init__(self, *files: Path) -> None:
+        self.files = list(map(str, files))
+
+    def getoption(self, _: str) -> list[str]:
+        return self.files
+
+
+def test_what_cannot_be_is_said_before_a_test_runs(tmp_path):
+    class Item:
+        nodeid = "test_it.py::test_it"
+
+        def get_closest_marker(self, _: str) -> pytest.Mark:
+            return pytest.mark.gemma_jax(max_compile=0).mark
+
+    with pytest.raises(pytest.UsageError, match=r"test_it: @pytest.mark.gemma_jax: expected max_compiles=\.\.\., "):
+        Watch(Config()).check([Item()])
+    (tmp_path / "file").touch()
+    with pytest.raises(pytest.UsageError, match=r"costs\.json cannot be written: File exists"):
+        Watch(Config(tmp_path / "good.json", tmp_path / "file" / "costs.json"))
+
+
+@pytest.mark.slow
+def test_reports_are_written_where_tests_run_in_other_processes(tmp_path):
+    (tmp_path / "test_it.py").write_text(TESTS)
+    ended = run(tmp_path, "-p", "xdist", "-n2", "--gemma-jax-report=costs.json", "--junitxml=junit.xml", "test_it.py")
+    assert "4 failed, 2 passed" in ended.stdout, ended.stdout + ended.stderr
+    report = json.loads((tmp_path / "costs.json").read_text())
+    assert len(report["tests"]) == 6
+    assert report["sums"]["trips"] == {"recompile": 2, "transfer": 1}
+    assert (tmp_path / "junit.xml").read_text().count("gemma_jax_compiles") == 6
     (tmp_path / "test_it.py").write_text(
         "import pytest\n@pytest.mark.gemma_jax(max_compile=0)\ndef test_it():\n    pass\n"
     )

@@ -47,12 +47,14 @@ class ChannelMatrix(Packed):
     def rows(self, ids: jax.Array) -> jax.Array:
         found = jnp.stack(self._whole(self.numbers[ids]), axis=-1).astype(jnp.float32)
         scales = self.scales[ids]
-        found = found.reshape(*scales.shape, -1) * scales[..., None]
-        return found.reshape(*ids.shape, -1)
+        whole: jax.Array = (found.reshape(*scales.shape, -1) * scales[..., None]).reshape(*ids.shape, -1)
+        return whole
 
     def matrix_at(self, index: jax.Array) -> ChannelMatrix:
-        each = (part[index] for part in (self.numbers, self.scales, self.grid_in, self.grid_out))
-        return ChannelMatrix(*each, self.bits, self.dtype, self.tiled)
+        numbers, scales, grid_in, grid_out = (
+            part[index] for part in (self.numbers, self.scales, self.grid_in, self.grid_out)
+        )
+        return ChannelMatrix(numbers, scales, grid_in, grid_out, self.bits, self.dtype, self.tiled)
 
     def _in_tiles(self, rows: jax.Array) -> jax.Array:
         outputs, count = self.numbers.shape[0], rows.shape[0]

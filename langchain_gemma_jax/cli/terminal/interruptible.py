@@ -1,0 +1,56 @@
+"""Work that Ctrl-C interrupts between two of its results, and nowhere else."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Generic, NoReturn, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Interruptible(Generic[Result]):
+    """Results that a thread of its own makes. Who iterates waits for them, and may be interrupted while waiting.
+
+    Python raises ``KeyboardInterrupt`` at whatever line the main thread is. In the middle of an import it leaves half
+    of a module behind, and whoever needs that later fails. So the main thread only waits.
+
+        for piece in Interruptible(lambda: model.stream(messages)):
+            ...
+    """
+
+    def __init__(self, make: Callable[[], Iterable[Result]]) -> None:
+        self._make = make
+        self._found: queue.SimpleQueue[Callable[[], Result] | None] = queue.SimpleQueue()
+        self._over = threading.Event()
+
+    def __iter__(self) -> Iterator[Result]:
+        threading.Thread(target=self._work, name="gemma-jax-answer", daemon=True).start()
+        try:
+            while (found := self._found.get()) is not None:
+                yield found()
+        finally:
+            self._over.set()
+
+    def _work(self) -> None:
+        results: Iterable[Result] = ()
+        try:
+            results = self._make()
+            for each in results:
+                if self._over.is_set():  # nobody wants it any more
+                    break
+                self._found.put(lambda each=each: each)  # type: ignore[misc]
+        except BaseException as error:  # noqa: BLE001  whoever iterates gets it
+            self._found.put(_raising(error))
+        finally:
+            if isinstance(results, Generator):
+                results.close()
+            self._found.put(None)
+
+
+def _raising(error: BaseException) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise error
+
+    return fail
