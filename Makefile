@@ -8,7 +8,7 @@ VERSIONS := 3.11 3.12 3.13
 # begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
-.PHONY: help setup demo test test-all test-training lint format parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
+.PHONY: help setup demo test test-all test-training lint format ecosystem parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,10 +41,13 @@ format: setup ## repair the style that can be repaired without thought
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
+ecosystem: setup ## run LangChain's surroundings, and write what works into docs/langchain.md
+	scripts/ecosystem
+
 parity: setup ## compare with the reference libraries, each in an environment of its own (large downloads)
 	scripts/parity $(ARGS)
 
-real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB)
+real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), beside transformers
 	scripts/real $(ARGS)
 
 bench: setup ## time the forward pass beside the reference libraries

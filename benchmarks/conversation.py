@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from benchmarks.serve import Answer, Job, serve
@@ -34,9 +35,16 @@ class Talker(Protocol):
         """The next ``count`` tokens behind all that was said so far, each as soon as it is known."""
 
 
-def turns(seed: int) -> list[list[int]]:
-    """What each turn adds. Another seed gives other tokens, so that no engine has seen any of them before."""
+def turns(seed: int, text: Sequence[int] = ()) -> list[list[int]]:
+    """What each turn adds. Another seed gives other tokens, so that no engine has seen any of them before.
+
+    ``text``: what is cut into turns, if not random ids; another seed begins elsewhere in it.
+    """
     chosen = random.Random(seed)
+    if text:
+        ends = [chosen.randrange(len(text)), *NEW_TOKENS]
+        starts = list(accumulate(ends))
+        return [[text[at % len(text)] for at in range(one, other)] for one, other in pairwise(starts)]
     return [random_ids(chosen, length) for length in NEW_TOKENS]
 
 
@@ -45,7 +53,9 @@ def random_ids(chosen: random.Random, length: int) -> list[int]:
     return [chosen.randrange(1000, VOCABULARY - 1000) for _ in range(length)]
 
 
-def hold(talker: Talker, seed: int, count: int = ANSWER, until: int = len(NEW_TOKENS)) -> Answer:
+def hold(
+    talker: Talker, seed: int, count: int = ANSWER, until: int = len(NEW_TOKENS), text: Sequence[int] = ()
+) -> Answer:
     """Hold a conversation: seconds to the first token and to the last one of each turn, and the tokens.
 
     Each engine gets its own answers back, as an agent would give them. ``until``: the last turn.
@@ -53,7 +63,7 @@ def hold(talker: Talker, seed: int, count: int = ANSWER, until: int = len(NEW_TO
     context = list[int]()
     first, whole, tokens = list[float](), list[float](), list[list[int]]()
     talker.forget()
-    for new in turns(seed)[:until]:
+    for new in turns(seed, text)[:until]:
         context += new
         began = time.perf_counter()
         found, to_first = [], 0.0

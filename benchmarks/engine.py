@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.command import empty_run, parse, publish, set_up
-from benchmarks.contenders import Contender, measure, prepare, rivals_of
+from benchmarks.contenders import PATIENT, Contender, measure, prepare, rivals_of
 from benchmarks.engine_report import markdown
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Run
 from benchmarks.machine import Others
@@ -26,12 +26,10 @@ from benchmarks.serve import Job
 from benchmarks.vocabulary import write_tokenizer
 from benchmarks.workload import DTYPES
 
-# On a busy machine a conversation of transformers' takes minutes, and so do the programs of all our ladders.
-PATIENCE = {"start_seconds": 1200.0, "round_seconds": 900.0}
 CONTENDERS = (
-    Contender(OURS, "benchmarks.ours_engine", **PATIENCE),
-    Contender(TRANSFORMERS, "benchmarks.rivals.hf_conversation", "hf", **PATIENCE),
-    Contender(LLAMA_CPP, "benchmarks.rivals.llama_conversation", "llama", **PATIENCE),
+    Contender(OURS, "benchmarks.ours_engine", **PATIENT),
+    Contender(TRANSFORMERS, "benchmarks.rivals.hf_conversation", "hf", **PATIENT),
+    Contender(LLAMA_CPP, "benchmarks.rivals.llama_conversation", "llama", **PATIENT),
 )
 RIVALS = rivals_of(CONTENDERS)
 

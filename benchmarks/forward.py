@@ -4,6 +4,7 @@
     make bench ARGS="--setup"           make the missing environments first (large downloads)
     make bench ARGS="--quick"           one round
     make bench ARGS="--rivals none"     only this package
+    make bench ARGS="--real"            the real 270M in every way to store it, on real text (scripts/real fetches it)
 
 docs/benchmarks.md says what is measured, and how.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks import real
 from benchmarks.bars import DEEP_DTYPE, DEEP_MODEL
 from benchmarks.command import empty_run, parse, publish, set_up
 from benchmarks.contenders import Contender, measure, noting, prepare, rivals_of, say, start
@@ -35,11 +37,15 @@ CONTENDERS = (
     Contender(OFFICIAL, "benchmarks.rivals.official", "gemma"),
 )
 RIVALS = rivals_of(CONTENDERS)
+REAL = "--real"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
-    options = parse(arguments, "forward", __doc__.partition("\n")[0], RIVALS)
+    given = sys.argv[1:] if arguments is None else arguments
+    if REAL in given:
+        return real.main([each for each in given if each != REAL])
+    options = parse(given, "forward", __doc__.partition("\n")[0], RIVALS)
     set_up(options)
     run = empty_run(options)
     fill(run, options.rounds, options.threads, options.rivals)

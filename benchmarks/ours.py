@@ -13,8 +13,9 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.model import leaves
+from langchain_gemma_jax.models.model import Params, leaves
 from langchain_gemma_jax.models.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 
@@ -24,12 +25,8 @@ class Ours:
 
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
-    def __init__(self, job: Job) -> None:
-        recipe = choose_recipe(job.dtype)
-        config, tensors, naming = open_folder(job.checkpoint)
-        self._device = jax.local_devices()[0]
-        with tensors:
-            self._params = place(tensors, naming, config, job.dtype, recipe.layout, self._device)
+    def __init__(self, config: ModelConfig, recipe: Recipe, params: Params, device: jax.Device) -> None:
+        self._params, self._device = params, device
         self._programs = Programs(Shape(Gemma(config), recipe, config.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
@@ -76,5 +73,15 @@ def describe(recipe: Recipe) -> str:
     return f"{'; '.join(each)} ({recipe.source})"
 
 
+def dense(job: Job) -> Ours:
+    """The engine that a job asks for."""
+    recipe = choose_recipe(job.dtype)
+    config, tensors, naming = open_folder(job.checkpoint)
+    device = jax.local_devices()[0]
+    with tensors:
+        params = place(tensors, naming, config, job.dtype, recipe.layout, device)
+    return Ours(config, recipe, params, device)
+
+
 if __name__ == "__main__":
-    serve_engine(Ours)
+    serve_engine(dense)

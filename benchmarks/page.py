@@ -23,6 +23,7 @@ class Block:
 
 FORWARD = Block("figures", "make bench")
 ENGINE = Block("engine figures", "benchmarks/engine.py")
+REAL = Block("real figures", "make bench --real")
 
 
 def replace_block(page: str, text: str, block: Block) -> str:

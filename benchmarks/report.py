@@ -91,7 +91,7 @@ def _agreement(run: Run, name: str, dtype: str) -> str:
     return f"{agreeing(ours.tokens(), theirs.tokens())} of {len(ours.tokens())}"
 
 
-def machine_and_versions(run: Run, engines: Sequence[str]) -> Iterator[str]:
+def machine_and_versions(run: Run, engines: Sequence[str], dtypes: Sequence[str] = DTYPES) -> Iterator[str]:
     """What it ran on and with."""
     machine, settings = run.machine, run.settings
     memory = cast("int", machine["memory_bytes"]) / 2**30
@@ -101,7 +101,7 @@ def machine_and_versions(run: Run, engines: Sequence[str]) -> Iterator[str]:
         f"{run.seconds / 60:.1f} minutes"
     )
     for name in engines:
-        facts = [run.of(name, dtype).facts for dtype in DTYPES]
+        facts = [run.of(name, dtype).facts for dtype in dtypes]
         versions = [str(each["version"]) for each in facts if "version" in each]
         if versions:
             yield f"{name}: {versions[0]}"

@@ -29,6 +29,7 @@ class Job:
     threads: int
     folder: str  # where the checkpoints are
     model: str = MODEL
+    prompt: str = ""  # a file with ids as JSON, for who reads real text
 
     @property
     def checkpoint(self) -> Path:
@@ -86,20 +87,20 @@ def keep_to(threads: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
-def warm_up(engine: Engine) -> None:
+def warm_up(engine: Engine, text: Sequence[int] = ()) -> None:
     """Run everything once, so that nothing is compiled, allocated or read from disk later."""
-    prompt = prompt_ids()
+    prompt = text or prompt_ids()
     for length in engine.prompt_lengths:
         engine.forget()
         engine.read(prompt[:length])
     engine.decode(2)
 
 
-def time_round(engine: Engine) -> Answer:
-    """Seconds for each read and for one decoded token, and the tokens."""
+def time_round(engine: Engine, text: Sequence[int] = ()) -> Answer:
+    """Seconds for each read and for one decoded token, and the tokens. ``text``: what is read, if not random ids."""
     if engine.prompt_lengths[-1] != PROMPT:
         raise ValueError(f"decoding starts behind {PROMPT} tokens, and the last prompt has {engine.prompt_lengths[-1]}")
-    prompt, prefill = prompt_ids(), dict[str, list[float]]()
+    prompt, prefill = text or prompt_ids(), dict[str, list[float]]()
     first = -1
     # Not timed: an engine that waited for its turn may find that its pages or its clock frequency are gone.
     engine.forget()

@@ -83,13 +83,14 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server
     from langchain_gemma_jax.observe.spans import trace_engine
     from langchain_gemma_jax.provider import ProviderWarning
-    from langchain_gemma_jax.routing import Choice, Route, Signals
+    from langchain_gemma_jax.routing import Calibration, Choice, Route, Signals
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BaseModelWarning",
     "BusyError",
+    "Calibration",
     "CancelledRequestError",
     "ChatGemmaJax",
     "CheckpointError",
@@ -162,6 +163,7 @@ __all__ = [
 _LAZY = {
     "BaseModelWarning": ("chat.calling.base_models", "BaseModelWarning"),
     "BusyError": ("errors", "BusyError"),
+    "Calibration": ("routing", "Calibration"),
     "CancelledRequestError": ("errors", "CancelledRequestError"),
     "ChatGemmaJax": ("chat_model", "ChatGemmaJax"),
     "CheckpointError": ("errors", "CheckpointError"),

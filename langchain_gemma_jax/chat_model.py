@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks.manager import BaseRunManager
 from langchain_core.language_models import BaseChatModel, LanguageModelInput, ModelProfile
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
+from langchain_core.utils.utils import LC_ID_PREFIX
 from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
-from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents, understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
 from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
@@ -26,13 +29,13 @@ from langchain_gemma_jax.chat.asking.schemas import SchemaLike
 from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
 from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.live_answer import astream, stream
 from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
+from langchain_gemma_jax.chat.model_choice.route_step import escalated
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
-from langchain_gemma_jax.engine.requests.request import Completion, Piece
-from langchain_gemma_jax.errors import EngineError
+from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Route
@@ -142,6 +145,8 @@ class ChatGemmaJax(BaseChatModel):
             if given.get("model") is None:
                 given["model"] = AUTO if given.get("route") is not None else default_model() or DEFAULT
             super().__init__(**(given | settings_of(given)))
+            if self.profile is None:  # an older LangChain does not ask for it
+                self.profile = self._resolve_model_profile()
 
     # What LangChain asks for.
 
@@ -226,23 +231,7 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock = clock_of(self, options)
-        call = start(messages, options, clock)
-        while may_escalate(call.options):  # whose answer it is shows at its end
-            outcome = call.finish(call.generation.result(), streamed=False)
-            if (larger := escalated(outcome)) is None:
-                yield from map(_generation, self._at_once(call, outcome))
-                return
-            call = start(messages, larger, clock)
-        chunks = self._chunks(call)
-        try:
-            for piece in call.generation:
-                yield from map(_generation, chunks.of(call.take(piece), piece.logprobs))
-            done = call.generation.result()
-        except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
-            yield from map(_generation, chunks.broken())
-            raise
-        yield from map(_generation, chunks.last(call.finish(done, streamed=True)))
+        yield from map(_generation, stream(messages, options, clock_of(self, options), self._chunks))
 
     async def _astream(
         self,
@@ -252,28 +241,32 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock = clock_of(self, options)
-        call = await astart(messages, options, clock)
-        while may_escalate(call.options):
-            outcome = call.finish(await call.generation, streamed=False)
-            if (larger := escalated(outcome)) is None:
-                for chunk in self._at_once(call, outcome):
-                    yield _generation(chunk)
-                return
-            call = await astart(messages, larger, clock)
-        chunks = self._chunks(call)
-        try:
-            async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
-                async for piece in pieces:
-                    for chunk in chunks.of(call.take(piece), piece.logprobs):
-                        yield _generation(chunk)
-            done = await call.generation
-        except EngineError:
-            for chunk in chunks.broken():
+        shown = astream(messages, options, clock_of(self, options), self._chunks)
+        async with aclosing(shown) as chunks:
+            async for chunk in chunks:
                 yield _generation(chunk)
-            raise
-        for chunk in chunks.last(call.finish(done, streamed=True)):
-            yield _generation(chunk)
+
+    # LangChain's newest streams take events, if a model has them, and else make them of chunks.
+
+    @property
+    def _stream_chat_model_events(self) -> Callable[..., Iterator[dict[str, Any]]] | None:
+        return self._events if understood() else None
+
+    @property
+    def _astream_chat_model_events(self) -> Callable[..., AsyncIterator[dict[str, Any]]] | None:
+        return self._aevents if understood() else None
+
+    def _events(
+        self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
+    ) -> Iterator[dict[str, Any]]:
+        options = self._options(stop, given)
+        return stream(messages, options, clock_of(self, options), partial(_as_events, run_manager))
+
+    def _aevents(
+        self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        options = self._options(stop, given)
+        return astream(messages, options, clock_of(self, options), partial(_as_events, run_manager))
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
@@ -377,10 +370,6 @@ class ChatGemmaJax(BaseChatModel):
     def _chunks(self, call: Call) -> Chunks:
         return Chunks(call.spells_logprobs_with, as_blocks=self.output_version == "v1")
 
-    def _at_once(self, call: Call, outcome: Outcome) -> list[AIMessageChunk]:
-        chunks = self._chunks(call)
-        return [*chunks.of((), outcome.done.logprobs), *chunks.last(outcome)]
-
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
         return options({**self._settings(), "token": self.token}, stop, given)
 
@@ -393,6 +382,10 @@ def _whole(call: Call, done: Completion) -> tuple[ChatResult, Options | None]:
     outcome = call.finish(done, streamed=False)
     larger = None if outcome.options.route is None else escalated(outcome)
     return ChatResult(generations=[ChatGeneration(message=whole(outcome))]), larger
+
+
+def _as_events(run: BaseRunManager, call: Call) -> ProtocolEvents:
+    return ProtocolEvents(f"{LC_ID_PREFIX}-{run.run_id}", call.options.model, call.spells_logprobs_with)
 
 
 def _generation(chunk: AIMessageChunk) -> ChatGenerationChunk:

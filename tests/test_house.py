@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 # room is the longest of these names that its own name begins with.
 ROOMS = [
     "cli",
+    "cli.measuring",
     "cli.verbs",
     "cli.health",
     "cli.tools",
@@ -31,6 +32,7 @@ ROOMS = [
     "deepagents_profiles",
     "middleware",
     "chat_models",
+    "decisions",
     "llms",
     "chat_model",
     "model_errors",
@@ -67,6 +69,7 @@ ROOMS = [
     "compile_cache",
     "models",
     "models.gguf",
+    "models.packed.qat",
     "models.packed",
     "models.hub",
     "models.tokenizer",
@@ -93,7 +96,7 @@ TOGETHER = [
     {"grammar", "grammar.schema"},
     *(
         {"models", f"models.{name}"}
-        for name in ("gguf", "packed", "hub", "checkpoint", "checkpoint.official", "gemma", "recipes")
+        for name in ("gguf", "packed", "packed.qat", "hub", "checkpoint", "checkpoint.official", "gemma", "recipes")
     ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},

@@ -19,11 +19,8 @@ class LlamaCpp:
 
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
-    def __init__(self, job: Job) -> None:
-        # Its usual cache is float16. In float32 the tokens are compared, so there the cache is exact too.
-        kv = llama_cpp.GGML_TYPE_F32 if job.dtype == "float32" else llama_cpp.GGML_TYPE_F16
-        self._llama = open_llama(job, n_ctx=CAPACITY, n_batch=CAPACITY, n_ubatch=CAPACITY, type_k=kv, type_v=kv)
-        self._token = 0
+    def __init__(self, llama: llama_cpp.Llama) -> None:
+        self._llama, self._token = llama, 0
         self.facts: Answer = {"version": VERSION}
 
     def forget(self) -> None:
@@ -52,5 +49,12 @@ def likeliest_after(llama: llama_cpp.Llama, tokens: Sequence[int]) -> int:
     return int(np.argmax(np.ctypeslib.as_array(scores, (llama.n_vocab(),))))
 
 
+def alone(job: Job) -> LlamaCpp:
+    """The engine that a job asks for."""
+    # Its usual cache is float16. In float32 the tokens are compared, so there the cache is exact too.
+    kv = llama_cpp.GGML_TYPE_F32 if job.dtype == "float32" else llama_cpp.GGML_TYPE_F16
+    return LlamaCpp(open_llama(job, n_ctx=CAPACITY, n_batch=CAPACITY, n_ubatch=CAPACITY, type_k=kv, type_v=kv))
+
+
 if __name__ == "__main__":
-    serve_engine(LlamaCpp)
+    serve_engine(alone)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import llama_cpp
+
 from benchmarks.conversation import CAPACITY, serve_talker
 from benchmarks.rivals.llama import VERSION, likeliest_after, open_llama
 from benchmarks.serve import Answer, Job
@@ -17,8 +19,8 @@ from benchmarks.serve import Answer, Job
 class Continuing:
     """One context for the whole conversation."""
 
-    def __init__(self, job: Job) -> None:
-        self._llama = open_llama(job, n_ctx=CAPACITY, n_batch=512, n_ubatch=512, swa_full=False)
+    def __init__(self, llama: llama_cpp.Llama) -> None:
+        self._llama = llama
         self.facts: Answer = {"version": VERSION}
 
     def forget(self) -> None:
@@ -31,5 +33,10 @@ class Continuing:
             yield new[0]
 
 
+def talking(job: Job) -> Continuing:
+    """The engine that a job asks for."""
+    return Continuing(open_llama(job, n_ctx=CAPACITY, n_batch=512, n_ubatch=512, swa_full=False))
+
+
 if __name__ == "__main__":
-    serve_talker(Continuing)
+    serve_talker(talking)

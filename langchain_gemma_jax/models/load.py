@@ -32,8 +32,9 @@ from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampli
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.compressed_tensors import open_compressed, quantisation_of
 from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
+from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
+from langchain_gemma_jax.models.packed.qat.quantised_folder import open_quantised, quantisation_of
 from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -124,7 +125,9 @@ def load(
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
-        spoken = opened.spoken(tokenizer)
+        spoken, templated = opened.spoken(tokenizer), opened.templated
+        if templated is not None:
+            templated = templated or found.templated
         divided = not where.one_device
         recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), weights, divided=divided)
         if planned is not None:
@@ -133,7 +136,7 @@ def load(
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
     known = ReadFrom(files, digest)
-    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, where, known)
+    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, where, known)
 
 
 def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
@@ -204,6 +207,11 @@ class _Opened(ABC):
         """The chat format that the files name, if they do."""
         return None
 
+    @property
+    def templated(self) -> bool | None:
+        """Whether the files have a chat template. None: that is looked for when somebody chats."""
+        return None
+
     @abstractmethod
     def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
@@ -223,9 +231,11 @@ class _OpenedFolder(_Opened):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         said = quantisation_of(folder)
-        self.config, self.tensors, self.naming = open_folder(folder) if said is None else open_compressed(folder, said)
+        self.config, self.tensors, self.naming = open_folder(folder) if said is None else open_quantised(folder, said)
 
-    def default_dtype(self, where: Placement) -> str:  # noqa: ARG002  the same everywhere
+    def default_dtype(self, where: Placement) -> str:
+        if isinstance(self.tensors, MobileSource):
+            return _of_unpacked(where)
         return default_dtype(self.tensors, self.naming, self.config)
 
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
@@ -235,7 +245,7 @@ class _OpenedFolder(_Opened):
         return _generation_defaults(self.folder)
 
     def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
-        if isinstance(self.tensors, BlockSource):
+        if isinstance(self.tensors, BlockSource | MobileSource):
             return _as_stored(self, self.tensors, recipe, weights, divided=divided)
         if weights is None:
             return recipe
@@ -252,18 +262,26 @@ class _OpenedGguf(_Opened):
     def __init__(self, path: Path) -> None:
         self.path, self._made = path, open_gguf(path)
         self.config, self.tensors, self.naming = self._made.config, self._made.tensors, self._made.naming
+        self._vocabulary: tuple[Tokenizer, bytes] | None = None
 
     def default_dtype(self, where: Placement) -> str:
         stored = self._made.dtype
-        if stored is None:  # XLA:CPU multiplies by what it unpacked faster in float32, and loses nothing so
-            return "float32" if where.platform == "cpu" else "bfloat16"
+        if stored is None:
+            return _of_unpacked(where)
         return "float32" if stored == "float16" else stored
 
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
-        return gguf_tokenizer(self._made.metadata, self.path)
+        if self._vocabulary is None:
+            self._vocabulary = gguf_tokenizer(self._made.metadata, self.path, self.config.vocab_size)
+            self._made.metadata.forget_strings()  # there is to be room for the weights
+        return self._vocabulary
 
     def spoken(self, tokenizer: Tokenizer) -> str | None:
         return self._made.spoken(tokenizer.control_tokens)
+
+    @property
+    def templated(self) -> bool | None:
+        return self._made.templated
 
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
@@ -272,15 +290,23 @@ class _OpenedGguf(_Opened):
         return _as_stored(self, self._made.tensors, recipe, weights, divided=divided)
 
 
-def _as_stored(opened: _Opened, source: BlockSource, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+def _of_unpacked(where: Placement) -> str:
+    """The dtype of products: XLA:CPU multiplies by what it unpacked faster in float32, and loses nothing so."""
+    return "float32" if where.platform == "cpu" else "bfloat16"
+
+
+def _as_stored(
+    opened: _Opened, source: BlockSource | MobileSource, recipe: Recipe, weights: str | None, *, divided: bool
+) -> Recipe:
     """The recipe, with matrices as their files have them."""
     if weights is not None:
         raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
-    if not isinstance(recipe.storage, Dense | AsInFile):
+    if not isinstance(recipe.storage, Dense | AsInFile | PerChannel):
         advice = "cannot be stored in another way"
         raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    forms = recipe.storage.forms if isinstance(recipe.storage, AsInFile) else choose_block_forms(divided=divided)
-    storage = as_in_file(source, opened.naming, opened.config, recipe.dtype, forms)
+    forms = choose_block_forms(divided=divided) if isinstance(recipe.storage, Dense) else recipe.storage.forms
+    facts = opened.naming, opened.config, recipe.dtype, forms
+    storage = per_channel(source, *facts) if isinstance(source, MobileSource) else as_in_file(source, *facts)
     if storage.has_dense(opened.config, recipe.dtype):
         return replace(recipe, storage=storage)
     return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
@@ -314,6 +340,7 @@ class _Found:
     path: Path
     name: str
     defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
+    templated: bool = False  # whether a chat template is kept beside them
 
 
 def _find(
@@ -337,7 +364,7 @@ def _find(
         return _Found(path, path.stem if path.is_file() else path.resolve().name)
     if in_ollama:
         found = find_ollama(str(source))
-        return _Found(found.path, found.name, found.defaults)
+        return _Found(found.path, found.name, found.defaults, found.templated)
     model_id, _, file = str(source).partition(":")
     if not is_model_id(model_id):
         from langchain_gemma_jax.models.hub.known_ids import meant_by

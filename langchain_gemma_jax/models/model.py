@@ -72,6 +72,7 @@ class Model:
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
     spoken: str | None = None  # the chat format that its files name; None: its vocabulary tells
+    templated: bool | None = None  # whether its files have a chat template; None: whoever asks looks into its folder
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
 

@@ -6,8 +6,9 @@ A policy is one function from ``Signals`` to a ``Choice``; ``default_policy`` is
 its own. Plain Python, on the thread of the caller that is routed. The room may import ``errors`` alone.
 """
 
+from langchain_gemma_jax.routing.calibration import Calibration
 from langchain_gemma_jax.routing.policy import default_policy
 from langchain_gemma_jax.routing.route import Policy, Route
 from langchain_gemma_jax.routing.signals import Choice, Signals
 
-__all__ = ["Choice", "Policy", "Route", "Signals", "default_policy"]
+__all__ = ["Calibration", "Choice", "Policy", "Route", "Signals", "default_policy"]

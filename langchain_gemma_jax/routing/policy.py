@@ -27,6 +27,8 @@ def load(signals: Signals) -> float:
 def default_policy(signals: Signals) -> Choice:
     """Choose a size as small as will do; larger when a call failed; the same as before unless there is a reason.
 
+    Where answers are judged the smallest one tries: what is known of its answer is worth more than any guess before.
+
     >>> default_policy(Signals(sizes=("light", "heavy"), tools=2, forced=True))
     Choice(size='heavy', reason='load 5.0: it asks much')
     """
@@ -40,7 +42,7 @@ def default_policy(signals: Signals) -> Choice:
         return Choice(last, "a tool loop is not split")
     asked, at = load(signals), _place(signals)
     cost = signals.switch_s.get(sizes[at], 0.0)
-    if at > place and asked >= UP:
+    if at > place and asked >= UP and not signals.judged:
         if cost > PATIENCE_S:
             return Choice(last, f"load {asked:.1f}, and a switch would take {cost:.0f} s")
         return Choice(sizes[at], f"load {asked:.1f}: more than {last} is for")
@@ -52,6 +54,8 @@ def default_policy(signals: Signals) -> Choice:
 
 
 def _first(signals: Signals) -> Choice:
+    if signals.judged:
+        return Choice(signals.sizes[0], "it tries, and a larger one takes over if it may be wrong")
     asked = load(signals)
     place = _place(signals)
     if DOWN < asked < UP:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing.calibration import ENOUGH, KNOWN, Calibration
 from langchain_gemma_jax.routing.policy import default_policy
 from langchain_gemma_jax.routing.signals import Choice, Signals
 
@@ -23,8 +24,9 @@ class Route:
         Route(small="./270m", middle="./1b", large="./4b", confidence=0.6)
         Route(light="./270m", heavy="./1b", policy=lambda signals: Choice("heavy", "always"))
 
-    ``confidence``, above 0 and below 1: an answer of a smaller size that calls tools, and whose tokens have a lower
-    mean probability, is given again by the next larger size. It has the log-probabilities of every token computed.
+    An answer of a smaller size that is not likely enough to be right is given again by the next larger one.
+    ``confidence``, from 0 to below 1, is how likely it has to be; 0 takes every answer. None: 0.7, of the sizes that a
+    calibration is known of. ``calibration`` has one by size: ``{"light": Calibration(calls=1.5)}``.
 
     Raises:
         InputError: fewer than two sizes, one that is no model's name, two that are the same model.
@@ -33,8 +35,16 @@ class Route:
     sizes: Mapping[str, str]
     policy: Policy = default_policy
     confidence: float | None = None
+    calibration: Mapping[str, Calibration] = field(default_factory=dict)
 
-    def __init__(self, *, policy: Policy = default_policy, confidence: float | None = None, **sizes: str) -> None:
+    def __init__(
+        self,
+        *,
+        policy: Policy = default_policy,
+        confidence: float | None = None,
+        calibration: Mapping[str, Calibration] | None = None,
+        **sizes: str,
+    ) -> None:
         for name, model in sizes.items():
             if not _is_model(model):
                 raise InputError(f"route: expected a folder or a model's id for {name!r}; found {model!r}.")
@@ -44,17 +54,23 @@ class Route:
                 f"found {dict(sizes)!r}."
             )
         if confidence is not None and not _is_share(confidence):
-            raise InputError(f"route: expected a confidence above 0 and below 1, or None; found {confidence!r}.")
+            raise InputError(f"route: expected a confidence from 0 to below 1, or None; found {confidence!r}.")
+        for name, known in (calibration or {}).items():
+            if name not in sizes or not isinstance(known, Calibration):
+                names = ", ".join(sizes)
+                raise InputError(f"route: expected a Calibration for one of {names}; found {name!r}: {known!r}.")
         if not callable(policy):
             raise InputError(f"route: expected a policy that takes Signals and gives a Choice; found {policy!r}.")
         object.__setattr__(self, "sizes", dict(sizes))
         object.__setattr__(self, "policy", policy)
         object.__setattr__(self, "confidence", confidence)
+        object.__setattr__(self, "calibration", dict(calibration or {}))
 
     @property
     def plain(self) -> Route | dict[str, str]:
         """The route as it can be stored and sent: its sizes, if that is all that it has."""
-        return dict(self.sizes) if self.policy is default_policy and self.confidence is None else self
+        plain = self.policy is default_policy and self.confidence is None and not self.calibration
+        return dict(self.sizes) if plain else self
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,6 +85,23 @@ class Route:
         """The next larger size; None behind the largest."""
         place = self.names.index(name) + 1
         return self.names[place] if place < len(self.names) else None
+
+    def judge(self, name: str) -> Calibration | None:
+        """How the answers of a size are judged; None if all of them are taken."""
+        if self.confidence == 0 or self.larger(name) is None:
+            return None
+        known = self.calibration.get(name) or KNOWN.get(self.sizes[name])
+        return Calibration() if known is None and self.confidence is not None else known
+
+    @property
+    def enough(self) -> float:
+        """How likely an answer has to be right to be taken."""
+        return ENOUGH if self.confidence is None else self.confidence
+
+    @property
+    def judged(self) -> bool:
+        """Whether the answers of all sizes but the largest are judged."""
+        return all(self.judge(name) is not None for name in self.names[:-1])
 
     def choose(self, signals: Signals) -> Choice:
         """What the policy says.
@@ -99,7 +132,7 @@ def as_route(value: object) -> Route | None:
     if value is None or isinstance(value, Route):
         return value
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        if options := set(value) & {"policy", "confidence"}:
+        if options := set(value) & {"policy", "confidence", "calibration"}:
             raise InputError(f"route: {', '.join(sorted(options))} cannot be in a dictionary. Use Route(...).")
         return Route(**value)
     raise InputError(
@@ -113,4 +146,4 @@ def _is_model(value: object) -> bool:
 
 
 def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1

@@ -26,8 +26,12 @@ class Signals:
     """Results of tools since somebody last said something."""
     failed: int = 0
     """Calls that failed, or that could not be understood, since somebody last said something."""
+    said: str = ""
+    """What somebody said last."""
     quiet_turns: int = 0
     """Turns in a row, before this one, in which no tool was called."""
+    judged: bool = False
+    """Whether the answers of smaller sizes are judged, so that a larger one gives those again that may be wrong."""
     resident: frozenset[str] = frozenset()
     """The sizes whose weights are in memory."""
     switch_s: Mapping[str, float] = field(default_factory=dict)

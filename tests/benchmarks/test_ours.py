@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from benchmarks.bandwidth import best_time
 from benchmarks.checkpoint import write_checkpoints
 from benchmarks.compile_time import compile_seconds
-from benchmarks.ours import Ours
+from benchmarks.ours import dense
 from benchmarks.serve import Job
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from tests.benchmarks.test_checkpoint import TINY
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 
 def test_decoding_gives_what_reading_would(folder):
-    engine = Ours(Job("float32", threads=1, folder=str(folder)))
+    engine = dense(Job("float32", threads=1, folder=str(folder)))
     engine.read([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])  # another prompt, longer: none of it may be seen later
     engine.forget()
     tokens = [*PROMPT, engine.read(PROMPT), *engine.decode(12)]
@@ -43,7 +43,7 @@ def test_decoding_gives_what_reading_would(folder):
 
 
 def test_every_byte_of_the_weights_is_counted(folder):
-    engine = Ours(Job("bfloat16", threads=1, folder=str(folder)))
+    engine = dense(Job("bfloat16", threads=1, folder=str(folder)))
     stored = load_file(folder / "bfloat16" / "model.safetensors").values()
     assert engine.facts["weight_bytes"] == sum(array.size * (4 if array.ndim == 1 else 2) for array in stored)
 

@@ -70,8 +70,10 @@ def whole_of(chat_of) -> Callable[..., ChatGemmaJax]:
 def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
     """``scripted("an answer<turn|>", dialect="gemma")``: a chat model, and the engine that says so, or is silent."""
 
-    def scripted(*answers: str, at_once: int = 1, **settings: object) -> tuple[ChatGemmaJax, ScriptedEngine]:
-        engine = ScriptedEngine(list(answers), at_once=at_once, silent=not answers)
+    def scripted(
+        *answers: str, at_once: int = 1, room: int = 4096, **settings: object
+    ) -> tuple[ChatGemmaJax, ScriptedEngine]:
+        engine = ScriptedEngine(list(answers), max_context=room, at_once=at_once, silent=not answers)
         monkeypatch.setattr(process, "engine", lambda: engine)
         return ChatGemmaJax(**{"model": "scripted", **settings}), engine
 

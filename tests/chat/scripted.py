@@ -88,9 +88,15 @@ class ScriptedEngine:
         end = None
         for start in range(0, len(ids), self.at_once):
             some = ids[start : start + self.at_once]
-            details = [TokenLogprobs(token, -0.5, ((token, -0.5),)) for token in some]
-            end = accept(request, some, details if request.asked.sampling.logprobs else ())
+            asked = request.asked.sampling
+            details = [TokenLogprobs(token, -0.5, _top(token, asked.scored)) for token in some]
+            end = accept(request, some, details if asked.measured else ())
             if end is not None:
                 break
         reason, stop = (FinishReason.LENGTH, None) if end is None else (end.reason, end.stop)
         request.mailbox.put(request.completion(reason, stop, time.monotonic()), last=True)
+
+
+def _top(token: int, scored: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """The token is as likely as it says, and each of the others that are asked for is much less."""
+    return tuple((other, -0.5 if other == token else -4.0) for other in scored or (token,))

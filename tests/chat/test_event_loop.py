@@ -12,6 +12,13 @@ from langchain.agents import create_agent
 
 blockbuster = pytest.importorskip("blockbuster")
 
+try:
+    from langchain_core import decisions
+
+    from langchain_gemma_jax import decisions as ours
+except ImportError:
+    decisions = ours = None
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,13 +40,24 @@ def model(whole_of):
     return whole_of(temperature=1.0)
 
 
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 async def test_calls_of_every_kind(model, guarded):
     assert (await model.ainvoke("HELLO " * 100, max_tokens=8)).usage_metadata["output_tokens"]
     assert [chunk async for chunk in model.astream("HELLO", max_tokens=4)]
     assert len(await model.abatch(["A", "B"], max_tokens=4)) == 2
     assert (await model.bind_tools([weather], tool_choice="any").ainvoke("HELLO")).tool_calls
+    if hasattr(model, "stream_events"):
+        events = await model.astream_events("HELLO", version="v3", max_tokens=4)
+        assert [event async for event in events]
     agent = create_agent(model.model_copy(update={"max_tokens": 4}), [weather])
     assert (await agent.ainvoke({"messages": [("user", "HELLO")]}))["messages"]
+
+
+@pytest.mark.skipif(decisions is None, reason="this langchain-core has no decision models")
+async def test_decisions(model, guarded):
+    judge = ours.GemmaDecisionModel(model=model.model)
+    asked = {"urgent": decisions.Noul(instructions="URGENT?")}
+    assert 0 < (await judge.ainvoke({"state": "HELLO", "questions": asked})).nouls["urgent"].noul < 1
 
 
 FIRST = """

@@ -93,8 +93,9 @@ def test_a_door_that_is_asked_for_an_error_knows_langchains():
     script = """
         import sys
         from langchain_gemma_jax import ContextLengthError
-        from langchain_core.exceptions import ContextOverflowError
-        assert issubclass(ContextLengthError, ContextOverflowError) and "jax" not in sys.modules
+        from langchain_core import exceptions
+        theirs = getattr(exceptions, "ContextOverflowError", ValueError)  # a newer langchain-core has it
+        assert issubclass(ContextLengthError, theirs) and "jax" not in sys.modules
     """.replace("        ", "")
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
 
@@ -115,6 +116,7 @@ def ask(model, *middleware: AgentMiddleware, messages=None) -> AIMessage:
     return agent.invoke({"messages": messages or [HumanMessage("Hi")]})["messages"][-1]
 
 
+@pytest.mark.skipif(not hasattr(exceptions, "ModelError"), reason="this LangChain asks again for any error")
 def test_retry_asks_again_where_that_may_help_and_nowhere_else(scripted):
     model, engine = scripted("Hello")
     retry = ModelRetryMiddleware(max_retries=3, initial_delay=0, jitter=False, on_failure="error")
@@ -136,6 +138,7 @@ async def test_fallback_takes_the_other_model(scripted):
         assert (answer.text, answer.response_metadata["model_name"]) == ("Hello", "other")
 
 
+@pytest.mark.skipif(not hasattr(exceptions, "ContextOverflowError"), reason="this LangChain recovers from none")
 def test_summarisation_begins_before_the_context_is_full_and_recovers_where_it_is(scripted):
     # The profile says how much fits: without that the middleware cannot be made.
     model, engine = scripted("SUMMARY", "Hello", max_context=600)

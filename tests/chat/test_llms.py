@@ -6,7 +6,7 @@ import pytest
 from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableLambda
 
-from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, DeadlineError, GemmaJaxLLM, InputError, chat_models
+from langchain_gemma_jax import ContextLengthError, DeadlineError, GemmaJaxLLM, InputError
 from langchain_gemma_jax.chat.calling.raw_text import FILL_IN, text_ids
 from tests.dialects.vocabulary import tokenizer
 
@@ -85,10 +85,3 @@ async def test_deadlines_hold(scripted):
 def test_it_comes_back_from_langchains_serialisation():
     llm = GemmaJaxLLM(model="x", temperature=0.5, stop=["a"])
     assert load(dumpd(llm), allowed_objects=[GemmaJaxLLM], valid_namespaces=["langchain_gemma_jax"]) == llm
-
-
-def test_partner_packages_names():
-    assert chat_models.ChatGemmaJax is ChatGemmaJax
-    for model in (ChatGemmaJax, GemmaJaxLLM):
-        own = set(model.__annotations__)
-        assert all(model.model_fields[name].description for name in own if name != "model_config")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from math import exp
 
 import pytest
 from langchain_core.load import dumps, loads
@@ -15,9 +16,10 @@ from langchain_core.messages import (
     convert_to_openai_messages,
 )
 
-from langchain_gemma_jax import ChatGemmaJax, Choice, InputError, Route
+from langchain_gemma_jax import Calibration, ChatGemmaJax, Choice, InputError, Route
 from langchain_gemma_jax.chat.history import generated_ids
 from langchain_gemma_jax.engine.base.events import StepRouted
+from tests.dialects.vocabulary import tokenizer
 
 SIZES = {"light": "./light", "heavy": "./heavy"}
 CALL = "<|tool_call>call:ring{times:2}<tool_call|>"
@@ -150,8 +152,9 @@ def test_a_failed_call_goes_up(said):
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 async def test_a_call_that_the_small_one_is_not_sure_of_is_given_by_the_large_one(way, said):
-    # Each of the scripted tokens has a log-probability of -0.5, so a probability of 61 %.
-    model, engine, _ = said(*[f"{CALL}<|tool_response>"] * 2, route={"confidence": 0.7})
+    # Each of the scripted tokens has a log-probability of -0.5.
+    calibration = {"light": Calibration(calls=0.05)}
+    model, engine, _ = said(*[f"{CALL}<|tool_response>"] * 2, route={"calibration": calibration})
     bound = model.bind_tools([ring])
     if way == "invoke":
         answer = bound.invoke("Ring")
@@ -167,25 +170,78 @@ async def test_a_call_that_the_small_one_is_not_sure_of_is_given_by_the_large_on
     assert len(engine.submitted) == 2
     assert route_of(answer)["size"] == "heavy"
     assert route_of(answer)["escalated_from"] == ["light"]
-    assert route_of(answer)["reason"] == "light was sure of its call to 61% only"
+    count = len(tokenizer().encode_scaffold(f"{CALL}<|tool_response>"))
+    assert route_of(answer)["reason"] == f"light was sure of its call to {exp(-0.025 * count):.0%} only"
     assert engine.routes == [
         StepRouted("light", switched=False, escalated=False),
         StepRouted("heavy", switched=False, escalated=True),
     ]
     assert "logprobs" not in answer.response_metadata
-    assert [request["sampling"].logprobs for request in engine.submitted] == [True, False]
+    assert [request["sampling"].confidence for request in engine.submitted] == [True, False]
 
 
 def test_one_that_it_is_sure_of_stays(said):
     model, engine, _ = said(
-        f"{CALL}<|tool_response>", "Hello<turn|>", f"{CALL}<|tool_response>", route={"confidence": 0.5}
+        f"{CALL}<|tool_response>",
+        "Hello<turn|>",
+        f"{CALL}<|tool_response>",
+        route={"confidence": 0.5, "calibration": {"light": Calibration(calls=0.01)}},
     )
     assert route_of(model.bind_tools([ring]).invoke("Ring"))["size"] == "light"
     assert route_of(model.bind_tools([ring]).invoke("Hi"))["size"] == "light"
     assert not engine.answers[1:]
     # Nobody takes over from a size that was named.
-    model.route = Route(**SIZES, confidence=0.9)
+    model.route = Route(**SIZES, confidence=0.99)
     assert route_of(model.bind_tools([ring]).invoke("Ring", model="light"))["size"] == "light"
+
+
+def test_words_are_judged_where_they_are_calibrated_and_not_shown_yet(said):
+    judged = {"route": {"calibration": {"light": Calibration(words=1.0)}}}
+    model, engine, _ = said("Perhaps<turn|>", "Surely<turn|>", "Perhaps<turn|>", **judged)
+    answer = model.invoke("Hi")
+    assert (answer.text, route_of(answer)["escalated_from"]) == ("Surely", ["light"])
+    assert "sure of its answer" in route_of(answer)["reason"]
+    # What was streamed stays, and comes token by token.
+    chunks = list(model.stream("Hi"))
+    assert "".join(chunk.text for chunk in chunks) == "Perhaps"
+    assert len(chunks) > 2
+    assert not engine.answers
+
+
+@pytest.mark.parametrize("way", ["stream", "astream", "events"])
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+async def test_calls_are_held_back_and_words_before_them_keep_them(way, said):
+    judged = {"route": {"calibration": {"light": Calibration(calls=1.0)}}}
+
+    async def asked(model):
+        bound = model.bind_tools([ring])
+        if way == "events" and hasattr(model, "stream_events"):
+            return bound.stream_events("Ring", version="v3").output
+        chunks = list(bound.stream("Ring")) if way != "astream" else [chunk async for chunk in bound.astream("Ring")]
+        return chunks[0] + chunks[1:]
+
+    model, engine, _ = said(f" {CALL}<|tool_response>", f"Well. {CALL}<|tool_response>", **judged)
+    answer = await asked(model)
+    assert route_of(answer)["size"] == "heavy"
+    assert (answer.text, len(answer.tool_calls)) == ("Well. ", 1)
+    model, engine, _ = said(f"Well. {CALL}<|tool_response>", **judged)
+    answer = await asked(model)
+    assert route_of(answer)["size"] == "light"
+    assert (answer.text, len(answer.tool_calls)) == ("Well. ", 1)
+    assert not engine.answers
+
+
+def test_without_a_calibration_only_what_is_no_call_goes_up(said):
+    model, engine, _ = said(f"{CALL}<|tool_response>")
+    assert route_of(model.bind_tools([ring]).invoke("Ring"))["size"] == "light"
+    assert not engine.submitted[0]["sampling"].confidence
+    assert Route(light="sprout-s", heavy="sprout-m").judged
+    assert not Route(light="sprout-s", heavy="sprout-m", confidence=0).judged
+    assert not Route(**SIZES).judged
+    with pytest.raises(InputError, match="expected a Calibration for one of light, heavy"):
+        Route(**SIZES, calibration={"light": 1.0})
+    with pytest.raises(InputError, match="above 0 for calls"):
+        Calibration(calls=0)
 
 
 @pytest.mark.parametrize(
@@ -270,3 +326,14 @@ def test_two_sizes_in_one_engine(whole_of, folder_of, running):
     assert model.get_token_ids("HELLO")
     with_names = [HumanMessage("HELLO"), heavy, ToolMessage("ding", tool_call_id=heavy.tool_calls[0]["id"])]
     assert route_of(model.invoke(with_names))["reason"] == "a tool loop is not split"
+
+
+def test_what_is_judged_is_still_forced(whole_of, folder_of):
+    sizes = {"light": str(folder_of()), "heavy": str(folder_of(seed=1))}
+    for factor, size in ((1e-9, "light"), (1e9, "heavy")):
+        route = Route(**sizes, calibration={"light": Calibration(calls=factor)})
+        model = whole_of(model="auto", route=route, max_tokens=60)
+        answer = model.bind_tools([ring], tool_choice="any").invoke("HELLO")
+        assert route_of(answer)["size"] == size
+        assert route_of(answer).get("escalated_from", []) == ([] if size == "light" else ["light"])
+        assert answer.response_metadata["timings"]["forced_tokens"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -22,8 +23,10 @@ from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from langchain_gemma_jax.errors import InputError
 from tests.cli.terminal import SIZES, Terminal
 from tests.engine.residency.test_status_file import STATUS
+from tests.models.gguf import test_header as gguf_file
+from tests.models.gguf.test_ollama import Store
 
-VERBS = ["bench", "cache", "chat", "completion", "doctor", "models", "profile", "run", "top", "warmup"]
+VERBS = ["bench", "cache", "chat", "compare", "completion", "doctor", "models", "profile", "run", "top", "warmup"]
 
 ACTIONS = ["cache clear", "cache ls", "cache verify", "models ls", "models pull", "models rm"]
 
@@ -184,6 +187,7 @@ def test_help_has_an_example(verb, capsys):
         (["cache", "ls", "more"], "'more' is one argument more than expected"),
         (["top", "--every", "0"], "expected seconds, more than 0"),
         (["run", "x", "--max-tokens", "0"], "expected a whole number from 1"),
+        (["compare", "x", "--weights", "int5"], "there is nothing 'int5'. Did you mean 'int"),
         (["run", "x", "--max-tokens", "many"], "expected a whole number from 1, found 'many'"),
         (["run", "x", "--timeout", "nan"], "expected seconds, more than 0, found 'nan'"),
         (["bench", "--tokens", "1"], "expected a whole number from 2"),
@@ -217,11 +221,16 @@ def test_usage_is_explained_with_status_2(arguments, words, capsys):
         (["bench", "--against", "nothing.json"], "--against: expected a file"),
         (["profile", "nothing.py"], "expected a Python file"),
         (["models", "rm", "sprout-s"], "is part of this package"),
+        (["compare", "sprout-s", "--text", "nothing.txt"], "--text: expected a file with a text in UTF-8"),
+        (["compare", "sprout-s", "--text", "no.txt"], "--text: expected a file with a text in UTF-8"),
+        (["compare", "sprout-s", "--text", "empty.txt"], "--text: expected a text of 1 to"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_status_2(arguments, words, own, capsys):
     (own / "bad.py").write_text("1 / 0")
     (own / "none.py").write_text("number = 1")
+    (own / "no.txt").write_bytes(b"\xff\xfe")
+    (own / "empty.txt").write_text(" \n")
     assert main(arguments) == 2
     told = capsys.readouterr().err
     assert told.startswith("gemma-jax: ")
@@ -358,3 +367,46 @@ def test_a_failing_tool_is_told_to_the_model_and_names_are_unique(own):
         assert box.call("g", {})[1] is False
     with pytest.raises(InputError, match="two tools named 'f'"):
         Toolbox(["bad.py", "bad.py"], [])
+
+
+def headed(architecture):
+    """A GGUF file that says no more than what it is."""
+    known = [] if architecture is None else [("general.architecture", 8, gguf_file.text(architecture))]
+    return gguf_file.container([gguf_file.entry(*each) for each in known])
+
+
+def test_gguf_files_of_other_programs_are_listed(own, monkeypatch, capsys):
+    monkeypatch.setenv("OLLAMA_MODELS", str(own / "ollama"))
+    monkeypatch.setenv("LLAMA_CACHE", str(own / "llama"))
+    store = Store(own / "ollama")
+    for name, architecture in (("gemma3/4b", "gemma3"), ("llama3/8b", "llama"), ("broken/x", None)):
+        store.add(f"registry.ollama.ai/library/{name}", headed(architecture))
+    (own / "llama").mkdir()
+    (own / "llama" / "g-Q8_0.gguf").write_bytes(headed("gemma\x1b[2J"))
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert "  ollama:gemma3:4b " in shown
+    assert "gemma3, Ollama\n" in shown
+    assert "g-Q8_0.gguf" in shown
+    assert "and 2 of other families" in shown
+    assert "llama3" not in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.slow
+def test_what_packing_costs_is_measured_on_a_text(own, monkeypatch, capsys):
+    (own / "page.txt").write_text("The weather in Oslo is sunny. " * 8)
+    assert main(["compare", "sprout-s", "--text", "page.txt", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    dense, eight, four = found["results"]
+    assert [each["weights"] for each in found["results"]] == [None, "int8", "int4"]
+    assert dense["tokens"] == four["tokens"] > 50
+    assert dense["bytes"] > eight["bytes"] > four["bytes"]
+    assert abs(eight["loss"] / dense["loss"] - 1) < 0.02
+    assert eight["agreement"] > 0.9
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((own / "page.txt").read_bytes())))
+    assert main(["compare", "sprout-s", "--weights", "int8", "--text", "-"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{dense['tokens']:,} tokens" in shown
+    assert "of the places" in shown
+    assert "int4" not in shown

@@ -163,6 +163,16 @@ def test_answers_at_once_are_those_of_each_alone(chat_of):
         assert [answer.content for answer in model.batch(asked)] == alone
 
 
+def test_packed_weights_take_so_much_less(running):
+    taken = {}
+    for kind in (None, "int8", "int4"):
+        served = running.load("sprout-s", weights=kind)
+        taken[kind] = running.status("sprout-s", weights=kind).weights
+        running.unload(served)
+    assert taken["int8"] < 0.6 * taken[None]  # of two bytes a weight: one, and a scale for each block
+    assert taken["int4"] < 0.4 * taken[None]  # all but the embeddings, which are int8
+
+
 def test_thoughts_are_asked_for_however_many_tools_there_are(scripted):
     model, told = scripted("Hello", thinking=True)
     tools = [{"name": f"tool_{n}", "description": "x" * 80, "parameters": {}} for n in range(20)]

@@ -1,20 +1,22 @@
-"""Where ``scripts/real`` puts the real Gemma 3 270M (pretrained, Q4_K_M), and the dense model that it stands for."""
+"""The real Gemma 3 270M for tests: the dense model that its file stands for, and other libraries' answers."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 
+from benchmarks.real_files import FILE, array_at, dense_folder
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.model import Model, assemble
-from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.recipes import choose_recipe
 
-FILE = Path(__file__).parents[2] / "build" / "real" / "gemma-3-270m-Q4_K_M.gguf"
+ROOT = Path(__file__).parents[2]
+__all__ = ["FILE", "asked_of", "dense_folder", "dequantised"]
 
 
 def dequantised(model: Model) -> Model:
@@ -22,10 +24,7 @@ def dequantised(model: Model) -> Model:
     recipe = choose_recipe("float32")
 
     def dense(path, spec):
-        at = model.params
-        for step in path:
-            at = at[step]
-        found = _numbers(at)
+        found = array_at(model, path)
         return jax.device_put(np.ascontiguousarray(found.T if spec.transposed else found), model.device)
 
     specs = walk(abstract(model.config, "float32", recipe.layout))
@@ -33,9 +32,14 @@ def dequantised(model: Model) -> Model:
     return replace(model, params=params, recipe=recipe, name="dequantised", read_from=None)
 
 
-def _numbers(weight):
-    if isinstance(weight, Stacked):
-        return np.concatenate([_numbers(each) for each in weight.weights])
-    if isinstance(weight, BlockMatrix):
-        return numbers(KINDS[weight.kind], tuple(np.asarray(part) for part in weight.parts))
-    return np.asarray(weight)
+def asked_of(reference: str, where: Path, asked: object):
+    """What a reference library answers, in an environment of its own. None: there is no such environment."""
+    python = ROOT / ".envs" / reference / "bin" / "python"
+    if not python.exists():
+        return None
+    script = ROOT / "tests" / "real" / f"reference_{reference}.py"
+    done = subprocess.run(
+        [python, script, where], input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=1200
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 from pydantic import BaseModel, Field
 
-from langchain_gemma_jax import ChatGemmaJax, engine
+from langchain_gemma_jax import BaseModelWarning, ChatGemmaJax, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.packed.compare import TEXT, score
-from tests.real.real_model import FILE, dequantised
+from tests.real.real_model import FILE, asked_of, dense_folder, dequantised
+from tests.real.texts import WORDS, texts
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,9 +22,19 @@ pytestmark = [
     pytest.mark.timeout(3000),
 ]
 
-PROMPTS = ("The capital of France is", "def fibonacci(n):\n", "Die Hauptstadt von Deutschland ist")
-WORDS = ("king", "queen", "dog", "tree", "house", "ship", "star", "fox")
+PROMPTS = (
+    "The capital of France is",
+    "def fibonacci(n):\n",
+    "Die Hauptstadt von Deutschland ist",
+    "Once upon a time there was a small dog who",
+    "1, 2, 3, 4, 5,",
+    '{"name": "Ada", "age": 36, "city":',
+)
+COUNT = 24  # tokens of an answer
+TIE = 0.05  # by how much less a score may be and count as good as equal: the packed model's scores differ by less
+SUBJECTS = ("king", "queen", "dog", "tree", "house", "ship", "star", "fox")
 TENSOR_BYTES = 246_000_000  # of the file without its vocabulary
+LIST = "apples: 3 euros\npears: 4 euros\nplums: 2 euros\n"
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +50,35 @@ def dense(packed):
     model.close()
 
 
+@pytest.fixture(scope="module")
+def reference(packed):
+    """What transformers makes of the dense folder."""
+    prompts = [ids_of(packed, prompt) for prompt in PROMPTS]
+    asked = {"prompts": prompts, "count": COUNT, "page": ids_of(packed, TEXT)}
+    found = asked_of("hf", dense_folder(packed), asked)
+    if found is None:
+        pytest.skip("transformers is not here: scripts/reference_env hf makes its environment")
+    return found
+
+
+def ids_of(model, text):
+    return [model.tokenizer.bos_id, *model.tokenizer.encode_text(text)]
+
+
 def test_resident_bytes_are_the_files(packed):
     assert FILE.stat().st_size - 10_000_000 < packed.nbytes < 1.05 * TENSOR_BYTES
 
 
-def test_texts_come_back_as_they_were(packed):
-    texts = (
-        "Zürich, 23 °C",
-        "Москва́",
-        "日本語の文",
-        "हिन्दी",
-        "مرحبا بالعالم",
-        "한국어",
-        "ไทย",
-        "🙂🏽",
-        "\t\n\n   x",
-        "<bos> <b>",
-    )
-    for text in texts:
-        assert packed.tokenizer.decode(packed.tokenizer.encode_text(text)) == text
-    assert packed.tokenizer.encode_text("The capital of France is") == [818, 5279, 529, 7001, 563]
+def test_ids_are_llama_cpps_on_200_texts_in_20_scripts(packed):
+    asked = texts()
+    assert (len(asked), len(WORDS)) == (200, 20)
+    ours = [packed.tokenizer.encode_text(text) for text in asked]
+    assert [packed.tokenizer.decode(ids) for ids in ours] == asked
+    theirs = asked_of("llama", FILE, asked)
+    if theirs is None:
+        pytest.skip("texts come back; llama.cpp, whose ids ours are compared with, is not here: scripts/real --all")
+    other = [text for text, one, two in zip(asked, ours, theirs, strict=True) if one != two]
+    assert other == []
 
 
 def test_the_loss_on_a_page_is_the_dense_models(packed, dense):
@@ -66,26 +88,57 @@ def test_the_loss_on_a_page_is_the_dense_models(packed, dense):
     assert other <= 0.01 * len(ours.best)
 
 
-def greedy(model, prompt, count=24):
-    served = engine().serve(model)
-    ids = [model.tokenizer.bos_id, *model.tokenizer.encode_text(prompt)]
-    return engine().submit(served, ids, Sampling(max_tokens=count, ignore_eos=True)).result().ids
+def greedy(model, prompt, count=COUNT, **options):
+    served = engine().serve(model) if isinstance(model, Model) else model
+    ids = prompt if isinstance(prompt, list) else ids_of(served.model, prompt)
+    return engine().submit(served, ids, Sampling(max_tokens=count, ignore_eos=True, **options)).result()
 
 
-def test_greedy_answers_are_the_dense_models(packed, dense):
-    alike = sum(greedy(packed, prompt) == greedy(dense, prompt) for prompt in PROMPTS)
-    assert alike >= len(PROMPTS) - 1  # two scores may be as good as equal
+def test_greedy_tokens_of_the_dense_folder_are_transformers_exactly(packed, reference):
+    served = engine().load(dense_folder(packed), dtype="float32")
+    for prompt, theirs in zip(PROMPTS, reference["answers"], strict=True):
+        assert list(greedy(served, prompt).ids) == theirs["tokens"]
+    assert score(served.model, TEXT).loss == pytest.approx(reference["loss"], rel=1e-4)
+    engine().unload(served)
+
+
+def test_greedy_tokens_of_the_packed_file_are_transformers_but_for_ties(packed, reference):
+    assert score(packed, TEXT).loss == pytest.approx(reference["loss"], rel=0.005)
+    whole = 0
+    for prompt, theirs in zip(PROMPTS, reference["answers"], strict=True):
+        ours = list(greedy(packed, prompt).ids)
+        other = next((i for i, (one, two) in enumerate(zip(ours, theirs["tokens"], strict=True)) if one != two), None)
+        whole += other is None
+        assert other is None or theirs["margins"][other] < TIE
+    assert whole >= len(PROMPTS) - 1
 
 
 def test_eight_at_once_are_eight_one_after_another(packed):
     served = engine().serve(packed)
     start = packed.tokenizer.encode_text("Once upon a time there was a ")
-    prompts = [[2, *start, *packed.tokenizer.encode_text(word)] for word in WORDS]
+    prompts = [[2, *start, *packed.tokenizer.encode_text(word)] for word in SUBJECTS]
     wanted = Sampling(max_tokens=6, ignore_eos=True)
     together = [each.result().ids for each in [engine().submit(served, ids, wanted) for ids in prompts]]
     alone = [engine().submit(served, ids, wanted).result().ids for ids in prompts]
     assert sum(one == two for one, two in zip(together, alone, strict=True)) >= 7
-    assert engine().report().reused_tokens > 0
+
+
+def test_what_was_read_is_not_read_again_and_changes_no_answer(packed):
+    start = ids_of(packed, TEXT[:400])
+    first = greedy(packed, start)
+    more = [*start, *first.ids, *packed.tokenizer.encode_text("\n\nIn short,")]
+    again = greedy(packed, more)
+    assert again.reused_tokens >= len(start) + COUNT - 1
+    engine().unload(engine().serve(packed))
+    assert greedy(packed, more).ids == again.ids  # a cold run
+
+
+def test_drafts_are_accepted_and_change_no_answer(packed):
+    prompt = ids_of(packed, LIST * 4)
+    plain = greedy(packed, prompt, 48, drafts=False)
+    drafted = greedy(packed, prompt, 48, drafts=True)
+    assert drafted.accepted_tokens > 16
+    assert drafted.ids == plain.ids
 
 
 class City(BaseModel):
@@ -97,10 +150,14 @@ class City(BaseModel):
 
 def test_objects_and_calls_are_valid(packed):
     llm = ChatGemmaJax(model=str(FILE), temperature=1.0, seed=3, max_tokens=80)
-    found = llm.with_structured_output(City).invoke("Describe Paris.")
+    with pytest.warns(BaseModelWarning):  # it continues texts, and its file has no chat template
+        found = llm.with_structured_output(City).invoke("Describe Paris.")
     assert isinstance(found, City)
-    answer = llm.bind_tools([City], tool_choice="any").invoke("Look up Paris.")
-    assert answer.tool_calls or answer.invalid_tool_calls
-    for call in answer.tool_calls:
-        City.model_validate(call["args"])
-        json.dumps(call["args"])
+    for seed in range(4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            answer = llm.bind_tools([City], tool_choice="any").invoke("Look up Paris.", seed=seed)
+        assert answer.tool_calls or answer.invalid_tool_calls
+        for call in answer.tool_calls:
+            City.model_validate(call["args"])
+            json.dumps(call["args"])

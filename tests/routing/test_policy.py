@@ -37,6 +37,13 @@ def test_a_first_step_goes_by_what_it_asks(signals, size):
     assert default_policy(signals).size == size
 
 
+def test_where_answers_are_judged_the_smallest_tries():
+    judged = {"judged": True}
+    assert sizes(replace(WORK, **judged), replace(WORK, **judged)) == ["light", "light"]
+    assert default_policy(replace(WORK, **judged, last="heavy")).size == "heavy"
+    assert default_policy(replace(WORK, **judged, last="light", failed=1)).size == "heavy"
+
+
 def test_between_the_two_what_is_in_memory_is_taken():
     between = replace(TALK, tools=4, prompt_tokens=900)
     assert default_policy(between).size == "light"

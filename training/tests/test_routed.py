@@ -36,8 +36,8 @@ def test_the_total_time_is_compared_with_each_policy():
     text = routed.report(found, "one", "two", 0.1)
     assert "| default | 3.00 | 100% | 100% | 50% |" in text
     assert "| light, redone | 5.00 | 50% | 100% | 100% |" in text
-    assert "less time than light, redone: 0.60 of it, reached" in text
-    assert "less time than heavy: 1.20 of it, **missed**" in text
+    assert "in 0.85 of heavy's time: 1.20, **missed**" in text
+    assert "right at least as often as heavy, but for 2%: +0%, reached" in text
 
 
 def test_the_page_has_its_place():

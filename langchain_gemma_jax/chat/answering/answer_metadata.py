@@ -76,6 +76,14 @@ def logprobs(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> dict[str, 
     return {"logprobs": {"content": content}} if content else {}
 
 
+def joined_logprobs(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata with more log-probabilities behind those that it has."""
+    if not other:
+        return one
+    before = one.get("logprobs", {}).get("content", [])
+    return one | {"logprobs": {"content": [*before, *other["logprobs"]["content"]]}}
+
+
 def _token(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:
     data = tokenizer.token_bytes(token)
     name = tokenizer.control_name(token)

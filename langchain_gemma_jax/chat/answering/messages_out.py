@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
 from langchain_core.messages import ToolCall as LangChainCall
 
-from langchain_gemma_jax.chat.answering.answer_metadata import ending, logprobs, usage
+from langchain_gemma_jax.chat.answering.answer_metadata import ending, joined_logprobs, logprobs, usage
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.dialects import (
     ArgumentsDelta,
@@ -131,7 +131,7 @@ class Chunks:
     def _chunk(self, block: dict[str, Any] | None = None, *, content: str = "", **fields: Any) -> AIMessageChunk:
         metadata = fields.pop("response_metadata", {})
         for found in self._logprobs:
-            metadata = _joined(metadata, found)
+            metadata = joined_logprobs(metadata, found)
         self._logprobs.clear()
         if not self._as_blocks:
             return AIMessageChunk(content=content, response_metadata=metadata, **fields)
@@ -160,13 +160,6 @@ def unrepairable(text: str) -> str:
             closers.pop()
     wrong = "]" if closers and closers[-1] == "}" else "}"
     return ("\\" if escaped else "") + ('"' if inside else "") + wrong
-
-
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    if not other:
-        return one
-    before = one.get("logprobs", {}).get("content", [])
-    return one | {"logprobs": {"content": [*before, *other["logprobs"]["content"]]}}
 
 
 def _call_id() -> str:

@@ -13,6 +13,7 @@ from langchain_gemma_jax.models.configuration.strict_json import read_object
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
+    from langchain_gemma_jax.models.model import Model
 
 _TEMPLATES = ("chat_template.jinja", "chat_template.json")
 _WHERE_TEMPLATES_WERE = "tokenizer_config.json"
@@ -35,7 +36,7 @@ class BaseModels:
         self._seen.add(served)
         if is_base_model(served, dialect):
             warnings.warn(
-                f"{served.name} seems to be a base model: there is no chat template in its folder, and no turn's end "
+                f"{served.name} seems to be a base model: there is no chat template in its files, and no turn's end "
                 f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "
                 "chat it says what comes to mind. Take the model that was tuned for chats, whose name often ends in "
                 "-it; or continue texts with GemmaJaxLLM.",
@@ -53,12 +54,14 @@ def is_base_model(served: Served, dialect: Dialect) -> bool:
     ends = {tokenizer.control_id(name) for name in dialect.stops} - {*tokenizer.eos_ids[:1], None}
     declared = model.generation_defaults.get("eos_token_id")
     known = {*model.architecture.eos_ids, *(declared if isinstance(declared, list) else [declared])}
-    folder = read_from.files.folder
-    return ends.isdisjoint(known) and (folder / "config.json").is_file() and not _has_template(folder)
+    return ends.isdisjoint(known) and not _has_template(model, read_from.files.folder)
 
 
-def _has_template(folder: Path) -> bool:
-    if any((folder / name).is_file() for name in _TEMPLATES):
+def _has_template(model: Model, folder: Path) -> bool:
+    """Whether its files have a chat template, or are none that could have one."""
+    if model.templated is not None:
+        return model.templated
+    if not (folder / "config.json").is_file() or any((folder / name).is_file() for name in _TEMPLATES):
         return True
     path = folder / _WHERE_TEMPLATES_WERE
     try:

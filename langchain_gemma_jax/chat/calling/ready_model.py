@@ -12,7 +12,7 @@ from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.chat.calling.base_models import BaseModels
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
-from langchain_gemma_jax.chat.model_choice.route_step import may_escalate
+from langchain_gemma_jax.chat.model_choice.route_step import is_judged
 from langchain_gemma_jax.dialects import (
     Dialect,
     EncodedPrompt,
@@ -23,6 +23,7 @@ from langchain_gemma_jax.dialects import (
     dialect_for,
 )
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class ReadyModel:
         """
         sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
         stops = [token for name in self.dialect.stops if (token := self.tokenizer.control_id(name)) is not None]
-        if may_escalate(options):
-            sampling = replace(sampling, logprobs=True)
+        if is_judged(options):
+            sampling = replace(sampling, confidence=True)
         grammar = grammar_of(options, self.dialect, prompt)
         limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
         return replace(sampling, stop_ids=tuple(stops), grammar=grammar, max_tokens=limits.most), limits
@@ -90,11 +91,16 @@ class ReadyModel:
 
 def ready(options: Options) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet."""
+    return ready_by(options, Clock(options.timeout))
+
+
+def ready_by(options: Options, clock: Clock) -> ReadyModel:
+    """Return the model that the options name, loaded if it is not yet, and if there is time for that."""
     from langchain_gemma_jax.engine.api.process import engine
 
     load = partial(engine().load, options.model, **options.how_to_load)
     try:
-        served = load() if options.timeout is None else load(timeout=options.timeout)
+        served = load() if clock.left is None else load(timeout=clock.left)
     except GemmaJaxError as error:
         name_source(error, options.model)
         raise

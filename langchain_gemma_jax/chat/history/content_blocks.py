@@ -11,7 +11,7 @@ from langchain_core.messages import ToolCall as LangChainCall
 from langchain_gemma_jax.dialects import Text, Thinking
 from langchain_gemma_jax.errors import InputError
 
-_MEDIA = {
+MEDIA = {
     "image",
     "audio",
     "video",
@@ -75,7 +75,7 @@ def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) 
             _read_other(found, value, speaker, where)
         case _ if kind in _TOLD_ELSEWHERE or kind in _HIDDEN:
             pass
-        case _ if kind in _MEDIA or kind == "text-plain":
+        case _ if kind in MEDIA or kind == "text-plain":
             raise InputError(
                 f"{where} holds a block of type {kind!r}, and this model reads text alone. Describe it in words, or "
                 "have a tool read it."

@@ -20,6 +20,7 @@ class ConversationSignals:
     results: int
     failed: int
     quiet_turns: int
+    said: str = ""
 
     def signals(
         self,
@@ -29,6 +30,7 @@ class ConversationSignals:
         tools: int,
         forced: bool,
         structured: bool,
+        judged: bool = False,
         resident: frozenset[str] = frozenset(),
         switch_s: Mapping[str, float] | None = None,
     ) -> Signals:
@@ -39,9 +41,11 @@ class ConversationSignals:
             tools=tools,
             forced=forced,
             structured=structured,
+            judged=judged,
             prompt_tokens=self.tokens,
             results=self.results,
             failed=self.failed,
+            said=self.said,
             quiet_turns=self.quiet_turns,
             resident=resident,
             switch_s=switch_s or {},
@@ -55,7 +59,8 @@ def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals
     bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
     failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
     results = sum(isinstance(each, ToolMessage) for each in since)
-    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]))
+    said = messages[asked].text if messages and isinstance(messages[asked], HumanMessage) else ""
+    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]), str(said))
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import exp
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.outcome import Outcome
     from langchain_gemma_jax.chat.asking.options import Options
     from langchain_gemma_jax.dialects import Message
-    from langchain_gemma_jax.engine.requests.request import Completion
 
 
 def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
@@ -47,8 +45,8 @@ def escalated(outcome: Outcome) -> Options | None:
     if answer.invalid:
         cut_off = any(each.unfinished for each in answer.invalid) and not done.complete
         reason = f"a call of {step.size} " + ("was cut off" if cut_off else "could not be understood")
-    elif route.confidence is not None and answer.calls and (sure := confidence(done)) < route.confidence:
-        reason = f"{step.size} was sure of its call to {sure:.0%} only"
+    elif (sure := right(outcome, step.size, route)) < route.enough:
+        reason = f"{step.size} was sure of its {'call' if answer.calls else 'answer'} to {sure:.0%} only"
     else:
         return None
     gave_up = (*step.gave_up, step.size)
@@ -58,17 +56,28 @@ def escalated(outcome: Outcome) -> Options | None:
 
 
 def may_escalate(options: Options) -> bool:
-    """Return True if an answer has to be whole before it is known whether it is taken: it cannot be streamed."""
+    """Return True if a larger size may take over from a call of this one: until it is whole, it cannot be shown."""
     route, step = options.route, options.step
-    if route is None or step is None or options.model_was_named or route.confidence is None:
+    if route is None or step is None or options.model_was_named:
         return False
     return bool(options.tools) and route.larger(step.size) is not None
 
 
-def confidence(done: Completion) -> float:
-    """Return the mean probability of an answer's tokens."""
-    probabilities = [exp(each.logprob) for each in done.logprobs]
-    return sum(probabilities) / len(probabilities) if probabilities else 1.0
+def is_judged(options: Options) -> bool:
+    """Return True if it has to be known how likely the answer's tokens are."""
+    route, step = options.route, options.step
+    if route is None or step is None or options.model_was_named or (judge := route.judge(step.size)) is None:
+        return False
+    return judge.words is not None or bool(options.tools) or options.answer is not None
+
+
+def right(outcome: Outcome, size: str, route: Route) -> float:
+    """Return how likely an answer of this size is right; 1 if nobody judges it."""
+    judge = route.judge(size)
+    if judge is None:
+        return 1.0
+    calls = bool(outcome.answer.calls) or outcome.options.answer is not None
+    return judge.right(sum(each.logprob for each in outcome.done.logprobs), calls=calls)
 
 
 def remember(options: Options, conversation: Sequence[Message], where: ConversationMemory) -> None:
@@ -100,6 +109,7 @@ def _signals(route: Route, last: str | None, options: Options, messages: Sequenc
         tools=0 if options.choice == "none" else len(options.tools),
         forced=options.choice not in {"auto", "none"},
         structured=options.answer is not None,
+        judged=route.judged,
         resident=resident,
         switch_s=switch,
     )

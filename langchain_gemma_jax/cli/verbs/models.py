@@ -72,12 +72,27 @@ def _ls(_: argparse.Namespace) -> int:
     for each in sorted(disk, key=lambda each: -each.used_at):
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used_at))
         say(f"  {each.name:40} {show_bytes(each.nbytes):>10}, last used {used}")
+    say("GGUF files on the disk, of Ollama, the Hub's cache, llama.cpp and LM Studio:")
+    for line in _gguf_files():
+        say(f"  {printable(line)}")
     engines = running_engines()
     say(f"In memory, in {len({each.process for each in engines})} processes:")
     for engine in engines:
         for line in _in_memory(engine):
             say(f"  {printable(line)}")
     return 0
+
+
+def _gguf_files() -> Iterator[str]:
+    """Gemmas in files that other programs have fetched, as they can be asked for here."""
+    from langchain_gemma_jax.models.gguf.local_files import local_files
+
+    found = list(local_files())
+    gemmas = [each for each in found if each.is_gemma]
+    for each in sorted(gemmas, key=lambda each: (each.program, each.source)):
+        yield f"{each.source:40} {show_bytes(each.nbytes):>10}, {each.architecture}, {each.program}"
+    if others := len(found) - len(gemmas):
+        yield f"and {others} of other families"
 
 
 def _in_memory(engine: RunningEngine) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sized
 from numbers import Real
 from typing import cast
 
-from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 
@@ -19,6 +19,10 @@ def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
         raise InputError(f"sampling: expected Sampling(...) or None, found {sampling!r}.")
     if sampling.logit_bias and (largest := max(sampling.logit_bias)) >= vocabulary:
         raise InputError(f"logit_bias: expected token ids from 0 to {vocabulary - 1}, found {largest}.")
+    if sampling.scored and (largest := max(sampling.scored)) >= vocabulary:
+        raise InputError(f"scored: expected token ids from 0 to {vocabulary - 1}, found {largest}.")
+    if (count := len({*sampling.scored, *sampling.logit_bias})) > MAX_LOGIT_BIASES:
+        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with those that are scored, found {count}.")
     return sampling
 
 

@@ -97,6 +97,12 @@ class Sampling:
     """Report each token's log-probability, by the model's own distribution before any of the options above."""
     top_logprobs: int = 0
     """From 0 to 20. With ``logprobs=True``: report this many of the most likely tokens at each place too."""
+    confidence: bool = False
+    """Report the log-probability of each token that was drawn, and 0 for those that a ``grammar`` leaves no choice
+    about, which are not asked of the model. Without effect beside ``logprobs=True``."""
+    scored: tuple[int, ...] = ()
+    """Report the log-probabilities of these token ids at each place, whether they are likely or not: at most 20. Not
+    beside ``logprobs=True``."""
     grammar: Grammar | None = None
     """What the text is held to: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. Where
     ``max_tokens`` or the context end, so does the text, whole or not: see ``Completion.complete``. Only tokens without
@@ -106,8 +112,13 @@ class Sampling:
     """Let text that repeats itself be drafted. It changes how fast an answer comes, never what it is. Where the engine
     does not draft at all, neither does this."""
 
+    @property
+    def measured(self) -> bool:
+        """Whether log-probabilities are reported."""
+        return self.logprobs or self.confidence or bool(self.scored)
+
     def __post_init__(self) -> None:
-        for name in ("ignore_eos", "logprobs", "drafts"):
+        for name in ("ignore_eos", "logprobs", "confidence", "drafts"):
             if not isinstance(value := getattr(self, name), bool):
                 raise _error(name, "True or False", value)
         if self.grammar is not None and not isinstance(self.grammar, Grammar):
@@ -124,7 +135,8 @@ class Sampling:
             "frequency_penalty": _real("frequency_penalty", self.frequency_penalty, -100.0, 100.0),
             "logit_bias": _bias(self.logit_bias),
             "stop": _stops(self.stop),
-            "stop_ids": _stop_ids(self.stop_ids),
+            "stop_ids": _ids("stop_ids", self.stop_ids, MAX_STOPS),
+            "scored": tuple(dict.fromkeys(_ids("scored", self.scored, MAX_TOP_LOGPROBS))),
             "top_logprobs": _whole("top_logprobs", self.top_logprobs, 0, MAX_TOP_LOGPROBS),
         }
         if self.seed is not None:
@@ -133,6 +145,8 @@ class Sampling:
         if self.max_tokens is not None:
             hint = "None generates until the context is full"
             checked["max_tokens"] = _whole("max_tokens", self.max_tokens, 1, LARGEST_INT, hint=hint)
+        if self.scored and self.logprobs:
+            raise InputError("scored: expected none beside logprobs=True, which reports the most likely tokens.")
         if checked["top_logprobs"] and not self.logprobs:
             raise InputError(
                 f"top_logprobs={checked['top_logprobs']} needs logprobs=True: set both, or leave both out."
@@ -210,14 +224,14 @@ def _stops(value: object) -> tuple[str, ...]:
     return cast("tuple[str, ...]", stops)
 
 
-def _stop_ids(value: object) -> tuple[int, ...]:
-    stops = _several("stop_ids", value, "a sequence of")
-    return tuple(_whole(f"stop_ids[{index}]", stop, 0, LARGEST_ID) for index, stop in enumerate(stops))
+def _ids(name: str, value: object, most: int) -> tuple[int, ...]:
+    ids = _several(name, value, "a sequence of", most)
+    return tuple(_whole(f"{name}[{index}]", token, 0, LARGEST_ID) for index, token in enumerate(ids))
 
 
-def _several(name: str, value: object, expected: str) -> tuple[object, ...]:
+def _several(name: str, value: object, expected: str, most: int = MAX_STOPS) -> tuple[object, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        raise _error(name, f"{expected} at most {MAX_STOPS}", value, "Leave it out, or pass (), for none")
-    if len(value) > MAX_STOPS:
-        raise InputError(f"{name}: expected {expected} at most {MAX_STOPS}, found {len(value)}.")
+        raise _error(name, f"{expected} at most {most}", value, "Leave it out, or pass (), for none")
+    if len(value) > most:
+        raise InputError(f"{name}: expected {expected} at most {most}, found {len(value)}.")
     return tuple(value)

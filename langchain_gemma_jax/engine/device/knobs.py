@@ -12,6 +12,7 @@ import numpy as np
 
 MAX_BIASES = 512
 SMALLEST = float(np.finfo(np.float32).tiny)
+OF_NONE, OF_THE_BEST, OF_THE_TOKEN, OF_THE_BIASED = range(4)  # whose log probabilities are wanted
 UNUSED = np.iinfo(np.int32).max  # beyond every vocabulary, so a scatter drops it
 
 
@@ -31,7 +32,7 @@ class Ints(NamedTuple):
 
     top_k: jax.Array  # 0: off
     prompt_length: jax.Array  # positions below it hold the prompt, the others what was generated
-    logprobs: jax.Array  # 1: they are wanted
+    logprobs: jax.Array  # which are wanted: ``OF_NONE`` and those below it
     masked: jax.Array  # 1: a grammar holds, ``allowed`` counts
     biases: jax.Array  # how many of ``bias_ids`` are used
 
@@ -68,7 +69,7 @@ def knobs(
     presence: float = 0.0,
     frequency: float = 0.0,
     logit_bias: Mapping[int, float] | None = None,
-    logprobs: bool = False,
+    logprobs: int = 0,
     masked: bool = False,
 ) -> Knobs:
     """Numpy arrays for a request whose options were checked; put them on the device explicitly.

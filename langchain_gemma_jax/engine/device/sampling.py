@@ -14,7 +14,7 @@ from jax import lax
 
 from langchain_gemma_jax.engine.device.filters import best_few, floor_among_few, floor_of_all
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
-from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs
 from langchain_gemma_jax.engine.device.logit_edits import legal_scores
 
 TOP_LOGPROBS = 20
@@ -23,11 +23,11 @@ TOP_LOGPROBS = 20
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Picked:
-    """One token a row. The last three are zeros where a row asks for no logprobs."""
+    """One token a row, and the logprobs that the row asks for; zeros in place of those that it does not."""
 
     tokens: jax.Array  # [row] int32
     logprobs: jax.Array  # [row] float32
-    top_ids: jax.Array  # [row, 20] int32, best first, the lower id first among equals
+    top_ids: jax.Array  # [row, 20] int32, best first, the lower id first among equals; or those that have a bias
     top_logprobs: jax.Array  # [row, 20] float32; -inf, with any id, where the vocabulary has no more
 
 
@@ -80,8 +80,13 @@ def _pick_one(
     illegal = (knobs.named_ints().masked > 0) & ((allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1 == 0)
     token = lax.cond(illegal, lambda: drawn(jnp.bool_(True)), lambda: token)
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
-    wanted = knobs.named_ints().logprobs > 0
-    return Picked(token, *lax.cond(wanted, lambda: _logprobs(scores, token, valid_vocab), lambda: nothing))
+    ways = {
+        OF_NONE: lambda: nothing,
+        OF_THE_BEST: lambda: _logprobs(scores, token, valid_vocab),
+        OF_THE_TOKEN: lambda: (scores[token] - _shift(scores), *nothing[1:]),
+        OF_THE_BIASED: lambda: _of_the_biased(scores, token, knobs, valid_vocab),
+    }
+    return Picked(token, *lax.switch(knobs.named_ints().logprobs, [ways[way] for way in sorted(ways)]))
 
 
 def _first(values: jax.Array, best: jax.Array, ids: jax.Array) -> jax.Array:
@@ -115,8 +120,7 @@ def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array) -> jax.
 
 def _logprobs(scores: jax.Array, token: jax.Array, valid_vocab: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the log probabilities of the token and of the best valid ids, and the ids; normalised over every score."""
-    best = jnp.max(scores)
-    shift = best + jnp.log(jnp.sum(jnp.exp(scores - best)))
+    shift = _shift(scores)
     known = jnp.where(jnp.arange(scores.size, dtype=jnp.int32) < valid_vocab, scores, -jnp.inf)
     few, ids = best_few(known)
     descending, ids = lax.sort((-few, ids), num_keys=2)
@@ -124,3 +128,17 @@ def _logprobs(scores: jax.Array, token: jax.Array, valid_vocab: int) -> tuple[ja
     values = -jnp.pad(descending[:TOP_LOGPROBS], (0, missing), constant_values=jnp.inf)
     ids = jnp.minimum(jnp.pad(ids[:TOP_LOGPROBS], (0, missing)), valid_vocab - 1)
     return scores[token] - shift, ids, values - shift
+
+
+def _of_the_biased(
+    scores: jax.Array, token: jax.Array, knobs: Knobs, valid_vocab: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the log probabilities of the token and of the first ids that have a bias, and those ids."""
+    shift, ids = _shift(scores), jnp.minimum(knobs.bias_ids[:TOP_LOGPROBS], valid_vocab - 1)
+    return scores[token] - shift, ids, scores[ids] - shift
+
+
+def _shift(scores: jax.Array) -> jax.Array:
+    """Return what to subtract from scores to make log probabilities of them."""
+    best = jnp.max(scores)
+    return best + jnp.log(jnp.sum(jnp.exp(scores - best)))

@@ -88,7 +88,8 @@ class Results:
 
 
 def _details(new: NewTokens) -> list[TokenLogprobs]:
-    most = new.request.asked.sampling.top_logprobs
+    sampling = new.request.asked.sampling
+    most = len(sampling.scored) or sampling.top_logprobs
     return [
         TokenLogprobs(token, logprob, tuple(zip(ids, values, strict=True))[:most])
         for token, (logprob, ids, values) in zip(new.tokens, new.logprobs, strict=False)

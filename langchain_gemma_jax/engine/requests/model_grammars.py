@@ -47,7 +47,7 @@ class ModelGrammars:
         if sampling.grammar is None:
             return None, ()
         banned = self.lexicon.control_ids(sampling.grammar.banned)
-        if (count := len({*sampling.logit_bias, *banned})) > MAX_LOGIT_BIASES:
+        if (count := len({*sampling.logit_bias, *sampling.scored, *banned})) > MAX_LOGIT_BIASES:
             raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES} with the grammar's own, found {count}.")
         return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
 

@@ -42,7 +42,7 @@ def epochs_of(requests: tuple[Request, ...]) -> tuple[int, ...]:
 
 def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
     """Wait for a dispatch, and say what each request got of it."""
-    wanted = any(request.asked.sampling.logprobs for request in flight.requests)
+    wanted = any(request.asked.sampling.measured for request in flight.requests)
     picked: Picked = device.fetch(flight.picked if wanted else flight.picked.tokens)
     tokens = np.asarray(picked.tokens if wanted else picked)
     got = None if flight.got is None else device.fetch(flight.got)
@@ -59,7 +59,7 @@ def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
             places = [(row,)]
         request.progress.issued = 0 if flight.draft or got is not None else request.progress.issued - 1
         found = tuple(int(tokens[place]) for place in places)
-        details = tuple(_details(picked, place) for place in places) if request.asked.sampling.logprobs else ()
+        details = tuple(_details(picked, place) for place in places) if request.asked.sampling.measured else ()
         accepted = len(found) - 1 if flight.draft else 0
         new.append(NewTokens(request, found, details, len(flight.draft), accepted))
     return new

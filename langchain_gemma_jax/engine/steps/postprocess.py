@@ -64,7 +64,7 @@ def go_on(request: Request, end: End | None = None) -> End | None:
         return end
     if end is None and not rule.cut_off and (tokens := rule.forced()):
         before = request.generated
-        end = accept(request, tokens, forced=True)
+        end = accept(request, tokens, _certain(request, tokens), forced=True)
         request.progress.forced += request.generated - before
     if end is None and not rule.cut_off:
         rule.prepare()
@@ -92,9 +92,13 @@ def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
         parts.append(_shown(request, decoded[-1])[0])
     request.progress.forced += len(tokens)
     shown, end = _rest(request, End(FinishReason.STOP) if rule.finished else end)
-    certain = tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.asked.sampling.logprobs else ()
-    _deliver(request, tokens, decoded, "".join([*parts, shown]), certain)
+    _deliver(request, tokens, decoded, "".join([*parts, shown]), _certain(request, tokens))
     return end
+
+
+def _certain(request: Request, tokens: Sequence[int]) -> tuple[TokenLogprobs, ...]:
+    """Return the log-probabilities of tokens without any alternative, where such are reported."""
+    return tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.asked.sampling.measured else ()
 
 
 def _rest(request: Request, end: End) -> tuple[str, End]:

@@ -7,8 +7,9 @@ from typing import cast
 import jax
 import numpy as np
 
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
-from langchain_gemma_jax.engine.device.knobs import Knobs, knobs
+from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs, knobs
 from langchain_gemma_jax.engine.device.programs import RowKnobs
 from langchain_gemma_jax.engine.requests.request import Request
 
@@ -50,7 +51,15 @@ def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
         repetition=s.repetition_penalty,
         presence=s.presence_penalty,
         frequency=s.frequency_penalty,
-        logit_bias=dict(s.logit_bias) | dict.fromkeys(request.asked.banned, -100.0),
-        logprobs=s.logprobs,
+        # In this order: the first ones are those that are scored.
+        logit_bias=dict.fromkeys(s.scored, 0.0) | dict(s.logit_bias) | dict.fromkeys(request.asked.banned, -100.0),
+        logprobs=_wanted(s),
         masked=masked,
     )
+
+
+def _wanted(sampling: Sampling) -> int:
+    """Return which log-probabilities are reported."""
+    if sampling.scored:
+        return OF_THE_BIASED
+    return OF_THE_BEST if sampling.logprobs else OF_THE_TOKEN if sampling.confidence else OF_NONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.errors import ConfigError
 from langchain_gemma_jax.models.configuration.strict_json import short
@@ -46,21 +47,26 @@ class Metadata:
 
     def whole_numbers(self, name: str) -> list[int] | None:
         """The list of whole numbers or truth values called ``name``. None: there is none, or it is a single value."""
+        found = self.integers(name)
+        return None if found is None else [int(value) for value in found.tolist()]
+
+    def integers(self, name: str) -> npt.NDArray[np.generic] | None:
+        """The list of whole numbers or truth values called ``name``, as an array. None: as above."""
         found = self._found.get(name)
         if not isinstance(found, np.ndarray):
             return None
         if found.dtype.kind not in "iub":
             raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
-        return [int(value) for value in found]
+        return found
 
-    def numbers(self, name: str) -> list[float] | None:
+    def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
         """The list of numbers called ``name``."""
         found = self._found.get(name)
         if found is None:
             return None
         if not isinstance(found, np.ndarray):
             raise self.error(name, "a list of numbers", found)
-        return [float(value) for value in found]
+        return found.astype(np.float32)
 
     def strings(self, name: str) -> Strings | None:
         """The list of strings called ``name``."""
@@ -68,6 +74,12 @@ class Metadata:
         if found is None or isinstance(found, Strings):
             return found
         raise self.error(name, "a list of strings", found)
+
+    def forget_strings(self) -> None:
+        """Let all lists of strings go, once nobody asks for them any more."""
+        for value in self._found.values():
+            if isinstance(value, Strings):
+                value.forget()
 
     def own(self, name: str) -> str:
         """Return the full name of one of the architecture's own values."""

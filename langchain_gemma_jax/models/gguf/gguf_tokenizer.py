@@ -12,6 +12,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.fields import Metadata
@@ -24,11 +27,12 @@ from langchain_gemma_jax.models.tokenizer.pieces import SPACE
 from langchain_gemma_jax.models.tokenizer.vocabulary import MAX_TOKENS, Ends
 
 _WITH_MERGES = ("gemma4", "gpt2")
+MOST_MERGES = 8  # that give one token: Gemma 4 has two a token
 _NOT_FOUND_IN_TEXTS = (PieceType.CONTROL, PieceType.UNKNOWN)
 
 
-def gguf_tokenizer(metadata: Metadata, path: Path) -> tuple[Tokenizer, bytes]:
-    """The tokenizer, and a digest of all that it is made from.
+def gguf_tokenizer(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> tuple[Tokenizer, bytes]:
+    """The tokenizer, and a digest of all that it is made from. ``rows``: of the embedding.
 
     Raises:
         TokenizerError: there is none, it is of another kind, or it cannot be used.
@@ -38,53 +42,67 @@ def gguf_tokenizer(metadata: Metadata, path: Path) -> tuple[Tokenizer, bytes]:
         if kind not in {"llama", *_WITH_MERGES}:
             expected = f"a tokenizer of the kind llama, {' or '.join(_WITH_MERGES)} in the metadata"
             raise TokenizerError(path, expected, short(kind) if kind else "none")
-        names, types = _names(metadata, path), _types(metadata, path)
+        if kind == "llama":
+            pieces = sentence_pieces(metadata, path, rows)
+            return SentencePieceTokenizer(path, pieces), _digest(pieces)
+        names, types = _names(metadata, path, min(rows, MAX_TOKENS)), _types(metadata, path)
         if len(types) != len(names):
             raise TokenizerError(path, f"a type for each of the {len(names):,} tokens", f"{len(types):,}")
-        if kind == "llama":
-            data = _sentencepiece(metadata, path, names, types)
-            return SentencePieceTokenizer(path, data), hashlib.sha256(data).digest()
         data = _json(metadata, path, names, types)
         ends = _ends(metadata, path, names)
         return HfJsonTokenizer(path, data, ends), hashlib.sha256(repr(ends).encode() + data).digest()
 
 
-def _names(metadata: Metadata, path: Path) -> list[str]:
+def _names(metadata: Metadata, path: Path, most: int) -> list[str]:
     found = metadata.strings("tokenizer.ggml.tokens")
-    if found is None or not 0 < len(found) <= MAX_TOKENS:
+    if found is None or not 0 < len(found) <= most:
         what = "none" if found is None else f"{len(found):,}"
-        raise TokenizerError(path, f"1 to {MAX_TOKENS:,} tokens in the metadata", what)
-    return list(found)
+        raise TokenizerError(path, f"1 to {most:,} tokens in the metadata", what)
+    return found.all()
 
 
-def _types(metadata: Metadata, path: Path) -> list[PieceType]:
-    found = metadata.whole_numbers("tokenizer.ggml.token_type")
+def _types(metadata: Metadata, path: Path) -> npt.NDArray[np.uint8]:
+    found = metadata.integers("tokenizer.ggml.token_type")
     if found is None:
         raise TokenizerError(path, "a list tokenizer.ggml.token_type in the metadata", "none")
-    known = {int(kind): kind for kind in PieceType}
-    return [known.get(number, PieceType.NORMAL) for number in found]
+    return np.where(np.isin(found, [int(kind) for kind in PieceType]), found, int(PieceType.NORMAL)).astype(np.uint8)
 
 
-def _sentencepiece(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[PieceType]) -> bytes:
+def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> SentencePieces:
+    """The vocabulary of a file of the kind ``llama``. ``rows``: of the embedding.
+
+    Raises:
+        TokenizerError: it cannot be used.
+    """
+    names, types = _names(metadata, path, min(rows, MAX_TOKENS)), _types(metadata, path)
     scores = metadata.numbers("tokenizer.ggml.scores")
+    if len(types) != len(names):
+        raise TokenizerError(path, f"a type for each of the {len(names):,} tokens", f"{len(types):,}")
     if scores is None or len(scores) != len(names):
-        found = "none" if scores is None else f"{len(scores):,}"
-        raise TokenizerError(path, f"a score for each of the {len(names):,} tokens", found)
+        shown = "none" if scores is None else f"{len(scores):,}"
+        raise TokenizerError(path, f"a score for each of the {len(names):,} tokens", shown)
     if metadata.flag("tokenizer.ggml.add_space_prefix", default=False):
         raise TokenizerError(path, "a tokenizer that adds no space in front, as Gemma's", "add_space_prefix")
     # Converters write the spaces of what is one token by itself as spaces; the library knows texts without any.
-    pieces = [
-        (name.replace(" ", SPACE) if kind is PieceType.USER_DEFINED else name, score, kind)
-        for name, score, kind in zip(names, scores, types, strict=True)
-    ]
+    for token_id in np.flatnonzero(types == int(PieceType.USER_DEFINED)).tolist():
+        names[token_id] = names[token_id].replace(" ", SPACE)
     ids = [_id(metadata, path, name, len(names)) for name in ("unknown", "bos", "eos", "padding")]
-    return SentencePieces(pieces, *ids).message()
+    return SentencePieces(names, scores, types, *ids)
 
 
-def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[PieceType]) -> bytes:
+def _digest(pieces: SentencePieces) -> bytes:
+    ids = pieces.unk_id, pieces.bos_id, pieces.eos_id, pieces.pad_id
+    found = hashlib.sha256("\0".join(pieces.names).encode())
+    for part in (pieces.scores.tobytes(), pieces.types.tobytes(), repr(ids).encode()):
+        found.update(part)
+    return found.digest()
+
+
+def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArray[np.uint8]) -> bytes:
     merges = metadata.strings("tokenizer.ggml.merges")
-    if merges is None:
-        raise TokenizerError(path, "a list tokenizer.ggml.merges in the metadata", "none")
+    if merges is None or len(merges) > MOST_MERGES * len(names):
+        expected = f"a list tokenizer.ggml.merges in the metadata, of at most {MOST_MERGES} a token"
+        raise TokenizerError(path, expected, "none" if merges is None else f"{len(merges):,}")
     if "<0x00>" not in names:
         expected = "a Gemma's vocabulary, with the pieces <0x00> to <0xFF>"
         raise TokenizerError(path, expected, f"{len(names):,} tokens without them")
@@ -96,7 +114,7 @@ def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[
         "fuse_unk": True,
         "byte_fallback": True,
         "vocab": {name: token_id for token_id, name in enumerate(spelt)},
-        "merges": [_merge(path, pair) for pair in merges],
+        "merges": [_merge(path, pair) for pair in merges.all()],
     }
     if len(model["vocab"]) != len(names):  # type: ignore[arg-type]
         raise TokenizerError(path, "each token once", f"{len(names) - len(model['vocab'])} of them again")  # type: ignore[arg-type]
@@ -110,7 +128,7 @@ def _json(metadata: Metadata, path: Path, names: Sequence[str], types: Sequence[
             "normalized": False,
             "special": kind in _NOT_FOUND_IN_TEXTS,
         }
-        for token_id, (name, kind) in enumerate(zip(spelt, types, strict=True))
+        for token_id, (name, kind) in enumerate(zip(spelt, types.tolist(), strict=True))
         if kind in {*_NOT_FOUND_IN_TEXTS, PieceType.USER_DEFINED}
     ]
     content = {

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.errors import CorruptCheckpointError
+from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.tensor_types import TYPES, TensorType
@@ -31,6 +33,7 @@ MOST_ENTRIES = 1 << 16  # of the metadata, and of the table of tensors: a Gemma 
 MOST_NAME = 1 << 10  # bytes
 MOST_DIMENSIONS = 4
 LARGEST_ALIGNMENT = 1 << 20
+ARCHITECTURE, FIRST_ENTRIES = "general.architecture", 8  # writers put it first
 _LIMIT = 1 << 63
 _PIECE = 1 << 20  # bytes that are read at a time
 _INCOMPLETE = "The download is probably incomplete."
@@ -40,20 +43,46 @@ _STRING, _ARRAY, _BOOL, _FLOAT32 = 8, 9, 7, 6
 
 
 class Strings:
-    """A long list of strings, each of which is made when it is asked for."""
+    """A long list of strings, which are made when they are asked for.
 
-    def __init__(self, path: Path, header: bytearray, begin: int, count: int) -> None:
-        self._path, self._header, self._begin, self._count = path, header, begin, count
+    In the file there stand the eight bytes of its length before each, the last of which is 0 for any string that fits.
+    """
+
+    def __init__(self, path: Path, header: bytearray, place: slice, count: int) -> None:
+        self._path, self._header, self._place, self._count = path, header, place, count
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[str]:
-        at = self._begin
-        for _ in range(self._count):
-            end = at + 8 + int.from_bytes(self._header[at : at + 8], "little")
-            yield _text(self._path, self._header[at + 8 : end])
-            at = end
+    def forget(self) -> None:
+        """Let the header go that they are made of: a Gemma's takes 10 MB. Nobody asks for them any more."""
+        self._header, self._place, self._count = bytearray(), slice(0), 0
+
+    def all(self) -> list[str]:
+        """Make all of them.
+
+        Raises:
+            CorruptCheckpointError: one is no text.
+        """
+        data = bytes(self._header[self._place])
+        ends = _ends(data, self._count)
+        kept = np.ones(len(data), bool)
+        kept[(ends - 8)[:, None] + np.arange(7)] = False
+        joined = np.frombuffer(data, np.uint8)[kept].tobytes()
+        if joined.count(0) == self._count:  # else a string has that character itself
+            with suppress(UnicodeDecodeError):  # which one it is, is said below
+                return joined.decode("utf-8").split("\0")[1:]
+        places = zip(ends.tolist(), [*(ends[1:] - 8).tolist(), len(data)], strict=True) if self._count else ()
+        return [_text(self._path, data[begin:end]) for begin, end in places]
+
+
+def _ends(data: bytes, count: int) -> npt.NDArray[np.int64]:
+    """Where the lengths of strings that lie end to end end, and so where the strings begin."""
+    found, at, number = array("q"), 0, struct.Struct("<Q").unpack_from
+    for _ in range(count):
+        found.append(at + 8)
+        at += 8 + number(data, at)[0]
+    return np.frombuffer(found, np.int64)
 
 
 Value: TypeAlias = "bool | int | float | str | npt.NDArray[Any] | Strings"
@@ -76,6 +105,28 @@ class Header:
 
     metadata: Mapping[str, Value]
     tensors: Mapping[str, TensorEntry]
+
+
+def architecture_of(path: Path) -> str | None:
+    """What a file says that it is a model of, read from its first entries. None: it does not say so there."""
+    file = None
+    try:
+        file = OpenFile(path, path)
+        reader = _Reader(file)
+        if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
+            return None
+        _, entries = reader.number("Q"), reader.number("Q")
+        for _ in range(min(entries, FIRST_ENTRIES)):
+            name = reader.name()
+            value = reader.value(name)
+            if name == ARCHITECTURE:
+                return value if isinstance(value, str) else None
+    except (OSError, CheckpointError):
+        return None
+    finally:
+        if file is not None:
+            file.close()
+    return None
 
 
 def read_header(file: OpenFile) -> Header:
@@ -210,13 +261,18 @@ class _Reader:
     def _array(self, name: str) -> Value:
         kind, count = self.number("I"), self.number("Q")
         if kind == _STRING:
-            begin = self.at
+            begin = at = self.at
+            known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # which grows in place
             for _ in range(count):  # ends where the file does: nothing is allocated for what is only promised
-                self._fetch(self.at + 8)
-                length = int.from_bytes(self._known[self.at : self.at + 8], "little")
-                self._fetch(self.at + 8 + length)
-                self.at += 8 + length
-            return Strings(self.path, self._known, begin, count)
+                if at + 8 > have:
+                    self._fetch(at + 8)
+                    have = len(known)
+                at += 8 + number(known, at)[0]
+                if at > have:
+                    self._fetch(at)
+                    have = len(known)
+            self.at = at
+            return Strings(self.path, known, slice(begin, at), count)
         if kind not in _SCALARS:
             raise self._unknown(name, kind)
         dtype = np.dtype(_SCALARS[kind]).newbyteorder("<")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from langchain_gemma_jax import config
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of, text_models
+from langchain_gemma_jax.models.gguf.header import architecture_of
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, ollama_models
 
 _DEEPEST = 6  # folders below a cache's
@@ -22,16 +23,23 @@ class LocalFile:
     path: Path
     nbytes: int  # on the disk, of all its shards
     program: str  # whose it is
+    architecture: str | None  # "gemma3", "llama"; None: it does not say
+
+    @property
+    def is_gemma(self) -> bool:
+        """Whether it says that it is a Gemma."""
+        return (self.architecture or "").startswith("gemma")
 
 
 def local_files() -> Iterator[LocalFile]:
-    """Every GGUF file of a text model in these programs' folders. None of them is opened."""
+    """Every GGUF file of a text model in these programs' folders. Of each no more than the beginning is read."""
     for model in ollama_models():
-        yield LocalFile(PREFIX + model.name, model.path, model.path.stat().st_size, "Ollama")
+        path = model.path
+        yield LocalFile(PREFIX + model.name, path, path.stat().st_size, "Ollama", architecture_of(path))
     for program, folder in _folders().items():
         for path in _below(folder, _DEEPEST):
             nbytes = sum(each.stat().st_size for each in shards_of(path) if each.is_file())
-            yield LocalFile(str(path), path, nbytes, program)
+            yield LocalFile(str(path), path, nbytes, program, architecture_of(path))
 
 
 def _folders() -> dict[str, Path]:

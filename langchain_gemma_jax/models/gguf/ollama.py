@@ -43,6 +43,7 @@ class OllamaModel:
     name: str  # as Ollama shows it: "gemma3:4b"
     path: Path  # of the blob, which is a GGUF file
     defaults: Mapping[str, object] = field(default_factory=dict)  # in the words of a generation_config.json
+    templated: bool = False  # whether a chat template lies beside it, Ollama's own
 
 
 def find_ollama(source: str) -> OllamaModel:
@@ -92,7 +93,7 @@ def _model(manifest: Path, name: str) -> OllamaModel:
         found = parse_object(_small(shown), shown)
         sampling = {ours: found[theirs] for theirs, ours in _SAMPLING.items() if theirs in found}
         defaults = {"do_sample": True, **sampling} if sampling else {}
-    return OllamaModel(name, path, defaults)
+    return OllamaModel(name, path, defaults, f"{_KIND}template" in layers)
 
 
 def _layers(manifest: Path) -> dict[str, tuple[str, int]]:

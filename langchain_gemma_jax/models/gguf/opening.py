@@ -23,6 +23,7 @@ _SAMPLING = {
     "repetition_penalty": "penalty_repeat",
 }
 _WHOLE = ("top_k",)
+_TEMPLATE = "tokenizer.chat_template"
 _FORMATS = {"<|turn>": "gemma4", "<start_function_call>": "function_gemma", "<start_of_turn>": "gemma"}
 """Which format a marker belongs to. Templates of the later ones may have an earlier one's markers too."""
 
@@ -42,12 +43,17 @@ class Opened:
         found = self.tensors.dtype(EMBED)
         return found if found in {"float32", "bfloat16", "float16"} else None
 
+    @property
+    def templated(self) -> bool:
+        """Whether the file has a chat template."""
+        return bool(self.metadata.text(_TEMPLATE, ""))
+
     def spoken(self, control_tokens: Collection[str]) -> str | None:
         """The chat format that the file's template writes. None: there is no template, or the vocabulary is another's.
 
         A template is a program. It is searched for markers, as any text, and never run.
         """
-        template = self.metadata.text("tokenizer.chat_template", "")
+        template = self.metadata.text(_TEMPLATE, "")
         found = (name for marker, name in _FORMATS.items() if marker in template and marker in control_tokens)
         return next(found, None)
 

@@ -37,25 +37,30 @@ class Vocabulary:
     def of(
         cls,
         path: Path,
-        pieces: Mapping[int, bytes],
+        pieces: Mapping[int, bytes] | Sequence[bytes],
         control_tokens: Mapping[str, int],
         ends: Ends = Ends(),
     ) -> Vocabulary:
-        """The vocabulary with these pieces (id to bytes) and control tokens (string to id).
+        """The vocabulary with these pieces (bytes by id, which may leave ids out) and control tokens (string to id).
 
         Raises:
             TokenizerError: it cannot spell every text, or does not say how a text begins and ends. ``path`` is named.
         """
         controls = set(control_tokens.values())
-        size = 1 + max([*pieces, *controls], default=-1)
+        known = pieces if isinstance(pieces, Mapping) else range(len(pieces))
+        size = max(max(known, default=-1), max(controls, default=-1)) + 1
         if size > MAX_TOKENS:
             raise TokenizerError(path, f"token ids below {MAX_TOKENS:,}", f"the id {size - 1:,}")
         table = [b""] * size
-        for token_id, piece in pieces.items():
-            if token_id not in controls:
+        if isinstance(pieces, Mapping):
+            for token_id, piece in pieces.items():
                 table[token_id] = piece
+        else:
+            table[: len(pieces)] = pieces
+        for token_id in controls:
+            table[token_id] = b""
         # Of two the later one: characters follow the bare bytes, and a model knows them better.
-        byte_ids = {piece[0]: token_id for token_id, piece in enumerate(table) if len(piece) == 1}
+        byte_ids = {table[token_id][0]: token_id for token_id, length in enumerate(map(len, table)) if length == 1}
         missing = sorted(set(range(256)) - byte_ids.keys())
         if missing:
             raise TokenizerError(

@@ -11,7 +11,7 @@ import pytest
 
 from langchain_gemma_jax.engine.device.filters import BLOCK, FEW
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
-from langchain_gemma_jax.engine.device.knobs import knobs
+from langchain_gemma_jax.engine.device.knobs import OF_THE_BIASED, OF_THE_TOKEN, knobs
 from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, pick
 
 VOCAB, VALID, SLOTS = 320, 311, 8
@@ -235,6 +235,17 @@ def test_logprobs_are_those_of_the_raw_scores():
     )
     assert got.logprobs[1] == 0
     assert not got.top_ids[1].any()
+
+
+def test_logprobs_of_the_token_alone_and_of_those_that_have_a_bias():
+    scores = random_scores(ROWS)
+    raw = scores - np.log(np.exp(scores.astype(np.float64)).sum(axis=1, keepdims=True))
+    asked = {"temperature": 0, "logit_bias": {7: 0.0, 3: 0.0}}
+    got = picked(scores, [{**asked, "logprobs": OF_THE_TOKEN}, *[{**asked, "logprobs": OF_THE_BIASED}] * (ROWS - 1)])
+    np.testing.assert_allclose(got.logprobs, raw[:, :VALID].max(1), rtol=1e-5, atol=1e-6)
+    assert not got.top_logprobs[0].any()
+    assert got.top_ids[1:, :2].tolist() == [[7, 3]] * (ROWS - 1)
+    np.testing.assert_allclose(got.top_logprobs[1:, :2], raw[1:, [7, 3]], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("vocab", "valid"), [(VOCAB, VALID), (LARGE, LARGE)])

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
-from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import PieceType, piece_types, with_control_pieces
+from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import (
+    PieceType,
+    SentencePieces,
+    piece_types,
+    with_control_pieces,
+)
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.pieces import SPACE, spaced_piece
@@ -18,21 +25,28 @@ _MARKER_TYPES = (PieceType.CONTROL, PieceType.UNKNOWN)
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model, as Google publishes Gemma's."""
+    """A SentencePiece model, as Google publishes Gemma's; or the pieces of one, which another file has."""
 
-    def __init__(self, path: Path, data: bytes) -> None:
+    def __init__(self, path: Path, model: bytes | SentencePieces) -> None:
         with only_tokenizer_errors(path, "a SentencePiece model"):
-            library = SentencePieceProcessor(model_proto=data)
-            names: list[str] = library.id_to_piece(list(range(library.vocab_size())))
-            pieces = list(enumerate(zip(names, piece_types(data), strict=True)))
-            markers = {
-                name.replace(SPACE, " "): token_id for token_id, (name, kind) in pieces if _is_marker(name, kind)
-            }
-            spelt = {token_id: _bytes(name, kind) for token_id, (name, kind) in pieces}
-            vocabulary = Vocabulary.of(path, spelt, markers, _ends(library))
+            known = _inside(model) if isinstance(model, bytes) else model
+            names, types = known.names, known.types.tolist()
+            special = np.flatnonzero(known.types != int(PieceType.NORMAL)).tolist()
+            plain = MARKERS.intersection(names) - {names[token_id] for token_id in special}
+            special += [names.index(name) for name in plain]
+            found = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
+            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in found}
+            ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
+            vocabulary = Vocabulary.of(
+                path,
+                _bytes_of(names, known.types),
+                markers,
+                Ends(**{end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
+            )
             # In this one all the markers are of the kind that is never found in a text.
-            findable = {token_id for token_id, (name, kind) in pieces if kind not in _MARKER_TYPES and name in markers}
-            self._text = SentencePieceProcessor(model_proto=with_control_pieces(data, findable))
+            findable = {i for i in found if types[i] not in _MARKER_TYPES}
+            proto = with_control_pieces(model, findable) if isinstance(model, bytes) else model.message(findable)
+            self._text = SentencePieceProcessor(model_proto=proto)
         super().__init__(path, vocabulary)
 
     def _spell(self, text: str) -> Sequence[int]:
@@ -40,17 +54,27 @@ class SentencePieceTokenizer(Tokenizer):
         return ids
 
 
-def _is_marker(name: str, kind: PieceType) -> bool:
+def _inside(model: bytes) -> SentencePieces:
+    """Return what a model says of its pieces; their scores are only the library's to know."""
+    library = SentencePieceProcessor(model_proto=model)
+    ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1 for those that it does not have
+    names: list[str] = library.id_to_piece(list(range(library.vocab_size())))
+    return SentencePieces(names, np.empty(0, np.float32), np.array(piece_types(model), np.uint8), *ids)
+
+
+def _is_marker(name: str, kind: int) -> bool:
     if kind == PieceType.USER_DEFINED:
         return is_marker(name.replace(SPACE, " "), special=False)
     return kind in _MARKER_TYPES or name in MARKERS
 
 
-def _bytes(name: str, kind: PieceType) -> bytes:
-    return spaced_piece(name) if kind == PieceType.BYTE else name.replace(SPACE, " ").encode()
-
-
-def _ends(library: SentencePieceProcessor) -> Ends:
-    """Return the ends as the model names them; it has -1 for those that it does not have."""
-    ids = {"bos": library.bos_id(), "eos": library.eos_id(), "pad": library.pad_id()}
-    return Ends(**{end: library.id_to_piece(token_id) for end, token_id in ids.items() if token_id >= 0})
+def _bytes_of(names: Sequence[str], types: npt.NDArray[np.uint8]) -> list[bytes]:
+    """Return what each piece stands for. A Gemma has 262,144 of them, so they are joined for what all of them need."""
+    joined = "\0".join(names)
+    if joined.count("\0") >= len(names):  # a name has that character itself
+        found = [name.replace(SPACE, " ").encode() for name in names]
+    else:
+        found = joined.replace(SPACE, " ").encode().split(b"\0")
+    for token_id in np.flatnonzero(types == int(PieceType.BYTE)).tolist():
+        found[token_id] = spaced_piece(names[token_id])
+    return found

@@ -88,9 +88,8 @@ def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"quant_method": "gemma"}, "found 'gemma'"),
         ({"quant_method": "gptq"}, "found 'gptq'"),
-        ({"format": "nvfp4-pack-quantized"}, "found 'compressed-tensors' in the format 'nvfp4-pack-quantized'"),
+        ({"format": "nvfp4-pack-quantized"}, "found the format 'nvfp4-pack-quantized'"),
         ({"config_groups": {}}, "expected config_groups"),
         ({"config_groups": {"a": 1}}, "expected 'a' to quantise weights"),
         ({"kv_cache_scheme": {"num_bits": 8}}, "no kv_cache_scheme"),

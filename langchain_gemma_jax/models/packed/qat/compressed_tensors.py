@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.configuration.strict_json import read_object, short
+from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.packed.from_file import BlockSource
 
-QUANTISATION = "quantization_config"
 GROUP, BITS, IN_ONE = 32, 4, 8
 _PACKED, _SCALE, _SHAPE = "weight_packed", "weight_scale", "weight_shape"
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -39,21 +38,12 @@ _WEIGHTS: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def quantisation_of(folder: Path) -> Mapping[str, object] | None:
-    """What the configuration in a folder says of quantisation. None: nothing, or there is no configuration."""
-    try:
-        path = real_file(folder, CONFIG)
-    except Exception:  # noqa: BLE001  whoever opens the folder says what is wrong with it
-        return None
-    raw = read_object(path, folder / CONFIG)
-    for table in (raw, raw.get("text_config")):
-        if isinstance(table, dict) and isinstance(found := table.get(QUANTISATION), dict):
-            return found
-    return None
-
-
-def open_compressed(folder: Path, said: Mapping[str, object]) -> tuple[ModelConfig, BlockSource, Naming]:
+def open_compressed(
+    folder: Path, raw: Mapping[str, Any], said: Mapping[str, object]
+) -> tuple[ModelConfig, BlockSource, Naming]:
     """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+
+    ``raw`` is its configuration, and ``said`` what that says of quantisation.
 
     Raises:
         UnsupportedModelError: it is quantised in another way.
@@ -61,12 +51,7 @@ def open_compressed(folder: Path, said: Mapping[str, object]) -> tuple[ModelConf
     """
     shown = folder / CONFIG
     _check(shown, said)
-    raw = read_object(real_file(folder, CONFIG), shown)
-    text = raw.get("text_config")
-    plain = {name: value for name, value in raw.items() if name != QUANTISATION}
-    if isinstance(text, dict):
-        plain["text_config"] = {name: value for name, value in text.items() if name != QUANTISATION}
-    config = config_from_hf(plain, str(shown))
+    config = config_from_hf(raw, str(shown))
     stored = open_safetensors(folder)
     try:
         source = CompressedSource(stored)
@@ -78,15 +63,14 @@ def open_compressed(folder: Path, said: Mapping[str, object]) -> tuple[ModelConf
 
 def _check(shown: Path, said: Mapping[str, object]) -> None:
     """Refuse every way to quantise but the one that is read here."""
-    method, layout = said.get("quant_method"), said.get("format")
-    if method != "compressed-tensors" or layout != "pack-quantized":
+    if (layout := said.get("format")) != "pack-quantized":
         raise UnsupportedModelError(
-            f"{shown}: expected {QUANTISATION} of compressed-tensors in the format pack-quantized, found "
-            f"{short(method)} in the format {short(layout)}. Use the unquantised checkpoint, or a GGUF file."
+            f"{shown}: expected compressed-tensors in the format pack-quantized, found the format {short(layout)}. "
+            "Use the unquantised checkpoint, or a GGUF file."
         )
     groups = said.get("config_groups")
     if not isinstance(groups, dict) or not groups or said.get("kv_cache_scheme") is not None:
-        raise UnsupportedModelError(f"{shown}: expected config_groups, and no kv_cache_scheme, in {QUANTISATION}.")
+        raise UnsupportedModelError(f"{shown}: expected config_groups, and no kv_cache_scheme, of compressed-tensors.")
     for name, group in groups.items():
         weights = group.get("weights") if isinstance(group, dict) else None
         if not isinstance(weights, dict) or group.get("input_activations") or group.get("output_activations"):

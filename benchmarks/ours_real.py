@@ -1,0 +1,71 @@
+"""This package on the real 270M: its programs alone, and its engine in a conversation, on real text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+
+from benchmarks.conversation import WARM_UP, hold, rounds
+from benchmarks.engine_work import Talking
+from benchmarks.ours import Ours, describe
+from benchmarks.real_files import FILE, Q8_0, bytes_of
+from benchmarks.serve import Answer, Job, serve, time_round, warm_up
+from langchain_gemma_jax import configure, engine
+from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.packed.compare import TEXT, score
+
+MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
+WAYS = {  # what is loaded, and how
+    "float32": ("float32", None),
+    "bfloat16": ("bfloat16", None),
+    "int8": ("bfloat16", "int8"),
+    "int4": ("bfloat16", "int4"),
+    "Q8_0": (Q8_0.name, None),
+    "Q4_K_M": (FILE.name, None),
+}
+
+
+def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
+    """Load and compile; give what a round is."""
+    configure(drafts=True, max_context=MAX_CONTEXT)
+    name, weights = WAYS[job.model]
+    path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
+    model = opened(path, weights)
+    ours = Ours(model.config, model.recipe, model.params, model.device)
+    running = engine()
+    served = running.serve(model)
+    running.warmup(served, max_context=MAX_CONTEXT)
+    warm_up(ours, text)
+
+    def run(number: int) -> Answer:
+        found: dict[str, Answer] = {}
+        for drafts in (False, True):
+            talking = Talking(running, served, f"conversation {number}, drafts {drafts}", drafts)
+            found["drafted" if drafts else "conversation"] = hold(talking, number, text=text)
+        return {**time_round(ours, text), **found}
+
+    for drafts in (False, True):
+        hold(Talking(running, served, f"warm, drafts {drafts}", drafts), WARM_UP, count=2, text=text)
+    scored = score(model, TEXT)
+    facts: Answer = {
+        "version": f"jax {jax.__version__}",
+        "weight_bytes": model.nbytes,
+        "disk_bytes": bytes_of([path]),
+        "loss": scored.loss,
+        "best": scored.best,
+        "recipe": describe(model.recipe),
+    }
+    return facts, rounds(run)
+
+
+def opened(path: Path, weights: str | None) -> Model:
+    """The model, in the dtype that it is used in when nobody says otherwise."""
+    return load(path, weights=weights, progress=False)
+
+
+if __name__ == "__main__":
+    serve(start)

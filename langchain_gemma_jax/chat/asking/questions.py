@@ -1,0 +1,118 @@
+"""Questions with a few possible answers, as a model reads them: what it is about, the question, the answers.
+
+What it is about comes first: several questions about the same share what was read of it.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from langchain_gemma_jax.chat.history.content_blocks import MEDIA, read_blocks
+from langchain_gemma_jax.errors import InputError
+
+if TYPE_CHECKING:
+    from langchain_core.decisions import Question, State
+
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_SPEAKERS = {"human": "user", "ai": "assistant", "tool": "result of a tool"}
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question as it is put to a model, and the words of which it is to begin its answer with one."""
+
+    text: str
+    labels: tuple[str, ...]
+
+
+def asked_question(name: str, state: State, question: Question) -> AskedQuestion:
+    """Return a question about a state as a text.
+
+    Raises:
+        InputError: it asks for what no model of text can say, or has more answers than there are letters.
+    """
+    about = state_text(state)
+    match question.type:
+        case "noul":
+            labels: tuple[str, ...] = ("Yes", "No")
+            criteria = question.criteria
+            known = () if criteria is None else zip(labels, (criteria.true, criteria.false), strict=True)
+            lines = [f"{label}: {_written(meant)}" for label, meant in known if meant is not None]
+            how = "Answer Yes or No."
+        case "choice":
+            named = question.criteria.items()
+            labels = _letters(name, len(named))
+            told = [f"{key}" if meant is None else f"{key}: {_written(meant)}" for key, meant in named]
+            lines = [f"{label}) {each}" for label, each in zip(labels, told, strict=True)]
+            how = "Answer with the letter of one of them."
+        case "score":
+            labels = _letters(name, len(question.criteria))
+            lines = [f"{label}) {_written(each)}" for label, each in zip(labels, question.criteria, strict=True)]
+            how = "Answer with the letter of the one that fits best."
+        case _:
+            raise InputError(f"questions[{name!r}]: this model reads text alone; found one of type {question.type!r}.")
+    return AskedQuestion("\n".join([about, "", _written(question.instructions), *lines, how]), labels)
+
+
+def state_text(state: State) -> str:
+    """Return what a question is about as a text.
+
+    Raises:
+        InputError: it holds something that is no text.
+    """
+    if isinstance(state, Mapping) and not _is_media(state):
+        return "\n\n".join(f"{key}: {_told(value)}" for key, value in state.items())
+    return _told(state)
+
+
+def _told(value: object) -> str:
+    match value:
+        case str():
+            return value
+        case BaseMessage():
+            return _message(value)
+        case Sequence() if value and all(isinstance(each, BaseMessage) for each in value):
+            return "\n".join(_message(cast("BaseMessage", each)) for each in value)
+        case _:
+            return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _written(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(_plain(content), ensure_ascii=False)
+
+
+def _message(message: BaseMessage) -> str:
+    text = "\n".join(read_blocks(message, "state").texts)
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    parts = [text] * bool(text) + [f"calls {call['name']} with {_written(call['args'])}" for call in calls]
+    failed = isinstance(message, ToolMessage) and message.status == "error"
+    return f"{_SPEAKERS.get(message.type, message.type)}{' (error)' * failed}: " + "\n".join(parts)
+
+
+def _plain(value: object) -> object:
+    """Return a value of which JSON can be made."""
+    if isinstance(value, BaseMessage):
+        return _message(value)
+    if isinstance(value, Mapping):
+        if _is_media(value):
+            raise InputError(f"state: this model reads text alone; found a block of type {value['type']!r}.")
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _is_media(value: Mapping[str, object]) -> bool:
+    return value.get("type") in MEDIA and not value.keys().isdisjoint({"base64", "url", "file_id", "data", "source"})
+
+
+def _letters(name: str, count: int) -> tuple[str, ...]:
+    if count > len(LETTERS):
+        raise InputError(f"questions[{name!r}]: expected at most {len(LETTERS)} answers to choose from, found {count}.")
+    return tuple(LETTERS[:count])

@@ -1,0 +1,108 @@
+"""How likely each of a few words is at the beginning of an answer: a model reads, and that is all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.asking.questions import AskedQuestion
+from langchain_gemma_jax.chat.calling.ready_model import ready_by
+from langchain_gemma_jax.dialects import Message
+from langchain_gemma_jax.engine.base.sampling_options import MAX_TOP_LOGPROBS, Sampling
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.engine.requests.request import Completion
+from langchain_gemma_jax.errors import ContextLengthError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.api.generation import Generation
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """The log-probabilities of a question's labels, and what it took to read them."""
+
+    logprobs: tuple[float, ...]
+    read: int  # tokens
+    reused: int  # of them: they had been read before
+    generated: int
+
+
+class AwaitedScores:
+    """A question that a model is reading."""
+
+    def __init__(self, ids: Sequence[int], generations: Sequence[Generation]) -> None:
+        self._ids, self._generations = ids, generations
+
+    def result(self) -> LabelScores:
+        """Wait for them."""
+        return self._scores([each.result() for each in self._generations])
+
+    async def aresult(self) -> LabelScores:
+        """Wait for them, while the event loop goes on."""
+        return self._scores([await each for each in self._generations])
+
+    def cancel(self) -> None:
+        """Stop the reading: nobody wants to know any more."""
+        for each in self._generations:
+            each.cancel()
+
+    def _scores(self, found: Sequence[Completion]) -> LabelScores:
+        known: Mapping[int, float] = {token: score for done in found for token, score in done.logprobs[0].top}
+        first, *others = found
+        # What a question with many labels is read again for is there already.
+        return LabelScores(
+            tuple(known[token] for token in self._ids),
+            first.prompt_tokens,
+            first.reused_tokens,
+            sum(done.generated_tokens for done in [first, *others]),
+        )
+
+
+def begin_scores(question: AskedQuestion, options: Options, clock: Clock) -> AwaitedScores:
+    """Have the engine read a question.
+
+    Raises:
+        UnsupportedModelError: two labels begin with the same token. Others as ``engine().load`` and ``engine().submit``
+            have them.
+    """
+    from langchain_gemma_jax.engine.api.process import engine
+
+    model = ready_by(options, clock)
+    _, encoded = model.prompt([Message.user(question.text)], options)
+    most = min(options.max_context or model.served.max_context, model.served.max_context)
+    if len(encoded.ids) >= most:
+        raise ContextLengthError(len(encoded.ids), most - 1, f"take a model with a longer context than {options.model}")
+    ids = label_ids(question.labels, model.tokenizer, model.served.name)
+    generations = []
+    for at in range(0, len(ids), MAX_TOP_LOGPROBS):
+        sampling = Sampling(max_tokens=1, scored=tuple(ids[at : at + MAX_TOP_LOGPROBS]))
+        generation = engine().submit(
+            model.served,
+            encoded.ids,
+            sampling,
+            scope=options.scope,
+            system=encoded.system,
+            app=options.app,
+            timeout=clock.left,
+        )
+        generation.on(clock)
+        generations.append(generation)
+    return AwaitedScores(ids, generations)
+
+
+def label_ids(labels: Sequence[str], tokenizer: Tokenizer, name: str) -> list[int]:
+    """Return the token that each label begins with.
+
+    Raises:
+        UnsupportedModelError: two begin with the same one.
+    """
+    ids = [tokenizer.encode_text(label)[0] for label in labels]
+    if len(set(ids)) < len(ids):
+        raise UnsupportedModelError(
+            f"{name} cannot tell the answers {', '.join(labels)} apart: in its vocabulary two of them begin with the "
+            "same token. Take another model for decisions."
+        )
+    return ids

@@ -1,0 +1,42 @@
+"""How far a model's own probabilities can be believed: constants of checkpoints, measured on answers that are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, isfinite
+
+from langchain_gemma_jax.errors import InputError
+
+ENOUGH = 0.7  # probability of being right from which on an answer of a smaller size is taken
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the logarithm of an answer's probability is multiplied by, to be that of its being right.
+
+    ``calls`` is for calls of tools and objects of a schema, ``words`` for answers in words. None: those are not judged,
+    as there are many ways to say the same.
+    """
+
+    calls: float = 1.0
+    words: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("calls", self.calls), ("words", self.words)):
+            number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value > 0
+            if not number and not (name == "words" and value is None):
+                raise InputError(f"calibration: expected a number above 0 for {name}; found {value!r}.")
+
+    def right(self, logprob: float, *, calls: bool) -> float:
+        """Return the probability that an answer of this log-probability is right; 1 if it is not judged.
+
+        >>> round(Calibration(calls=2.0).right(-0.5, calls=True), 2)
+        0.37
+        """
+        factor = self.calls if calls else self.words
+        return 1.0 if factor is None else exp(factor * min(0.0, logprob))
+
+
+# By the most likely exponent on 180 conversations of ``training.routed``'s kinds that it does not use itself: of the
+# answers that these call 80 to 95 % sure, 75 to 95 % are right.
+KNOWN = {"sprout-s": Calibration(calls=0.9, words=1.2), "sprout-m": Calibration(calls=1.8, words=1.8)}

@@ -1,0 +1,144 @@
+"""A decision model: probabilities that are read, questions that share what they are about, and routes that ask it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, Sampling, UnsupportedModelError
+from langchain_gemma_jax.chat.calling.label_scores import label_ids
+from tests.dialects.vocabulary import tokenizer
+
+decisions = pytest.importorskip("langchain_core.decisions", reason="this langchain-core has no decision models")
+ours = pytest.importorskip("langchain_gemma_jax.decisions")
+
+Noul, Choice, Score = decisions.Noul, decisions.Choice, decisions.Score
+STATE = "PAYMENTS HAVE FAILED FOR THREE DAYS."
+QUESTIONS = {
+    "urgent": Noul(instructions="IS THIS URGENT?"),
+    "team": Choice(instructions="WHICH TEAM?", criteria={"billing": "MONEY", "technical": None}),
+    "anger": Score(instructions="HOW ANGRY?", criteria=["CALM", "SAD", "ANGRY"]),
+}
+
+
+@pytest.fixture
+def judge(chat_of):
+    return ours.GemmaDecisionModel(model=chat_of().model)
+
+
+async def test_answers_are_probabilities(judge):
+    found = judge.invoke({"state": STATE, "questions": QUESTIONS})
+    assert 0 < found.nouls["urgent"].noul < 1
+    team, anger = found.choices["team"], found.scores["anger"]
+    assert set(team.probabilities) == {"billing", "technical"}
+    assert math.isclose(sum(team.probabilities.values()), 1)
+    assert team.confidence == team.probabilities[team.choice] == max(team.probabilities.values())
+    assert math.isclose(anger.score, sum(level * share for level, share in anger.probabilities.items()))
+    assert anger.legend == {0: "CALM", 1: "SAD", 2: "ANGRY"}
+    again = await judge.ainvoke({"state": STATE, "questions": QUESTIONS})
+    for other in (again, *judge.batch([{"state": STATE, "questions": QUESTIONS}] * 2)):
+        assert other.nouls["urgent"].noul == pytest.approx(found.nouls["urgent"].noul, abs=1e-3)
+        assert other.choices["team"].probabilities == pytest.approx(team.probabilities, abs=1e-3)
+        assert other.scores["anger"].probabilities == pytest.approx(anger.probabilities, abs=1e-3)
+    # The second time all but the last token was there already.
+    assert again.usage["input_token_details"]["cache_read"] == again.usage["input_tokens"] - len(QUESTIONS)
+
+
+def test_they_are_those_of_the_models_own_distribution(judge, running):
+    served = running.load(judge.model)
+    prompt = [served.model.tokenizer.bos_id, *served.model.tokenizer.encode_text(STATE)]
+    told = running.submit(served, prompt, Sampling(max_tokens=1, logprobs=True, top_logprobs=20)).result()
+    known = dict(told.logprobs[0].top)
+    ids = tuple(reversed(known))  # the least likely first
+    found = running.submit(served, prompt, Sampling(max_tokens=1, scored=ids)).result().logprobs[0]
+    assert [token for token, _ in found.top] == list(ids)
+    assert dict(found.top) == pytest.approx(known, abs=1e-3)
+    assert found.id == told.logprobs[0].id, "what is asked changes nothing"
+    assert ours.probabilities(list(known.values()), 1e5) == pytest.approx([1 / 20] * 20, abs=1e-3)
+    for wrong, match in (((served.model.architecture.vocab_size,), "scored"), ((1,) * 21, "at most 20")):
+        with pytest.raises(InputError, match=match):
+            running.submit(served, prompt, Sampling(scored=wrong))
+    with pytest.raises(InputError, match="beside logprobs"):
+        Sampling(scored=(1,), logprobs=True)
+
+
+def test_more_labels_than_are_reported_at_once(judge):
+    many = Choice(instructions="WHICH?", criteria={f"label {number}": None for number in range(26)})
+    found = judge.invoke({"state": STATE, "questions": {"one": many}}).choices["one"]
+    assert len(found.probabilities) == 26
+    assert math.isclose(sum(found.probabilities.values()), 1)
+
+
+def test_what_is_asked_is_read_as_it_is(scripted):
+    _, engine = scripted("No")
+    judge = ours.GemmaDecisionModel(model="judge", scope="tenant", app="shop")
+    state = {
+        "messages": [
+            HumanMessage("Delete it <|turn>"),
+            AIMessage("", tool_calls=[{"name": "rm", "args": {"path": "/"}, "id": "1"}]),
+            ToolMessage("denied", tool_call_id="1", status="error"),
+        ],
+        "tool_call": {"name": "rm", "args": {"path": "/"}},
+    }
+    criteria = decisions.NoulCriteria(true="It destroys.", false=None)
+    risky = Noul(instructions="Is it risky?", criteria=criteria)
+    answer = judge.invoke({"state": state, "questions": {"risky": risky}})
+    assert answer.nouls["risky"].noul < 0.5
+    (request,) = engine.submitted
+    read = tokenizer().decode(request["prompt"])
+    for text in ("user: Delete it <|turn>", 'calls rm with {"path": "/"}', "result of a tool (error): denied"):
+        assert text in read
+    for text in ('tool_call: {"name": "rm"', "Is it risky?\nYes: It destroys.\nAnswer Yes or No."):
+        assert text in read
+    assert (request["scope"], request["app"], request["sampling"].max_tokens) == ("tenant", "shop", 1)
+
+
+async def test_what_is_not_possible_is_refused(scripted):
+    scripted()
+    judge = ours.GemmaDecisionModel(model="judge")
+    image = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+    box = decisions.Box(instructions="Where?")
+    for state, questions, match in (
+        ("x", {}, "expected one at least"),
+        ([image], QUESTIONS, "reads text alone"),
+        (HumanMessage([image]), QUESTIONS, "reads text alone"),
+        ("x", {"where": box}, "reads text alone"),
+        ("x", {"one": Choice(instructions="?", criteria=dict.fromkeys(map(str, range(60))))}, "at most 52"),
+    ):
+        with pytest.raises(InputError, match=match):
+            judge.invoke({"state": state, "questions": questions})
+        with pytest.raises(InputError, match=match):
+            await judge.ainvoke({"state": state, "questions": questions})
+    with pytest.raises(InputError, match="calibration"):
+        ours.GemmaDecisionModel(calibration=0)
+    with pytest.raises(ContextLengthError):
+        ours.GemmaDecisionModel(model="judge", max_context=20).invoke({"state": STATE, "questions": QUESTIONS})
+
+    class Poor:
+        def encode_text(self, text):
+            return [1]
+
+    with pytest.raises(UnsupportedModelError, match="cannot tell the answers Yes, No apart"):
+        label_ids(("Yes", "No"), Poor(), "poor")
+
+
+def test_a_route_asks_it(scripted):
+    model, engine = scripted("B", "Hello<turn|>", "A", "Hello<turn|>", "Hello<turn|>")
+    policy = ours.DecidedRoute(ours.GemmaDecisionModel(model="judge"), {"light": "small talk", "heavy": "work"})
+    llm = ChatGemmaJax(route=Route(light="./light", heavy="./heavy", policy=policy))
+    for size in ("heavy", "light"):
+        told = llm.invoke("Do it").response_metadata["route"]
+        assert told["size"] == size
+        assert told["reason"].startswith("the decision model is sure of it to 9")
+    assert "Do it" in tokenizer().decode(engine.submitted[0]["prompt"])
+    assert "B) heavy: work" in tokenizer().decode(engine.submitted[0]["prompt"])
+    call = {"name": "ring", "args": {}, "id": "1"}
+    going_on = [
+        HumanMessage("Do it"),
+        AIMessage("", tool_calls=[call], response_metadata={"model_name": "./light"}),
+        ToolMessage("ding", tool_call_id="1"),
+    ]
+    assert llm.invoke(going_on).response_metadata["route"]["reason"] == "a tool loop is not split"
+    assert model.model == "scripted"
