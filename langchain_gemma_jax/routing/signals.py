@@ -26,8 +26,8 @@ class Signals:
     """Results of tools since somebody last said something."""
     failed: int = 0
     """Calls that failed, or that could not be understood, since somebody last said something."""
-    said: str = ""
-    """What somebody said last."""
+    said: str = field(default="", repr=False)
+    """What somebody said last. It is theirs, so it is not shown where signals are printed or logged."""
     quiet_turns: int = 0
     """Turns in a row, before this one, in which no tool was called."""
     judged: bool = False

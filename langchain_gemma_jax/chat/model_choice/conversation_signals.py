@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -20,7 +20,7 @@ class ConversationSignals:
     results: int
     failed: int
     quiet_turns: int
-    said: str = ""
+    said: str = field(default="", repr=False)
 
     def signals(
         self,

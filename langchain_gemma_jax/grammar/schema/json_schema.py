@@ -26,7 +26,7 @@ from langchain_gemma_jax.grammar.schema.schema_facts import (
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
-from langchain_gemma_jax.grammar.spent_time import spent
+from langchain_gemma_jax.grammar.spent_time import Allowance
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
@@ -40,9 +40,9 @@ MOST_APART = 100  # options of a oneOf that are compared with each other
 _ALTERNATIVES = ("anyOf", "oneOf")
 
 
-def _begin() -> float:
+def _begin() -> Allowance:
     prepare()
-    return spent()
+    return Allowance(SECONDS)
 
 
 @dataclass
@@ -56,7 +56,7 @@ class SchemaReader:
     unpromised: dict[str, None] = field(default_factory=dict)
     prefix: str = ""  # of the names of rules
     _parts: int = 0
-    _began: float = field(default_factory=_begin)
+    _allowance: Allowance = field(default_factory=_begin)
     _steps: int = 0
     _readings: dict[Node, Reading] = field(default_factory=dict)
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
@@ -116,7 +116,7 @@ class SchemaReader:
 
     def _spend(self, at: str) -> None:
         self._steps += 1
-        if self._steps > FREE_STEPS and spent() - self._began > SECONDS:
+        if self._steps > FREE_STEPS and self._allowance.is_spent():
             raise SchemaError(at, f"up to here it took more than {SECONDS} s of a processor: it is too large")
 
     def rule(self, node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 
 from langchain_gemma_jax.grammar.nodes import Terminal
 
@@ -35,6 +36,7 @@ def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     return _between(least, most, DIGITS, places)
 
 
+@lru_cache(maxsize=256)  # most numbers of a schema have the same bounds
 def _between(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
     """Return the pattern of numbers with bounds in units of the last place. If one is None, digits are the limit."""
     usual = 10 ** (digits + places) - 1

@@ -85,7 +85,9 @@ def test_a_policy_is_told_of_it_beside_what_is_known_of_the_call():
         quiet_turns=1,
         resident=frozenset(),
         switch_s={},
+        said="x" * 80,
     )
+    assert "xxx" not in repr(told) + repr(seen)  # what people say goes into no log
     memory = seen.signals(
         ("a",), None, tools=0, forced=False, structured=True, resident=frozenset({"a"}), switch_s={"a": 1.5}
     )
