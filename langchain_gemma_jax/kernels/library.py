@@ -25,6 +25,7 @@ from langchain_gemma_jax.kernels.targets import IN_BLOCKS, KINDS, VERSION, funct
 
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("avx512", "avx2", "portable")
+_BY_NAME_ONLY = frozenset({"avx512"})  # no machine with it has timed it yet, nor served a model by it
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 
 _lock = threading.Lock()
@@ -154,7 +155,7 @@ def _chosen(library: ctypes.CDLL, wanted: str, variants: Sequence[str]) -> str:
             f"GEMMA_JAX_KERNELS={wanted}: this processor has no such instructions, or they were not compiled. "
             f"What runs here: {', '.join(runs)}, auto, off."
         )
-    variant = wanted if wanted in KERNEL_VARIANTS else runs[0]
+    variant = wanted if wanted in KERNEL_VARIANTS else next(name for name in runs if name not in _BY_NAME_ONLY)
     if library.gemma_jax_choose(variant.encode()) != 0:
         raise _RefusedError(f"The variant {variant} cannot be chosen. {_AGAIN}")
     return variant

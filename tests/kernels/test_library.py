@@ -90,12 +90,12 @@ def test_a_library_that_lacks_a_target_is_not_known_by_half(monkeypatch):
 @needs_them
 def test_an_instruction_set_that_is_not_there_is_never_chosen(copy, monkeypatch):
     class Elsewhere:
-        """The library on a processor that has nothing."""
+        """The library on a processor that has nothing, or everything."""
 
-        chosen = b""
+        chosen, has = b"", (b"portable",)
 
         def gemma_jax_runs(self, name: bytes) -> int:
-            return 0 if name == b"portable" else 2
+            return 0 if name in self.has else 2
 
         def gemma_jax_choose(self, name: bytes) -> int:
             self.chosen = name
@@ -107,6 +107,9 @@ def test_an_instruction_set_that_is_not_there_is_never_chosen(copy, monkeypatch)
     assert elsewhere.chosen == b"portable"
     with pytest.raises(InputError, match=r"no such instructions.*What runs here: portable, auto, off"):
         library._load("avx2", copy)
+    elsewhere.has = (b"portable", b"avx2", b"avx512")
+    assert library._load("auto", copy).variant == "avx2"
+    assert library._load("avx512", copy).variant == "avx512"  # by its name only
 
 
 def test_what_is_asked_for_has_to_be_known(monkeypatch):
