@@ -66,12 +66,17 @@ class EngineProcess:
     def _answer(self, seconds: float) -> Answer:
         if self._process.stdout is None:
             raise EngineFailedError("the engine has no output")
-        timer = threading.Timer(seconds, self._process.kill)
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()  # before its output ends, and is taken for an end of its own
+            self._process.kill()
+
+        timer = threading.Timer(seconds, give_up)
         timer.start()
         line = self._process.stdout.readline()
-        in_time = timer.is_alive()
         timer.cancel()
-        if not in_time:
+        if late.is_set():
             raise EngineFailedError(f"no answer within {seconds:.0f} s")
         if not line:
             raise EngineFailedError(f"it ended ({self._last_words()})")

@@ -31,7 +31,7 @@ from langchain_gemma_jax.grammar.spent_time import Allowance
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
-SECONDS = 0.08  # of a processor, for one schema
+SECONDS = 0.1  # of a processor, for one schema
 FREE_STEPS = 64  # that nothing is refused for: an ordinary schema, on however slow a machine
 MAX_PARTS = 6000
 MAX_RULES = 2000
