@@ -10,6 +10,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache import platform
 from langchain_gemma_jax.compile_cache.platform import platform_folder
+from tests.machine_speed import slowness
 
 CPU = "processor\t: 0\nmodel name\t: One\ncpu MHz\t: 2000.1\nflags\t: fma avx2\n\nprocessor\t: 1\nflags\t: fma avx2\n"
 
@@ -146,4 +147,4 @@ def test_here_it_is_a_file_name_that_costs_next_to_nothing():
         start = time.perf_counter()
         platform_folder()
         taken.append(time.perf_counter() - start)
-    assert min(taken) < 0.005
+    assert min(taken) < 0.008 * slowness()
