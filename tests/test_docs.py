@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.example_runner import ExampleRunner
+from tests.own_engine import own_engine
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
@@ -57,12 +58,8 @@ def make_targets(text: str) -> set[str]:
 @pytest.fixture(scope="module")
 def no_engine():
     """No engine of other tests: a reader begins without one, and one's settings are not for all pages."""
-    from langchain_gemma_jax.engine.api import process
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "_engine", None)
+    with own_engine():
         yield
-        assert process._engine is None or process._engine.close(30)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

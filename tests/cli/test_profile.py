@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from langchain_gemma_jax.cli.command import main
-from langchain_gemma_jax.engine.api.process import running_engine
+from tests.own_engine import own_engine
 
 SCRIPT = """
 import sys, time
@@ -38,9 +38,8 @@ def notes(monkeypatch, tmp_path):
     for name, value in (("NOTES", found), ("STOPPED", stopped), ("REQUESTS", 5)):
         monkeypatch.setattr(builtins, name, value, raising=False)
     monkeypatch.chdir(tmp_path)
-    yield found
-    if (engine := running_engine()) is not None:
-        engine.close(30)
+    with own_engine():
+        yield found
 
 
 def test_it_runs_around_those_that_are_wanted(notes, tmp_path, capsys):

@@ -18,13 +18,13 @@ from langchain_gemma_jax.cli.tools import mcp_server
 from langchain_gemma_jax.cli.tools.mcp_server import McpServer
 from langchain_gemma_jax.cli.tools.toolbox import Toolbox
 from langchain_gemma_jax.cli.verbs import chat
-from langchain_gemma_jax.engine.api.process import running_engine
 from langchain_gemma_jax.engine.residency.status_file import StatusFile
 from langchain_gemma_jax.errors import InputError
 from tests.cli.terminal import SIZES, Terminal
 from tests.engine.residency.test_status_file import STATUS
 from tests.models.gguf import test_header as gguf_file
 from tests.models.gguf.test_ollama import Store
+from tests.own_engine import own_engine
 
 VERBS = ["bench", "cache", "chat", "compare", "completion", "doctor", "models", "profile", "run", "top", "warmup"]
 
@@ -76,9 +76,8 @@ def own(tmp_path, programs, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_tools.py").write_text(TOOLS)
     (tmp_path / "server.py").write_text(SERVER)
-    yield tmp_path
-    if (engine := running_engine()) is not None:
-        engine.close(30)
+    with own_engine():
+        yield tmp_path
 
 
 @pytest.mark.slow
