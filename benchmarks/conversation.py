@@ -36,7 +36,7 @@ class Talker(Protocol):
 
 
 def turns(seed: int, text: Sequence[int] = ()) -> list[list[int]]:
-    """What each turn adds. Another seed gives other tokens, so that no engine has seen any of them before.
+    """Return the tokens that each turn adds. Another seed gives others, so that no engine has seen any of them.
 
     ``text``: what is cut into turns, if not random ids; another seed begins elsewhere in it.
     """

@@ -1,4 +1,4 @@
-"""This package on the real 270M: its programs alone, and its engine in a conversation, on real text."""
+"""Measure this package on the real 270M: its programs alone, and its engine in a conversation, on real text."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from langchain_gemma_jax.chat.answering.structured_output import Method, Structu
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
 from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
 from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
 from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
@@ -33,10 +33,8 @@ from langchain_gemma_jax.chat.calling.live_answer import astream, stream
 from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.model_choice.route_step import escalated
-from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
@@ -140,11 +138,7 @@ class ChatGemmaJax(BaseChatModel):
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
         def __init__(self, **given: Any) -> None:
-            given = renamed(given)
-            warn_unknown(given, set(type(self).model_fields), type(self).__name__)
-            if given.get("model") is None:
-                given["model"] = AUTO if given.get("route") is not None else default_model() or DEFAULT
-            super().__init__(**(given | settings_of(given)))
+            super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
             if self.profile is None:  # an older LangChain does not ask for it
                 self.profile = self._resolve_model_profile()
 

@@ -31,14 +31,12 @@ except ImportError as error:
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options
 from langchain_gemma_jax.chat.asking.questions import AskedQuestion, asked_question
 from langchain_gemma_jax.chat.calling.label_scores import AwaitedScores, LabelScores, begin_scores
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
-from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Choice as RouteChoice
 from langchain_gemma_jax.routing import Signals, default_policy
@@ -92,14 +90,10 @@ class GemmaDecisionModel(BaseDecisionModel):
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
         def __init__(self, **given: Any) -> None:
-            given = renamed(given)
-            warn_unknown(given, set(type(self).model_fields), type(self).__name__)
-            if given.get("model") is None:
-                given["model"] = default_model() or DEFAULT
             divisor = given.get("calibration", 1.0)
             if isinstance(divisor, bool) or not isinstance(divisor, int | float) or not 0 < divisor < 1e6:
                 raise InputError(f"calibration: expected a number above 0, found {divisor!r}.")
-            super().__init__(**(given | settings_of(given)))
+            super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
 
     @property
     def lc_secrets(self) -> dict[str, str]:

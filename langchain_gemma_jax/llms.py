@@ -14,14 +14,12 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, options, renamed, settings_of, warn_unknown
+from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.calling.raw_text import begin_text
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
 from langchain_gemma_jax.chat.calling.token_counting import token_ids
-from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
-from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.provider import PROVIDER
 
 
@@ -86,11 +84,7 @@ class GemmaJaxLLM(BaseLLM):
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
         def __init__(self, **given: Any) -> None:
-            given = renamed(given)
-            warn_unknown(given, set(type(self).model_fields), type(self).__name__)
-            if given.get("model") is None:
-                given["model"] = default_model() or DEFAULT
-            super().__init__(**(given | settings_of(given)))
+            super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -49,7 +49,7 @@ class Allowance:
         self._ask_at = perf_counter() + seconds
 
     def is_spent(self) -> bool:
-        """Whether the seconds are used up."""
+        """Return True if the thread has used up its allowance."""
         now = perf_counter()
         if now < self._ask_at:
             return False

@@ -1,4 +1,4 @@
-"""Products and attention in C++ for CPUs, compiled when the package is built; everything works without them.
+"""Products of a few rows in C++ for CPUs, compiled when the package is built; everything works without them.
 
 ``build.py`` compiles ``native/``; ``library.py`` says whether what was compiled can run here, and makes it known to
 XLA; ``products.py`` is what traced code calls. The thread that loads a model loads the library; XLA's own threads run

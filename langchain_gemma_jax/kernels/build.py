@@ -139,7 +139,7 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
 
 
 def is_current(folder: Path) -> bool:
-    """Whether a folder holds the library of these very sources, for this machine and the oldest interface."""
+    """Return True if a folder holds the library of these very sources, for this machine and the oldest interface."""
     try:
         note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
         digest = hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()

@@ -34,7 +34,7 @@ _known: Kernels | None = None
 
 @dataclass(frozen=True)
 class Kernels:
-    """What runs of the kernels in this process, and why that."""
+    """The state of the kernels in this process: which variant runs, and why that one or none."""
 
     variant: str | None  # the instruction set that they were made for; None: XLA computes everything
     why: str
@@ -42,17 +42,17 @@ class Kernels:
 
     @property
     def run(self) -> bool:
-        """Whether they run at all."""
+        """Return True if the kernels run at all."""
         return self.variant is not None
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on."""
+        """The part of the kernels that a measurement depends on: the variant, and the library's digest."""
         return f"kernels {self.variant} {self.digest}" if self.run else "no kernels"
 
     @property
     def targets(self) -> str:
-        """What a compiled program depends on: whether there is anything to call, and what that takes."""
+        """The part of the kernels that a compiled program depends on: if they run, and which interface they have."""
         return f"kernels {VERSION}" if self.run else "no kernels"
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ def kernels() -> Kernels:
 
 
 def in_words() -> str:
-    """What runs here and why, for people; also where what was asked for is not possible."""
+    """Return a line for people: which kernels run here and why, or why those that were asked for cannot."""
     try:
         found = kernels()
     except InputError as error:
@@ -101,7 +101,7 @@ def _load(wanted: str, folder: Path) -> Kernels:
         if wanted in KERNEL_VARIANTS:
             raise InputError(f"GEMMA_JAX_KERNELS={wanted}: the kernels cannot be used here. {error}") from error
         return Kernels(None, str(error))
-    how = "the best one for this processor" if wanted == "auto" else f"GEMMA_JAX_KERNELS={wanted}"
+    how = "chosen for this processor" if wanted == "auto" else f"GEMMA_JAX_KERNELS={wanted}"
     return Kernels(variant, f"{how}, compiled by {note['compiler']}", note["digest"])
 
 

@@ -15,7 +15,7 @@ DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
 def can_multiply(rows: int) -> bool:
-    """Whether the kernels run here, and take so many rows."""
+    """Return True if the kernels run here and take so many rows."""
     return 1 <= rows <= MOST_ROWS and jax.default_backend() == "cpu" and _run()
 
 

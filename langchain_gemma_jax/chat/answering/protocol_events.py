@@ -1,4 +1,4 @@
-"""What a model says as events of LangChain's streaming protocol: blocks that begin, grow and end."""
+"""Answers of a model as events of LangChain's streaming protocol: blocks that begin, grow and end."""
 
 from __future__ import annotations
 

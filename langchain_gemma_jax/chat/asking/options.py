@@ -14,11 +14,12 @@ from pydantic import SecretStr
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
 from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
-from langchain_gemma_jax.config import names_by_default
+from langchain_gemma_jax.config import default_model, names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
 from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
+from langchain_gemma_jax.models.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -157,6 +158,20 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
+def constructor_arguments(given: Mapping[str, object], known: set[str], whose: str) -> dict[str, object]:
+    """Return a model's arguments as they are stored: by our names, with the model that is meant, and checked.
+
+    Raises:
+        InputError: a setting is not possible. The message says what is.
+    """
+    found = renamed(given)
+    warn_unknown(found, known, whose)
+    if found.get("model") is None:
+        routed = "route" in known and found.get("route") is not None
+        found["model"] = AUTO if routed else default_model() or DEFAULT
+    return found | settings_of(found)
+
+
 def renamed(given: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments given, by our names.
 
@@ -219,7 +234,7 @@ def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> No
         refuse_unknown_model(name, given[name], whose)
         meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
         hint = f" Did you mean {meant}?" if meant else ""
-        warnings.warn(f"{whose} takes no {name}: it has no effect.{hint}", UnknownOptionWarning, stacklevel=4)
+        warnings.warn(f"{whose} takes no {name}: it has no effect.{hint}", UnknownOptionWarning, stacklevel=5)
 
 
 def refuse_unknown_model(name: str, value: object, whose: str) -> None:

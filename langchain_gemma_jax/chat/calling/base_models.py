@@ -58,7 +58,7 @@ def is_base_model(served: Served, dialect: Dialect) -> bool:
 
 
 def _has_template(model: Model, folder: Path) -> bool:
-    """Whether its files have a chat template, or are none that could have one."""
+    """Return True if a model's files have a chat template, or are of a kind that never has one."""
     if model.templated is not None:
         return model.templated
     if not (folder / "config.json").is_file() or any((folder / name).is_file() for name in _TEMPLATES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
 Result = TypeVar("Result")
@@ -40,13 +41,17 @@ class Interruptible(Generic[Result]):
             for each in results:
                 if self._over.is_set():  # nobody wants it any more
                     break
-                self._found.put(lambda each=each: each)  # type: ignore[misc]
+                self._found.put(partial(_same, each))
         except BaseException as error:  # noqa: BLE001  whoever iterates gets it
             self._found.put(_raising(error))
         finally:
             if isinstance(results, Generator):
                 results.close()
             self._found.put(None)
+
+
+def _same(result: Result) -> Result:
+    return result
 
 
 def _raising(error: BaseException) -> Callable[[], NoReturn]:

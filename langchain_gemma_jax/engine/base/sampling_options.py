@@ -114,7 +114,7 @@ class Sampling:
 
     @property
     def measured(self) -> bool:
-        """Whether log-probabilities are reported."""
+        """True if any log-probabilities of the answer's tokens are reported."""
         return self.logprobs or self.confidence or bool(self.scored)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 
 from langchain_gemma_jax.grammar.nodes import Terminal
 
@@ -36,9 +36,17 @@ def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     return _between(least, most, DIGITS, places)
 
 
-@lru_cache(maxsize=256)  # most numbers of a schema have the same bounds
 def _between(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
     """Return the pattern of numbers with bounds in units of the last place. If one is None, digits are the limit."""
+    return _without_bounds(digits, places) if low is None and high is None else _written(low, high, digits, places)
+
+
+@cache  # by digits that are this package's: what a tenant asks is not kept, and no time tells another of it
+def _without_bounds(digits: int, places: int) -> Terminal | None:
+    return _written(None, None, digits, places)
+
+
+def _written(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
     usual = 10 ** (digits + places) - 1
     far = max(usual, *(10 ** len(str(abs(bound))) - 1 for bound in (low, high) if bound is not None), 0)
     low, high = -far if low is None else low, far if high is None else high

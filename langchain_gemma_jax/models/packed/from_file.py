@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,9 +13,10 @@ from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.kinds import KINDS
-from langchain_gemma_jax.models.weights import FileStorage, is_matrix
+from langchain_gemma_jax.models.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
 """A count of outputs of a matrix, and the block format that they are in."""
@@ -39,32 +40,16 @@ class BlockSource(TensorSource):
 
 
 @dataclass(frozen=True)
-class AsInFile(FileStorage):
+class AsInFile(ByPath[Run]):
     """Each matrix in the block formats of its file. A matrix that is dense there, in the products' dtype, stays so."""
-
-    runs: tuple[tuple[Path, tuple[Run, ...]], ...]  # what is not dense
-    forms: BlockForms = DEFAULT
-    _known: Mapping[Path, tuple[Run, ...]] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Make the look-up that ``abstract`` is asked through."""
-        object.__setattr__(self, "_known", dict(self.runs))
 
     @property
     def kinds(self) -> Collection[str]:
         return KINDS
 
-    def has_dense(self, config: ModelConfig, dtype: str) -> bool:
-        """Whether any matrix of the model is dense in its file, and stays so."""
-        specs = walk(abstract(config, dtype))
-        return any(is_matrix(spec) and path not in self._known for path, spec in specs)
-
-    def abstract(self, path: Path, dense: ArraySpec) -> Any:
-        runs = self._known.get(path)
-        if runs is None:
-            return dense
-        found = tuple(specs_of(kind, outputs, dense, self.forms) for kind, outputs in runs)
-        return found[0] if len(found) == 1 else Stacked(found, tuple(outputs for _, outputs in runs))
+    def specs(self, how: Run, dense: ArraySpec) -> tuple[BlockMatrix, int]:
+        kind, outputs = how
+        return specs_of(kind, outputs, dense, self.forms), outputs
 
     def read(
         self,

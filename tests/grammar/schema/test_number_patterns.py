@@ -8,6 +8,7 @@ from decimal import Decimal
 from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.reading import Reading
+from langchain_gemma_jax.grammar.schema import number_patterns
 from langchain_gemma_jax.grammar.schema.number_patterns import DIGITS, decimal, whole
 from tests.dialects.walks import takes
 
@@ -110,3 +111,13 @@ def test_multiples_between_bounds_and_of_several_numbers():
         else:
             raise AssertionError(schema)
     assert takes(json_grammar({"type": "number", "multipleOf": 1.0, "maximum": 2**60}), str(2**60))
+
+
+def test_only_numbers_without_bounds_are_remembered():
+    assert whole(None, None) is whole(None, None)
+    kept = number_patterns._without_bounds.cache_info().currsize
+    for low in range(50):  # a tenant's: how long they take would tell another tenant of them
+        whole(low, None)
+        decimal(Decimal(low), None)
+    assert number_patterns._without_bounds.cache_info().currsize == kept
+    assert number_patterns._written(None, None, 18, 0) is not whole(None, None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -28,9 +28,10 @@ from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource,
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, Stacked
+from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, Stacked
+from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.qat.channel_matrix import ChannelMatrix
-from langchain_gemma_jax.models.weights import FileStorage, is_matrix
+from langchain_gemma_jax.models.weights import is_matrix
 
 KINDS = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
 _WEIGHT, _TABLE = ("weight", "weight_scale"), ("embedding_quantized", "embedding_scale")
@@ -195,43 +196,25 @@ class MobileSource(TensorSource):
 
 
 @dataclass(frozen=True)
-class PerChannel(FileStorage):
+class PerChannel(ByPath[Channels]):
     """Each matrix as such a folder has it."""
-
-    stored: tuple[tuple[Path, tuple[Channels, ...]], ...]  # what is not dense
-    forms: BlockForms = DEFAULT
-    _known: Mapping[Path, tuple[Channels, ...]] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Make the look-up that ``abstract`` is asked through."""
-        object.__setattr__(self, "_known", dict(self.stored))
 
     @property
     def kinds(self) -> Collection[str]:
         return tuple(KINDS.values())
 
-    def has_dense(self, config: ModelConfig, dtype: str) -> bool:
-        """Whether any matrix of the model is dense in its folder."""
-        return any(is_matrix(spec) and path not in self._known for path, spec in walk(abstract(config, dtype)))
-
-    def abstract(self, path: Path, dense: ArraySpec) -> Any:
-        known = self._known.get(path)
-        if known is None:
-            return dense
-        found = tuple(self._specs(each, dense) for each in known)
-        return found[0] if len(found) == 1 else Stacked(found, tuple(each.outputs for each in known))
-
-    def _specs(self, channels: Channels, dense: ArraySpec) -> ChannelMatrix:
-        bits, outputs, inputs = channels.bits, channels.outputs, dense.shape[-1]
-        return ChannelMatrix(
+    def specs(self, how: Channels, dense: ArraySpec) -> tuple[ChannelMatrix, int]:
+        bits, outputs, inputs = how.bits, how.outputs, dense.shape[-1]
+        made = ChannelMatrix(
             ArraySpec((outputs, inputs * bits // 8), "int8" if bits == 8 else "uint8", axes=dense.axes),
-            ArraySpec((outputs, channels.groups), "float32", axes=(*dense.axes[:1], "block")),
+            ArraySpec((outputs, how.groups), "float32", axes=(*dense.axes[:1], "block")),
             ArraySpec((), "float32"),
             ArraySpec((), "float32"),
             bits,
             dense.dtype,
             self.forms.more_rows is BlockForm.TILES,
         )
+        return made, outputs
 
     def read(
         self,

@@ -1,0 +1,42 @@
+"""Matrices as their files have them, found by the path at which the model has each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, Stacked
+from langchain_gemma_jax.models.weights import FileStorage, Packed, is_matrix
+
+How = TypeVar("How")
+
+
+@dataclass(frozen=True)
+class ByPath(FileStorage, Generic[How]):
+    """Each matrix as its file has it, in one run of outputs or several. One that is dense there stays so."""
+
+    stored: tuple[tuple[Path, tuple[How, ...]], ...]  # what is not dense: how each run of outputs is stored
+    forms: BlockForms = DEFAULT
+    _known: Mapping[Path, tuple[How, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the look-up that ``abstract`` is asked through."""
+        object.__setattr__(self, "_known", dict(self.stored))
+
+    @abstractmethod
+    def specs(self, how: How, dense: ArraySpec) -> tuple[Packed, int]:
+        """Return what stands for a run of outputs of a matrix, and how many outputs that are."""
+
+    def has_dense(self, config: ModelConfig, dtype: str) -> bool:
+        """Return True if any matrix of the model is dense in its file, and stays so."""
+        return any(is_matrix(spec) and path not in self._known for path, spec in walk(abstract(config, dtype)))
+
+    def abstract(self, path: Path, dense: ArraySpec) -> Any:
+        if (known := self._known.get(path)) is None:
+            return dense
+        found, outputs = zip(*(self.specs(each, dense) for each in known), strict=True)
+        return found[0] if len(found) == 1 else Stacked(found, outputs)
