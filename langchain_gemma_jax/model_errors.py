@@ -15,7 +15,13 @@ from langchain_gemma_jax import errors
 
 # LangChain's name -> ours. Those below them in our tree are the same.
 PLACES = {
-    "ModelError": (errors.CheckpointError, errors.HubError, errors.EngineError, errors.ServerError, errors.InstallationError),
+    "ModelError": (
+        errors.CheckpointError,
+        errors.HubError,
+        errors.EngineError,
+        errors.ServerError,
+        errors.InstallationError,
+    ),
     "ModelInvalidRequestError": (errors.InputError,),
     "ContextOverflowError": (errors.ContextLengthError,),
     "ModelNotFoundError": (errors.UnknownModelError, errors.CheckpointNotFoundError, errors.ModelNotOnHubError),

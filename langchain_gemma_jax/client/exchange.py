@@ -211,4 +211,6 @@ def _check_owner(line: Any, address: Address) -> None:
         return  # the folder that the socket is in is all that is looked at
     _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
     if user not in {os.geteuid(), 0}:
-        raise ServerError(f"The server at {address} is run by user {user}, who could read what is asked. Start your own.")
+        raise ServerError(
+            f"The server at {address} is run by user {user}, who could read what is asked. Start your own."
+        )

@@ -85,7 +85,7 @@ def _bias(told: object) -> dict[int, float]:
         raise InputError("logit_bias: expected a list of pairs of a token's id and a number.")
     if not all(isinstance(token, int) for token, _ in told):
         raise InputError("logit_bias: expected token ids that are whole numbers.")
-    return {token: bias for token, bias in told}
+    return dict(told)
 
 
 def _tool(told: object) -> dict[str, Any]:

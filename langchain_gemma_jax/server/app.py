@@ -10,8 +10,12 @@ from urllib.parse import urlsplit
 from langchain_gemma_jax.client.exchange import PATH
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
 from langchain_gemma_jax.server.apis.caller import Api, Caller, ServedModels
+from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
 from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
+from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
+from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send
 from langchain_gemma_jax.server.http.limits import Limits
@@ -50,8 +54,14 @@ class GemmaJaxApp:
         self._models, self._keys, self._limits = models, keys, limits or Limits()
         self.readiness = readiness or Readiness(models.names)
         self._pages = Pages(models, self.readiness, self.calls)
-        native = NativeForm()
-        self._apis: dict[str, tuple[Api, ErrorForm]] = {PATH + what: (Native(what), native) for what in CALLS}
+        native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
+        self._apis: dict[str, tuple[Api, ErrorForm]] = {
+            **{PATH + what: (Native(what), native) for what in CALLS},
+            "/v1/chat/completions": (ChatCompletions(), openai),
+            "/v1/responses": (Responses(), openai),
+            "/v1/messages": (AnthropicMessages(), anthropic),
+            "/v1/messages/count_tokens": (AnthropicCount(), anthropic),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server."""
@@ -82,13 +92,17 @@ class GemmaJaxApp:
                 raise
             except Exception as error:  # noqa: BLE001  a client gets an answer, whatever it is
                 _log.error("a request of %s failed: %s", exchange.path[:100], named(error), exc_info=error)
-                await exchange.fail(ServerFailedError(f"The server failed, and its log says how: {type(error).__name__}."))
+                await exchange.fail(
+                    ServerFailedError(f"The server failed, and its log says how: {type(error).__name__}.")
+                )
         except ClientLeftError:
             pass
 
     def _form_of(self, path: str) -> ErrorForm:
         found = self._apis.get(path)
-        return NativeForm() if found is None else found[1]
+        if found is not None:
+            return found[1]
+        return NativeForm() if path.startswith("/gemma-jax/") else OpenAIForm()
 
     async def _carry_out(self, exchange: Exchange) -> None:
         self._check_origin(exchange.headers)
@@ -98,7 +112,9 @@ class GemmaJaxApp:
             await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))
             return
         if exchange.method != "POST":
-            raise RequestError(f"{exchange.path} is asked by POST, not by {exchange.method[:20]}.", 405, "no_such_method")
+            raise RequestError(
+                f"{exchange.path} is asked by POST, not by {exchange.method[:20]}.", 405, "no_such_method"
+            )
         with self.calls.one():
             body = await exchange.json_body()
             await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from langchain_gemma_jax.errors import GemmaJaxError, InstallationError
 from langchain_gemma_jax.server.app import GemmaJaxApp
@@ -49,7 +49,7 @@ class RunningServer:
         """Have it end as SIGTERM would. Any thread may call this."""
         self._server.should_exit = True
 
-    def __enter__(self) -> RunningServer:
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self.run, name="gemma-jax-server", daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -81,7 +81,7 @@ def _draining_server(app: GemmaJaxApp, limits: Limits) -> Any:
         http=bounded_by(limits),
         ws="none",
         lifespan="on",
-        log_level=logging.WARNING,
+        log_level=logging.ERROR,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(limits.drain_s + _AFTER_DRAIN),

@@ -76,9 +76,7 @@ class Api(Protocol):
 
     streams_as: str  # the content type of what is streamed
 
-    def reply(
-        self, body: dict[str, Any], caller: Caller
-    ) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
+    def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
         """Return the answer, whole or in the pieces of a stream.
 
         Raises:

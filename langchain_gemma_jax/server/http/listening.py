@@ -56,7 +56,9 @@ def listen_at_socket(path: str | os.PathLike[str]) -> Listening:
         folder = open_folder(place.parent, place.parent)
         hold = try_hold(folder, _lock_of(place.name), os.O_RDWR | os.O_CREAT)
     except UnsafeFolderError as error:
-        raise InputError(f"--socket: {error} Name a socket in a folder of your own, which is made if it is missing.") from None
+        raise InputError(
+            f"--socket: {error} Name a socket in a folder of your own, which is made if it is missing."
+        ) from None
     except OSError as error:
         raise InputError(f"--socket: {place} cannot be made: {error.strerror or error}.") from None
     if hold is None:
