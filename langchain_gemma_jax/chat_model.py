@@ -29,11 +29,11 @@ from langchain_gemma_jax.chat.asking.schemas import SchemaLike
 from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
 from langchain_gemma_jax.chat.asking.tracing import tracing_params
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
-from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.call import Call, ended
 from langchain_gemma_jax.chat.calling.live_answer import as_events, astream, stream
 from langchain_gemma_jax.chat.calling.starting import called_together, clock_of, start
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer, ended
+from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
@@ -133,7 +133,7 @@ class ChatGemmaJax(BaseChatModel):
     """A token of the Hugging Face Hub, for gated models. None: that of the environment variable HF_TOKEN, or of
     ``hf auth login``. It is told to the Hub alone."""
     server: str | None = None
-    """Whose engine answers: "auto", the running one of this user (``gemma-jax serve``); "unix:/path/to/a.sock",
+    """The engine that answers: "auto", the running one of this user (``gemma-jax serve``); "unix:/path/to/a.sock",
     "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or else this process. No JAX is
     imported for a server, and where no model is named its own first one answers. Of the object, not of a call."""
     api_key: SecretStr | None = None
@@ -145,8 +145,7 @@ class ChatGemmaJax(BaseChatModel):
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
-            if self.server is not None:
-                self._remote()  # which says what is wrong with the address
+            self._remote()  # which says what is wrong with the address, if one is given
             if self.profile is None:  # an older LangChain does not ask for it
                 self.profile = self._resolve_model_profile()
 
@@ -166,7 +165,7 @@ class ChatGemmaJax(BaseChatModel):
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        return {name: value for name, value in self._settings().items() if value is not None}
+        return {name: value for name, value in {**self._settings(), "server": self.server}.items() if value is not None}
 
     def _resolve_model_profile(self) -> ModelProfile | None:
         route = as_route(self.route) if self.model == AUTO else None

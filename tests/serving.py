@@ -13,12 +13,12 @@ from typing import Any
 from langchain_gemma_jax.server.apis.caller import ServedModels
 from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
-from langchain_gemma_jax.server.http.limits import Limits
+from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import listen_at_port, listen_at_socket
 from langchain_gemma_jax.server.readiness import Readiness
 from langchain_gemma_jax.server.running import RunningServer
 
-QUICK = Limits(drain_s=1)
+QUICK = ServerLimits(drain_s=1)
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def serving(
     models: tuple[str, ...] = ("sprout-s",),
     others: bool = True,
     keys: ApiKeys | None = None,
-    limits: Limits = QUICK,
+    limits: ServerLimits = QUICK,
 ) -> Iterator[RunningServer]:
     """A server at a socket in a folder, or at a port. It prepares nothing: engines of tests are ready, or none."""
     listening = listen_at_port("127.0.0.1", 0) if folder is None else listen_at_socket(folder / "engine.sock")

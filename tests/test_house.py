@@ -24,6 +24,7 @@ PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 ROOMS = [
     "cli",
     "cli.measuring",
+    "cli.serving",
     "cli.verbs",
     "cli.health",
     "cli.tools",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from langchain_gemma_jax.cli.measuring import compare
+from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.cli.terminal.arguments import Parser
 from langchain_gemma_jax.cli.terminal.output import complain, drop_output, prepare_streams
 from langchain_gemma_jax.cli.verbs import (
@@ -19,7 +20,6 @@ from langchain_gemma_jax.cli.verbs import (
     models,
     profile,
     run,
-    serve,
     top,
     warmup,
 )

@@ -28,7 +28,7 @@ _READ = 65536
 
 
 @dataclass(frozen=True)
-class Asked:
+class WireRequest:
     """What is asked, and of whom."""
 
     address: Address
@@ -54,10 +54,10 @@ class Asked:
         return DeadlineError(f"The time was up, and the server at {self.address} had not answered. Allow more time.")
 
 
-class Answer:
+class WireAnswer:
     """What comes back: objects, a line each, of which the last one says that it is the last."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: WireRequest) -> None:
         self._asked, self._response = asked, ResponseReader()
         self.is_over = False
 
@@ -76,7 +76,7 @@ class Answer:
             if not data:
                 raise lost(self._asked.address)
             return []
-        found = []
+        found: list[dict[str, Any]] = []
         for line in filter(None, lines):
             told = self._read(line)
             if "error" in told:
@@ -106,10 +106,10 @@ class Answer:
         )
 
 
-def ask(asked: Asked) -> Generator[dict[str, Any], None, None]:
+def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
     """Give what comes back, in this thread. Closing the generator ends the work at the server."""
     with _connected(asked) as line:
-        answer, sent = Answer(asked), asked.request
+        answer, sent = WireAnswer(asked), asked.request
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused already, and says why
                 line.sendall(sent)
@@ -122,7 +122,7 @@ def ask(asked: Asked) -> Generator[dict[str, Any], None, None]:
             raise lost(asked.address) from error
 
 
-async def aask(asked: Asked) -> AsyncGenerator[dict[str, Any], None]:
+async def aask(asked: WireRequest) -> AsyncGenerator[dict[str, Any], None]:
     """Give what comes back, as ``ask`` does, while the event loop goes on."""
     import asyncio
 
@@ -138,7 +138,7 @@ async def aask(asked: Asked) -> AsyncGenerator[dict[str, Any], None]:
     try:
         if place.is_local:
             _check_owner(writer.get_extra_info("socket"), place)
-        answer = Answer(asked)
+        answer = WireAnswer(asked)
         with suppress(BrokenPipeError, ConnectionResetError):
             writer.write(asked.request)
             async with asyncio.timeout(asked.patience):
@@ -160,7 +160,7 @@ async def aask(asked: Asked) -> AsyncGenerator[dict[str, Any], None]:
 
 def unreachable(address: Address, error: BaseException) -> ServerUnreachableError:
     """Return the error of an address where nobody answers."""
-    reason = str(getattr(error, "strerror", None) or error or "it does not answer")
+    reason = getattr(error, "strerror", None) or str(error) or "it does not answer"
     place = f" --socket {address.path}" if address.is_local and not _is_default(address) else ""
     if not address.is_local:
         place = f" --host {address.host} --port {address.port}"
@@ -181,7 +181,7 @@ def _is_default(address: Address) -> bool:
     return address.path == str(default_socket())
 
 
-def _connected(asked: Asked) -> socket.socket:
+def _connected(asked: WireRequest) -> socket.socket:
     place = asked.address
     try:
         if not place.is_local:

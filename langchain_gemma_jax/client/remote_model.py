@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.client.addresses import Address, address_of
-from langchain_gemma_jax.client.exchange import Asked, aask, ask
+from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.message_forms import answer_in, chunk_in, messages_out, to_json
 from langchain_gemma_jax.client.option_forms import options_out
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -94,7 +94,7 @@ class RemoteModel:
 
     def _asked(
         self, what: str, messages: Sequence[BaseMessage], options: Options, clock: Clock, **more: object
-    ) -> Asked:
+    ) -> WireRequest:
         local = self.address.is_local
         told = options_out(options, local=local)
         told["model"] = _place(options.model, local=local)
@@ -103,10 +103,10 @@ class RemoteModel:
         if clock.left is not None:
             told["timeout"] = clock.left
         body = to_json({"messages": messages_out(messages), "options": told, **more})
-        return Asked(self.address, what, body, self.key, clock.until)
+        return WireRequest(self.address, what, body, self.key, clock.until)
 
 
-def _each(asked: Asked, read: Callable[[dict[str, Any]], T]) -> Generator[T, None, None]:
+def _each(asked: WireRequest, read: Callable[[dict[str, Any]], T]) -> Generator[T, None, None]:
     with closing(ask(asked)) as told:
         for each in told:
             yield read(each)

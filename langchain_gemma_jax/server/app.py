@@ -18,7 +18,7 @@ from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send
-from langchain_gemma_jax.server.http.limits import Limits
+from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
@@ -47,11 +47,11 @@ class GemmaJaxApp:
         self,
         models: ServedModels,
         keys: ApiKeys | None = None,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         readiness: Readiness | None = None,
     ) -> None:
         self.calls = OpenCalls()
-        self._models, self._keys, self._limits = models, keys, limits or Limits()
+        self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
         self.readiness = readiness or Readiness(models.names)
         self._pages = Pages(models, self.readiness, self.calls)
         native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from langchain_gemma_jax.errors import GemmaJaxError, InstallationError
 from langchain_gemma_jax.server.app import GemmaJaxApp
-from langchain_gemma_jax.server.http.limits import Limits
+from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import Listening
 
 _AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
@@ -21,13 +21,13 @@ _AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
 class RunningServer:
     """A server that listens somewhere, in this thread (``run``) or in one of its own (``with``)."""
 
-    def __init__(self, app: GemmaJaxApp, listening: Listening, limits: Limits | None = None) -> None:
+    def __init__(self, app: GemmaJaxApp, listening: Listening, limits: ServerLimits | None = None) -> None:
         """Make ready to listen.
 
         Raises:
             InstallationError: uvicorn is not installed.
         """
-        self.app, self.listening, self._limits = app, listening, limits or Limits()
+        self.app, self.listening, self._limits = app, listening, limits or ServerLimits()
         self.failure: GemmaJaxError | None = None
         self._server = _draining_server(app, self._limits)
         self._thread: threading.Thread | None = None
@@ -62,7 +62,7 @@ class RunningServer:
             self._thread.join(self._limits.drain_s + 2 * _AFTER_DRAIN)
 
 
-def _draining_server(app: GemmaJaxApp, limits: Limits) -> Any:
+def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
     try:
         import uvicorn
     except ImportError as error:

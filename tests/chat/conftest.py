@@ -23,7 +23,12 @@ from tests.serving import serving
 # these always.
 ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
-NOT_ON_THE_WIRE: dict[str, str] = {}
+NOT_ON_THE_WIRE = {
+    "test_walk": "the walk is through one process",
+    "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
+    "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
+    "test_concurrency.test_the_event_loop_is_free_while_a_large_schema_is_compiled": "the same",
+}
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
 
 

@@ -7,13 +7,10 @@ from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import whole
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.call import ended
 from langchain_gemma_jax.chat.calling.starting import astart, beside
-from langchain_gemma_jax.chat.model_choice.route_step import escalated
 from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.engine.requests.request import Completion
 
 _LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
 
@@ -27,10 +24,3 @@ async def awhole_answer(messages: Sequence[BaseMessage], asked: Options, clock: 
         short = done.generated_tokens < _LONG_ANSWER
         found, options = ended(call, done) if short else await beside(ended, call, done)
     return found
-
-
-def ended(call: Call, done: Completion) -> tuple[AIMessage, Options | None]:
-    """Return the answer of a call that ended; and, if it is not to be taken, the options of who answers instead."""
-    outcome = call.finish(done, streamed=False)
-    larger = None if outcome.options.route is None else escalated(outcome)
-    return whole(outcome), larger

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.server.apis.anthropic_messages import anthropic_request
-from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.caller import Caller, answer_events
 from langchain_gemma_jax.server.apis.fields import as_truth
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS, named_event, new_id
 from langchain_gemma_jax.server.http.problems import Problem
@@ -84,7 +82,7 @@ async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
 
 async def _stream(messages: list[BaseMessage], asked: Options) -> AsyncGenerator[bytes, None]:
     events = BlockEvents()
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), partial(as_events, ""))) as told:
+    async with aclosing(answer_events(messages, asked)) as told:
         async for event in told:
             if event["event"] == "message-start":
                 start = _head(asked) | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _usage({})}

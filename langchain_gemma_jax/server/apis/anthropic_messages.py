@@ -82,9 +82,9 @@ def _message(told: dict[str, Any], where: str) -> list[BaseMessage]:
         _result(block, place) for block, place in blocks if block.get("type") == "tool_result"
     ]
     said = [(block, place) for block, place in blocks if block.get("type") != "tool_result"]
-    texts = [text for block, place in said for text in as_blocks([block], place, _TEXT)]
+    texts: Any = [text for block, place in said for text in as_blocks([block], place, _TEXT)]
     kind = SystemMessage if role == "system" else HumanMessage
-    return [*results, *([kind(texts)] if texts or not results else [])]  # type: ignore[list-item]
+    return [*results, *([kind(texts)] if texts or not results else [])]
 
 
 def _assistant(blocks: list[tuple[dict[str, Any], str]]) -> AIMessage:
@@ -123,7 +123,7 @@ def _tool(told: object, where: str) -> dict[str, Any]:
             f"{where}: {tool.get('type')!r:.60} is a tool that another company's server runs. This one runs no tools: "
             "give a name, a description and an input_schema."
         )
-    function = {
+    function: dict[str, Any] = {
         "name": as_text(tool.get("name"), f"{where}.name"),
         "description": as_text(tool.get("description") or "", f"{where}.description"),
         "parameters": as_object(tool.get("input_schema"), f"{where}.input_schema"),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
+from langchain_core.messages import AIMessageChunk, BaseMessage
+
+from langchain_gemma_jax.chat.answering.messages_out import Chunks
 from langchain_gemma_jax.chat.asking.options import SERVED, SETTINGS, Options, options
+from langchain_gemma_jax.chat.calling.call import Call
+from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
 
 _OF_OWNERS = ("dtype", "revision", "weights", "keep_alive", "guards", "token")  # of a model that all callers share
@@ -69,6 +76,24 @@ class Caller:
             InputError: they are not possible, or ask for what a caller may not.
         """
         return self.checked(options(dict.fromkeys(SETTINGS), None, given))
+
+
+def answer_events(
+    messages: Sequence[BaseMessage], asked: Options, message_id: str = ""
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Give an answer as events: blocks that begin, grow and end."""
+    return astream(messages, asked, Clock(asked.timeout), partial(as_events, message_id))
+
+
+def answer_chunks(
+    messages: Sequence[BaseMessage], asked: Options, *, as_blocks: bool
+) -> AsyncGenerator[AIMessageChunk, None]:
+    """Give an answer as the chunks of a message."""
+
+    def chunks(call: Call) -> Chunks:
+        return Chunks(call.spells_logprobs_with, as_blocks=as_blocks)
+
+    return astream(messages, asked, Clock(asked.timeout), chunks)
 
 
 class Api(Protocol):

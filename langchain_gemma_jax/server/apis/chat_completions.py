@@ -10,14 +10,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import Chunks, unrepairable
+from langchain_gemma_jax.chat.answering.messages_out import unrepairable
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.live_answer import astream
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks
 from langchain_gemma_jax.server.apis.chat_messages import chat_messages
 from langchain_gemma_jax.server.apis.fields import as_object, as_text, as_truth, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import (
@@ -94,11 +92,8 @@ async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
 
 
 async def _stream(messages: list[BaseMessage], asked: Options, *, usage: bool) -> AsyncGenerator[bytes, None]:
-    def chunks(call: Call) -> Chunks:
-        return Chunks(call.spells_logprobs_with, as_blocks=False)
-
     head, begun = _head("chat.completion.chunk", asked), False
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), chunks)) as told:
+    async with aclosing(answer_chunks(messages, asked, as_blocks=False)) as told:
         async for chunk in told:
             delta = ({} if begun else {"role": "assistant", "content": ""}) | _delta(chunk)
             begun = True

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import Chunks
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
@@ -22,7 +18,7 @@ from langchain_gemma_jax.client.message_forms import answer_out, messages_in
 from langchain_gemma_jax.client.option_forms import options_in
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
 from langchain_gemma_jax.server.http.problems import Problem
 
 LINES = "application/x-ndjson"
@@ -77,12 +73,7 @@ async def _answer(
 async def _stream(
     body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
 ) -> AsyncGenerator[dict[str, Any], None]:
-    blocks = body.get("as_blocks") is True
-
-    def chunks(call: Call) -> Chunks:
-        return Chunks(call.spells_logprobs_with, as_blocks=blocks)
-
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), chunks)) as told:
+    async with aclosing(answer_chunks(messages, asked, as_blocks=body.get("as_blocks") is True)) as told:
         async for chunk in told:
             yield answer_out(chunk)
 
@@ -90,8 +81,7 @@ async def _stream(
 async def _events(
     body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
 ) -> AsyncGenerator[dict[str, Any], None]:
-    shown = partial(as_events, _text(body, "message_id"))
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), shown)) as told:
+    async with aclosing(answer_events(messages, asked, _text(body, "message_id"))) as told:
         async for event in told:
             yield event
 

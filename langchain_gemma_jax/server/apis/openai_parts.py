@@ -98,7 +98,9 @@ def checked_functions(tools: object, *, flat: bool) -> list[dict[str, Any]]:
             )
         function = tool if flat else as_object(tool.get("function"), f"tools[{number}].function")
         as_text(function.get("name"), f"tools[{number}]: name")
-        kept = {name: function[name] for name in ("name", "description", "parameters", "strict") if name in function}
+        kept: dict[str, Any] = {
+            name: function[name] for name in ("name", "description", "parameters", "strict") if name in function
+        }
         kept |= {name: value for name, value in (("description", ""), ("parameters", {})) if kept.get(name) is None}
         found.append({"type": "function", "function": kept})
     return found

@@ -6,15 +6,12 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
-from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.caller import Caller, answer_events
 from langchain_gemma_jax.server.apis.fields import as_truth
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS, named_event, new_id
 from langchain_gemma_jax.server.apis.response_items import response_request
@@ -45,12 +42,12 @@ class Responses:
         """
         messages, asked = response_request(body, caller)
         response = _begun(body, asked)
-        return (_stream if as_truth(body.get("stream"), "stream") else _whole)(messages, asked, response)  # type: ignore[operator,no-any-return]
+        return (_stream if as_truth(body.get("stream"), "stream") else _whole)(messages, asked, response)
 
 
 async def _whole(messages: list[BaseMessage], asked: Options, response: dict[str, Any]) -> dict[str, Any]:
     items = OutputItems()
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), partial(as_events, ""))) as told:
+    async with aclosing(answer_events(messages, asked)) as told:
         async for event in told:
             if event["event"] == "message-finish":
                 return response | _ended(event, items)
@@ -67,7 +64,7 @@ async def _stream(messages: list[BaseMessage], asked: Options, response: dict[st
         number += 1
         return named_event(name, {"type": name, "sequence_number": number - 1, **value})
 
-    async with aclosing(astream(messages, asked, Clock(asked.timeout), partial(as_events, ""))) as told:
+    async with aclosing(answer_events(messages, asked)) as told:
         async for event in told:
             if event["event"] == "message-start":
                 yield event_of("response.created", {"response": response})

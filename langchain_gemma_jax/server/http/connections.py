@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langchain_gemma_jax.server.http.limits import Limits
+from langchain_gemma_jax.server.http.limits import ServerLimits
 
 _FLUSH_SECONDS = 5.0  # for what was sent to reach a client that is being let go
 
@@ -20,7 +20,7 @@ _FLUSH_SECONDS = 5.0  # for what was sent to reach a client that is being let go
 class BoundedConnection(H11Protocol):
     """A connection as uvicorn has it, that ends when its client does nothing."""
 
-    limits = Limits()
+    limits = ServerLimits()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -86,6 +86,6 @@ class BoundedConnection(H11Protocol):
         self._time(_FLUSH_SECONDS, self.transport.abort)
 
 
-def bounded_by(limits: Limits) -> type[BoundedConnection]:
+def bounded_by(limits: ServerLimits) -> type[BoundedConnection]:
     """Return the kind of connection that a server with these limits has."""
     return type("Connection", (BoundedConnection,), {"limits": limits})

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any, Protocol, TypeAlias
 
 from langchain_gemma_jax.errors import GemmaJaxError
-from langchain_gemma_jax.server.http.limits import Limits
+from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import Problem, RequestError, problem_of
 
@@ -38,7 +38,7 @@ class ClientLeftError(Exception):
 class Exchange:
     """A request, and the way to answer it."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, form: ErrorForm, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, form: ErrorForm, limits: ServerLimits) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """The bounds of a server, in seconds, bytes and connections."""
 
-    body_bytes: int = 32 * 1024 * 1024
+    body_bytes: int = 16 * 1024 * 1024
     """The most bytes of a request."""
     connections: int = 512
     """The most connections at once. One more is told to come back, and closed."""

@@ -61,7 +61,9 @@ _AGAIN_AFTER = {"busy": "1", "closing": "2", "out_of_memory": "2"}  # seconds
 def problem_of(error: GemmaJaxError) -> Problem:
     """Return how an error is told."""
     if isinstance(error, RequestError):
-        return Problem(error.status, error.code, str(error), InputError(str(error)))
+        # What is left of a request that is given up would be taken for the next one.
+        headers = {"connection": "close"} if error.status in {408, 413} else {}
+        return Problem(error.status, error.code, str(error), InputError(str(error)), headers)
     status, code = next((status, code) for kind, status, code in _STATUSES if isinstance(error, kind))
     headers = {"retry-after": _AGAIN_AFTER[code]} if code in _AGAIN_AFTER else {}
     if not error.is_retryable or code == "deadline_exceeded":

@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     from langchain_gemma_jax.server.apis.caller import ServedModels
     from langchain_gemma_jax.server.app import GemmaJaxApp
     from langchain_gemma_jax.server.http.api_keys import read_keys
-    from langchain_gemma_jax.server.http.limits import Limits
+    from langchain_gemma_jax.server.http.limits import ServerLimits
     from langchain_gemma_jax.server.http.listening import is_loopback, listen_at_port, listen_at_socket
     from langchain_gemma_jax.server.readiness import Readiness
     from langchain_gemma_jax.server.running import RunningServer
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     models = tuple(dict.fromkeys(options.models)) or (default_model() or DEFAULT,)
     others = not at_port if options.any_model is None else options.any_model
-    limits = Limits(drain_s=options.drain, connections=options.max_connections)
+    limits = ServerLimits(drain_s=options.drain, connections=options.max_connections)
     listening = (
         listen_at_port(host, 8000 if options.port is None else options.port)
         if at_port
