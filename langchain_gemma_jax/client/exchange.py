@@ -116,6 +116,8 @@ def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
             while not answer.is_over:
                 line.settimeout(asked.patience)
                 yield from answer.take(line.recv(_READ))
+        except GemmaJaxError:  # of which one is a TimeoutError, too: what the server said itself
+            raise
         except TimeoutError:
             raise asked.too_late from None
         except OSError as error:
@@ -148,9 +150,9 @@ async def aask(asked: WireRequest) -> AsyncGenerator[dict[str, Any], None]:
                 data = await reader.read(_READ)
             for each in answer.take(data):
                 yield each
-    except TimeoutError as error:
-        if isinstance(error, GemmaJaxError):
-            raise
+    except GemmaJaxError:
+        raise
+    except TimeoutError:
         raise asked.too_late from None
     except OSError as error:
         raise lost(place) from error
