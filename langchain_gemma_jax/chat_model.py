@@ -133,9 +133,8 @@ class ChatGemmaJax(BaseChatModel):
     """A token of the Hugging Face Hub, for gated models. None: that of the environment variable HF_TOKEN, or of
     ``hf auth login``. It is told to the Hub alone."""
     server: str | None = None
-    """The engine that answers: "auto", the running one of this user (``gemma-jax serve``); "unix:/path/to/a.sock",
-    "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or else this process. No JAX is
-    imported for a server, and where no model is named its own first one answers. Of the object, not of a call."""
+    """The engine that answers: "auto", the one that this user runs by ``gemma-jax serve``; "unix:/path/to/a.sock",
+    "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""
     api_key: SecretStr | None = None
     """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""
     streaming: bool = False

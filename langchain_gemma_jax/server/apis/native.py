@@ -73,7 +73,8 @@ async def _answer(
 async def _stream(
     body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
 ) -> AsyncGenerator[dict[str, Any], None]:
-    async with aclosing(answer_chunks(messages, asked, as_blocks=body.get("as_blocks") is True)) as told:
+    chunks = answer_chunks(messages, asked, as_blocks=body.get("as_blocks") is True)
+    async with aclosing(chunks) as told:
         async for chunk in told:
             yield answer_out(chunk)
 
