@@ -27,7 +27,8 @@ model = ChatGemmaJax(server=sys.argv[1], max_tokens=24, temperature=0)
 stream = model.stream(sys.argv[2])
 first = next(stream).text
 took = time.perf_counter() - began
-print(f"{sys.argv[2]} -> {first + ''.join(chunk.text for chunk in stream)}  (first token after {took:.2f} s, jax: {'jax' in sys.modules})")
+answer = first + "".join(chunk.text for chunk in stream)
+print(f"{sys.argv[2]} -> {answer}  (first token after {took:.2f} s, jax: {'jax' in sys.modules})")
 """
 QUESTIONS = ("Hello!", "Thank you!", "Who are you?")
 

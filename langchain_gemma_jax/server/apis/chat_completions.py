@@ -93,7 +93,8 @@ async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
 
 async def _stream(messages: list[BaseMessage], asked: Options, *, usage: bool) -> AsyncGenerator[bytes, None]:
     head, begun = _head("chat.completion.chunk", asked), False
-    async with aclosing(answer_chunks(messages, asked, as_blocks=False)) as told:
+    chunks = answer_chunks(messages, asked, as_blocks=False)
+    async with aclosing(chunks) as told:
         async for chunk in told:
             delta = ({} if begun else {"role": "assistant", "content": ""}) | _delta(chunk)
             begun = True
