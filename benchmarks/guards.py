@@ -46,9 +46,8 @@ def main() -> None:
     more = [with_[0] - without[0] for with_, without in zip(found[True], found[False], strict=True)]
     lower, middle, upper = statistics.quantiles(more)
     scrape = seconds_of_a_scrape()
-    print(
-        f"{asked.model}: a step takes {step * 1e6:.0f} µs, {found[False][0][0] * 1e6:.0f} of it the engine's own Python."
-    )
+    own = statistics.median(host for host, _ in found[False])
+    print(f"{asked.model}: a step takes {step * 1e6:.0f} µs, {own * 1e6:.0f} of it the engine's own Python.")
     print(
         f"Guards and counting add {middle * 1e6:+.1f} µs to it ({lower * 1e6:+.1f} to {upper * 1e6:+.1f} in half of "
         f"{asked.rounds} pairs): {middle / step:+.2%} of a step."
