@@ -16,6 +16,7 @@ try:
         BaseDecisionModel,
         Choice,
         ChoiceAnswer,
+        ClassifierRequest,
         ClassifierResponse,
         NoulAnswer,
         Question,
@@ -140,8 +141,8 @@ class GemmaDecisionModel(BaseDecisionModel):
             raise InputError("known: expected some questions with their right answers, found none.")
         rights = [right_answer(question, right) for _, question, right in known]
         as_read = self.model_copy(update={"calibration": 1.0})
-        asked = [{"state": state, "questions": {_ASKED: question}} for state, question, _ in known]
-        found = [shares_of(response.answers[_ASKED]) for response in as_read.batch(asked)]
+        asked = [ClassifierRequest(state=state, questions={_ASKED: question}) for state, question, _ in known]
+        found = [_shares(response) for response in as_read.batch(asked)]
         return self.model_copy(update={"calibration": best_calibration(list(zip(found, rights, strict=True)))})
 
     def _response(self, questions: Mapping[str, Question], found: Sequence[LabelScores]) -> ClassifierResponse:
@@ -198,11 +199,14 @@ def right_answer(question: Question, right: object) -> int:
     raise InputError(f"known: expected one of {', '.join(map(repr, possible))} as the right answer, found {right!r}.")
 
 
-def shares_of(found: Answer) -> list[float]:
-    """Return the probability of each answer, in the question's order."""
-    if isinstance(found, NoulAnswer):
-        return [found.noul, 1 - found.noul]
-    return list(found.probabilities.values())
+def _shares(found: ClassifierResponse) -> list[float]:
+    """Return the probability of each answer to the one question, in its order."""
+    for choice in found.choices.values():
+        return list(choice.probabilities.values())
+    for score in found.scores.values():
+        return list(score.probabilities.values())
+    (yes,) = found.nouls.values()
+    return [yes.noul, 1 - yes.noul]
 
 
 def best_calibration(known: Sequence[tuple[Sequence[float], int]]) -> float:
