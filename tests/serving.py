@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from langchain_gemma_jax.server.apis.caller import ServedModels
 from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
@@ -31,6 +33,7 @@ def serving(
     limits: ServerLimits = QUICK,
 ) -> Iterator[RunningServer]:
     """A server at a socket in a folder, or at a port. It prepares nothing: engines of tests are ready, or none."""
+    pytest.importorskip("uvicorn", reason="the extra [serve]")
     listening = listen_at_port("127.0.0.1", 0) if folder is None else listen_at_socket(folder / "engine.sock")
     app = GemmaJaxApp(ServedModels(models, others), keys, limits, Readiness(()))
     with RunningServer(app, listening, limits) as server:

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+pytest.importorskip("uvicorn", reason="the extra [serve]")
+
 from langchain_gemma_jax import UnknownModelError
 from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.cli.serving import serve

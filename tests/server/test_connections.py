@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("uvicorn", reason="the extra [serve]")
+
 from langchain_gemma_jax import engine
 from langchain_gemma_jax.server.http.connections import bounded_by
 from langchain_gemma_jax.server.http.limits import ServerLimits

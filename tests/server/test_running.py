@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("uvicorn", reason="the extra [serve]")
+
 import langchain_gemma_jax.engine.api.process
 from langchain_gemma_jax import ChatGemmaJax, DeadlineError, ServerUnreachableError
 from langchain_gemma_jax.server.running import RunningServer
