@@ -13,7 +13,12 @@ from tests.own_engine import own_engine
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = [
+    pytest.param(
+        path, marks=[pytest.mark.slow] if path.name == "subprocess_pool.py" else []
+    )  # it starts four processes
+    for path in sorted((ROOT / "examples").glob("*.py"))
+]
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
