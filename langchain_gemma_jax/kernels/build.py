@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import os
 import platform
 import re
 import shutil
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +32,7 @@ OLDEST = (0, 3)  # the interface of the oldest jaxlib that is supported, which n
 MINUTES = 10.0  # that compiling may take: the first time, one of the compilers makes its own library first
 
 _X86 = ("x86_64", "AMD64", "x86-64")
-_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-Wall")
+_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w")
 _VARIANTS: Mapping[str, tuple[str, ...]] = {
     "portable": (),
     "avx2": ("-mavx2", "-mfma", "-mf16c"),
@@ -114,12 +116,17 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
     machine = platform.machine()
     variants = [name for name in _VARIANTS if name == "portable" or machine in _X86]
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
-        objects = []
-        for name in (*(f"variant_{name}" for name in variants), "handlers"):
+
+        def compiled(name: str) -> str:
             flags = _VARIANTS.get(name.removeprefix("variant_"), ())
-            objects.append(f"{scratch}/{name}.o")
+            made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
-            _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", objects[-1])
+            _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", made)
+            return made
+
+        names = (*(f"variant_{name}" for name in reversed(variants)), "handlers")  # what takes longest begins first
+        with ThreadPoolExecutor(_processors()) as threads:
+            objects = list(threads.map(compiled, names))
         made = Path(scratch, LIBRARY)
         _run(compiler, "-shared", *objects, *compiler.link, *extra, "-o", str(made))
         content = made.read_bytes()
@@ -161,6 +168,10 @@ def platform_tag(folder: Path, here: str) -> str:
     if note["compiler"].startswith("zig") and note["system"] == "linux":
         return f"manylinux_2_17_{note['machine']}"
     return re.sub(r"[-.]", "_", here)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _replace(path: Path, content: bytes) -> None:
