@@ -215,6 +215,7 @@ def test_mutations_are_typed_errors(tmp_path, sound):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_two_thousand_mutations_are_typed_errors(tmp_path, sound):
     check_mutations(tmp_path / "x.gguf", sound, range(150, 2150))
 
