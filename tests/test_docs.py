@@ -62,6 +62,7 @@ def no_engine():
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=name)
 @pytest.mark.usefixtures("no_engine")
 def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
@@ -103,6 +104,7 @@ def runner(tmp_path_factory):
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
 def test_an_example_runs(example, runner, tmp_path):
     done = runner.run(example, tmp_path, EXAMPLE_SECONDS)

@@ -56,6 +56,7 @@ def copies(recipe, rows):
     return [name for name in found if name not in {"parameter", "get-tuple-element", "bitcast"}]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 @pytest.mark.parametrize(
     ("dtype", "rows"),
@@ -70,6 +71,7 @@ def test_a_step_copies_no_cache(dtype, rows):
     assert copies(default_recipe(dtype, "cpu"), rows) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 def test_copies_would_be_seen():
     assert copies(dataclasses.replace(default_recipe("float32", "cpu"), write_in_loop=False), 1) != []
