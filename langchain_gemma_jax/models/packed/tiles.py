@@ -18,12 +18,12 @@ from langchain_gemma_jax.models.weights import Plan
 
 FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
 
-Parts: TypeAlias = tuple[Any, ...]
+MatrixParts: TypeAlias = tuple[Any, ...]
 """The arrays of a matrix, outputs first."""
 
 
 def in_tiles(
-    parts: Parts, rows: jax.Array, dtype: str, multiplied: Callable[[Parts, jax.Array], jax.Array]
+    parts: MatrixParts, rows: jax.Array, dtype: str, multiplied: Callable[[MatrixParts, jax.Array], jax.Array]
 ) -> jax.Array:
     """The product of rows with a matrix: float32 ``[out, row]``.
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.packed.tiles import Parts, in_tiles
+from langchain_gemma_jax.models.packed.tiles import MatrixParts, in_tiles
 from langchain_gemma_jax.models.weights import Packed, Plan
 
 LEAST, MOST = -128.0, 127.0  # steps of a grid
@@ -57,7 +57,7 @@ class ChannelMatrix(Packed):
         )
         return ChannelMatrix(numbers, scales, grid_in, grid_out, self.bits, self.dtype, self.tiled)
 
-    def _multiplied(self, parts: Parts, rows: jax.Array) -> jax.Array:
+    def _multiplied(self, parts: MatrixParts, rows: jax.Array) -> jax.Array:
         """Return some outputs of the matrix, without scales, for all rows: float32 ``[out, row]``."""
         precision = jax.lax.Precision.HIGHEST if self.dtype == "float32" else jax.lax.Precision.DEFAULT
         slices = self._whole(parts[0])
