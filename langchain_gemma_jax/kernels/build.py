@@ -115,8 +115,8 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
     variants = [name for name in _VARIANTS if name == "portable" or machine in _X86]
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
         objects = []
-        for name in (*(f"variant_{name}" for name in variants), "handlers"):
-            flags = _VARIANTS.get(name.removeprefix("variant_"), ())
+        for name in _objects(variants):
+            flags = _VARIANTS.get(name.partition("_")[2], ())
             objects.append(f"{scratch}/{name}.o")
             source = str(SOURCES / f"{name}.cc")
             _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", objects[-1])
@@ -161,6 +161,12 @@ def platform_tag(folder: Path, here: str) -> str:
     if note["compiler"].startswith("zig") and note["system"] == "linux":
         return f"manylinux_2_17_{note['machine']}"
     return re.sub(r"[-.]", "_", here)
+
+
+def _objects(variants: Sequence[str]) -> list[str]:
+    """The sources that are compiled, by name: what is made for one variant is called after it."""
+    made = [f"{part}_{variant}" for variant in variants for part in ("variant", "attention")]
+    return [*made, "handlers", "attention"]
 
 
 def _replace(path: Path, content: bytes) -> None:
