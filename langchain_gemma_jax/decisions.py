@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import exp
-from typing import TYPE_CHECKING, Any
+from math import exp, log
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ConfigDict, SecretStr
 
@@ -16,6 +16,7 @@ try:
         BaseDecisionModel,
         Choice,
         ChoiceAnswer,
+        ClassifierRequest,
         ClassifierResponse,
         NoulAnswer,
         Question,
@@ -41,7 +42,8 @@ from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Choice as RouteChoice
 from langchain_gemma_jax.routing import Signals, default_policy
 
-_QUESTION = "size"
+_QUESTION, _ASKED = "size", "asked"
+_MOST_DIVIDED = 20.0
 
 
 class GemmaDecisionModel(BaseDecisionModel):
@@ -65,7 +67,7 @@ class GemmaDecisionModel(BaseDecisionModel):
     """An embedded model, a folder, a GGUF file, or a model's id on the Hub. By default GEMMA_JAX_MODEL says which."""
     calibration: float = 1.0
     """Above 0: what differences of the model's scores are divided by. Above 1 it is less sure of itself. A constant of
-    the checkpoint: measure it where right and wrong answers are known."""
+    the checkpoint, which ``calibrated`` measures where right answers are known."""
     timeout: float | None = None
     """Seconds until ``DeadlineError``, loading included. None: no limit."""
     max_context: int | None = None
@@ -125,6 +127,24 @@ class GemmaDecisionModel(BaseDecisionModel):
             for one in running:
                 one.cancel()
 
+    def calibrated(self, known: Sequence[tuple[State, Question, bool | int | str]]) -> Self:
+        """A copy whose calibration is the one by which known answers are the most likely together.
+
+        Args:
+            known: what a question is about, the question, and its right answer: True or False for yes or no, the name
+                of a choice, or the level of a scale, from 0 on. Fifty of the kind that will be asked are enough.
+
+        Raises:
+            InputError: there are none, or an answer is none of its question's.
+        """
+        if not known:
+            raise InputError("known: expected some questions with their right answers, found none.")
+        rights = [right_answer(question, right) for _, question, right in known]
+        as_read = self.model_copy(update={"calibration": 1.0})
+        asked = [ClassifierRequest(state=state, questions={_ASKED: question}) for state, question, _ in known]
+        found = [_shares(response) for response in as_read.batch(asked)]
+        return self.model_copy(update={"calibration": best_calibration(list(zip(found, rights, strict=True)))})
+
     def _response(self, questions: Mapping[str, Question], found: Sequence[LabelScores]) -> ClassifierResponse:
         answers: dict[str, Answer] = {
             name: answer(question, probabilities(each.logprobs, self.calibration))
@@ -159,6 +179,58 @@ def probabilities(logprobs: Sequence[float], calibration: float) -> list[float]:
     best = max(logprobs)
     shares = [exp((each - best) / calibration) for each in logprobs]
     return [share / sum(shares) for share in shares]
+
+
+def right_answer(question: Question, right: object) -> int:
+    """Return the place of a question's right answer among all that there are.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if isinstance(question, Choice):
+        possible: list[object] = list(question.criteria)
+    elif isinstance(question, Score):
+        possible = list(range(len(question.criteria)))
+    else:
+        possible = [True, False]
+    for place, each in enumerate(possible):
+        if type(each) is type(right) and each == right:
+            return place
+    raise InputError(f"known: expected one of {', '.join(map(repr, possible))} as the right answer, found {right!r}.")
+
+
+def _shares(found: ClassifierResponse) -> list[float]:
+    """Return the probability of each answer to the one question, in its order."""
+    for choice in found.choices.values():
+        return list(choice.probabilities.values())
+    for score in found.scores.values():
+        return list(score.probabilities.values())
+    (yes,) = found.nouls.values()
+    return [yes.noul, 1 - yes.noul]
+
+
+def best_calibration(known: Sequence[tuple[Sequence[float], int]]) -> float:
+    """Return what scores are to be divided by, so that the right answers are the most likely together.
+
+    The surprise at them is convex in the inverse of that number, so thirds of where it can lie are given up in turns.
+    Where all are right it would be none at all, and where chance is better, endless: it stays between 1/20 and 20.
+
+    >>> best_calibration([([0.9, 0.1], 0), ([0.9, 0.1], 1)])
+    20.0
+    """
+    logs = [([log(max(share, 1e-30)) for share in shares], right) for shares, right in known]
+
+    def surprise(inverse: float) -> float:
+        return -sum(log(max(probabilities(each, 1 / inverse)[right], 1e-300)) for each, right in logs)
+
+    low, high = 1 / _MOST_DIVIDED, _MOST_DIVIDED
+    for _ in range(60):
+        one, other = low + (high - low) / 3, high - (high - low) / 3
+        if surprise(one) <= surprise(other):
+            high = other
+        else:
+            low = one
+    return round(1 / ((low + high) / 2), 3)
 
 
 def answer(question: Question, found: Sequence[float]) -> NoulAnswer | ChoiceAnswer | ScoreAnswer:

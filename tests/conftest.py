@@ -38,7 +38,7 @@ VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "
 # Most of what tests take is compiling small programs, so XLA is told to be quick about it. The slow tests, alone or
 # with the others, compile as users do.
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("markexpr") != "not slow":
+    if config.getoption("markexpr") not in ("not slow", "not slow and not long"):
         return
     try:
         os.environ["XLA_FLAGS"] = " ".join(known(QUICK_COMPILES))  # before JAX compiles anything

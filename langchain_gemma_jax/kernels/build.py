@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import os
 import platform
 import re
 import shutil
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +32,7 @@ OLDEST = (0, 3)  # the interface of the oldest jaxlib that is supported, which n
 MINUTES = 10.0  # that compiling may take: the first time, one of the compilers makes its own library first
 
 _X86 = ("x86_64", "AMD64", "x86-64")
-_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-Wall")
+_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w")
 _VARIANTS: Mapping[str, tuple[str, ...]] = {
     "portable": (),
     "avx2": ("-mavx2", "-mfma", "-mf16c"),
@@ -114,12 +116,16 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
     machine = platform.machine()
     variants = [name for name in _VARIANTS if name == "portable" or machine in _X86]
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
-        objects = []
-        for name in _objects(variants):
+
+        def compiled(name: str) -> str:
             flags = _VARIANTS.get(name.partition("_")[2], ())
-            objects.append(f"{scratch}/{name}.o")
+            made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
-            _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", objects[-1])
+            _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", made)
+            return made
+
+        with ThreadPoolExecutor(_processors()) as threads:
+            objects = list(threads.map(compiled, _objects(variants)))
         made = Path(scratch, LIBRARY)
         _run(compiler, "-shared", *objects, *compiler.link, *extra, "-o", str(made))
         content = made.read_bytes()
@@ -164,9 +170,13 @@ def platform_tag(folder: Path, here: str) -> str:
 
 
 def _objects(variants: Sequence[str]) -> list[str]:
-    """The sources that are compiled, by name: what is made for one variant is called after it."""
-    made = [f"{part}_{variant}" for variant in variants for part in ("variant", "attention")]
+    """The sources that are compiled: what is made for a variant is called after it. What takes longest comes first."""
+    made = [f"{part}_{variant}" for part in ("variant", "attention") for variant in reversed(variants)]
     return [*made, "handlers", "attention"]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -142,3 +143,34 @@ def test_a_route_asks_it(scripted):
     ]
     assert llm.invoke(going_on).response_metadata["route"]["reason"] == "a tool loop is not split"
     assert model.model == "scripted"
+
+
+def test_calibration_makes_known_answers_as_likely_as_they_are_right():
+    chosen = random.Random(3)
+    for true in (0.5, 1.0, 3.0):
+        known = []
+        for _ in range(3000):  # a model that is too sure of itself by `true`
+            logits = [chosen.gauss(0, 2) for _ in range(4)]
+            right = chosen.choices(range(4), ours.probabilities(logits, true))[0]
+            known.append((ours.probabilities(logits, 1.0), right))
+        assert ours.best_calibration(known) == pytest.approx(true, rel=0.1)
+    assert ours.best_calibration([([0.6, 0.4], 0)] * 5) == 0.05, "all are right: as sure as it may be"
+    assert ours.best_calibration([([1.0, 0.0], 1)] * 5) == 20.0, "all are wrong, and it was certain"
+
+
+def test_a_calibrated_judge_is_a_copy_that_believes_itself_less(judge):
+    team = QUESTIONS["team"]
+    best = judge.invoke({"state": STATE, "questions": {"team": team}}).choices["team"]
+    (other,) = set(team.criteria) - {best.choice}
+    calibrated = judge.calibrated([(STATE, team, best.choice), (STATE, team, other)])
+    assert judge.calibration == 1.0
+    assert calibrated.calibration == 20.0, "it is right half of the time, so it knows nothing"
+    assert calibrated.invoke({"state": STATE, "questions": {"team": team}}).choices["team"].confidence < 0.6
+    for wrong in (
+        [],
+        [(STATE, team, "sales")],
+        [(STATE, QUESTIONS["urgent"], "yes")],
+        [(STATE, QUESTIONS["anger"], 3)],
+    ):
+        with pytest.raises(InputError, match="known: expected"):
+            judge.calibrated(wrong)

@@ -155,10 +155,9 @@ ffi::Error wrong(const Kind& kind, const std::string& what) {
   return ffi::Error::InvalidArgument(std::string("gemma_jax_product_") + kind.name + ": " + what);
 }
 
-template <int KIND, bool ROUNDED>
-ffi::Error product_of(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
+ffi::Error product_of(int number, bool rounded, ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
                       ffi::Result<ffi::Buffer<ffi::F32>> out) {
-  const Kind& kind = kinds[KIND];
+  const Kind& kind = kinds[number];
   const auto in = x.dimensions(), to = out->dimensions();
   if (in.size() != 2 || in[0] < 1 || in[0] > MOST_ROWS) {
     return wrong(kind, "expected x of 1 to " + std::to_string(MOST_ROWS) + " rows, [row, in], found " + shape(in));
@@ -195,45 +194,61 @@ ffi::Error product_of(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::Remain
     matrix.parts[i] = part->untyped_data();
   }
   const Variant* variant = chosen.load(std::memory_order_relaxed);
-  multiply(pool, (ROUNDED ? variant->rounded : variant->products)[KIND], matrix, row_bytes(kind, matrix.inputs),
-           x.typed_data(), in[0], out->typed_data(), ROUNDED ? variant : nullptr);
+  multiply(pool, (rounded ? variant->rounded : variant->products)[number], matrix, row_bytes(kind, matrix.inputs),
+           x.typed_data(), in[0], out->typed_data(), rounded ? variant : nullptr);
   return ffi::Error::Success();
+}
+
+// One type for all of them: XLA's templates, which take the compiler longest, are made once.
+struct ProductOf {
+  int number;
+  bool rounded;
+  ffi::Error operator()(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
+                        ffi::Result<ffi::Buffer<ffi::F32>> out) const {
+    return product_of(number, rounded, pool, x, rest, out);
+  }
+};
+
+ffi::Ffi* handler_of(int number, bool rounded) {
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::ThreadPool>()
+      .Arg<ffi::Buffer<ffi::F32>>()
+      .RemainingArgs()
+      .Ret<ffi::Buffer<ffi::F32>>()
+      .To(ProductOf{number, rounded})
+      .release();
 }
 
 }  // namespace
 
-#define DEFINE_PRODUCT(KIND)                                                                                       \
-  DEFINE_AS(gemma_jax_product_##KIND, KIND, false)
+#define DEFINE_PRODUCT(KIND) DEFINE_AS(gemma_jax_product_##KIND, KIND, false)
 #define DEFINE_ROUNDED(KIND) DEFINE_AS(gemma_jax_rounded_##KIND, KIND, true)
 #define DEFINE_AS(NAME, KIND, ROUNDED)                                                                             \
-  EXPORTED XLA_FFI_Error* NAME(XLA_FFI_CallFrame*);                                                                \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(NAME, (product_of<KIND, ROUNDED>),                                                 \
-                                ffi::Ffi::Bind()                                                                   \
-                                    .Ctx<ffi::ThreadPool>()                                                        \
-                                    .Arg<ffi::Buffer<ffi::F32>>()                                                  \
-                                    .RemainingArgs()                                                               \
-                                    .Ret<ffi::Buffer<ffi::F32>>())
-DEFINE_PRODUCT(F32);
-DEFINE_PRODUCT(F16);
-DEFINE_PRODUCT(BF16);
-DEFINE_PRODUCT(Q8_0);
-DEFINE_PRODUCT(Q4_0);
-DEFINE_PRODUCT(INT4);
-DEFINE_PRODUCT(Q4_1);
-DEFINE_PRODUCT(Q5_0);
-DEFINE_PRODUCT(Q5_1);
-DEFINE_PRODUCT(Q4_K);
-DEFINE_PRODUCT(Q5_K);
-DEFINE_PRODUCT(Q6_K);
-DEFINE_ROUNDED(Q8_0);
-DEFINE_ROUNDED(Q4_0);
-DEFINE_ROUNDED(INT4);
-DEFINE_ROUNDED(Q4_1);
-DEFINE_ROUNDED(Q5_0);
-DEFINE_ROUNDED(Q5_1);
-DEFINE_ROUNDED(Q4_K);
-DEFINE_ROUNDED(Q5_K);
-DEFINE_ROUNDED(Q6_K);
+  EXPORTED XLA_FFI_Error* NAME(XLA_FFI_CallFrame* frame) {                                                         \
+    static const ffi::Ffi* const handler = handler_of(KIND, ROUNDED);                                              \
+    return handler->Call(frame);                                                                                   \
+  }
+DEFINE_PRODUCT(F32)
+DEFINE_PRODUCT(F16)
+DEFINE_PRODUCT(BF16)
+DEFINE_PRODUCT(Q8_0)
+DEFINE_PRODUCT(Q4_0)
+DEFINE_PRODUCT(INT4)
+DEFINE_PRODUCT(Q4_1)
+DEFINE_PRODUCT(Q5_0)
+DEFINE_PRODUCT(Q5_1)
+DEFINE_PRODUCT(Q4_K)
+DEFINE_PRODUCT(Q5_K)
+DEFINE_PRODUCT(Q6_K)
+DEFINE_ROUNDED(Q8_0)
+DEFINE_ROUNDED(Q4_0)
+DEFINE_ROUNDED(INT4)
+DEFINE_ROUNDED(Q4_1)
+DEFINE_ROUNDED(Q5_0)
+DEFINE_ROUNDED(Q5_1)
+DEFINE_ROUNDED(Q4_K)
+DEFINE_ROUNDED(Q5_K)
+DEFINE_ROUNDED(Q6_K)
 
 // ---- what the other handlers ask
 

@@ -340,13 +340,14 @@ void dense(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, 
 template <class F>
 void blocks(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, int64_t first, int64_t last) {
   const float* x = rows_of.numbers;
-  if (rows == 1) {
-    enum { R = 4 };
-    int64_t o = first;
-    if (ONE_PASS)
+  if constexpr (ONE_PASS) {
+    if (rows == 1) {
+      enum { R = 4 };
+      int64_t o = first;
       for (; o + R <= last; o += R) block_outputs<F, R>(matrix, o, x, out + o);
-    for (; o < last; o++) block_outputs<F, 1>(matrix, o, x, out + o);
-    return;
+      for (; o < last; o++) block_outputs<F, 1>(matrix, o, x, out + o);
+      return;
+    }
   }
   while (rows > 0) {
     const int64_t some = some_of(rows);

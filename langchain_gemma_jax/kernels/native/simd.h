@@ -157,83 +157,86 @@ INLINE Whole dot_signed(C32 w, C32 x) { return dot_unsigned(_mm256_abs_epi8(w), 
 INLINE C32 minus_32(C32 c) { return _mm256_sub_epi8(c, _mm256_set1_epi8(32)); }
 INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
 
-#else  // any compiler, any processor
+#else  // any processor: vectors as GCC and Clang have them everywhere, made of whatever registers there are
 
-#undef INLINE
-#define INLINE static inline
-enum { ONE_PASS = 0 };
-typedef struct { float v[8]; } V;
-typedef struct { int8_t v[32]; } C32;
-enum { W = 8 };
-#define EACH for (int i = 0; i < W; i++)
-INLINE V zero() { V r; EACH r.v[i] = 0; return r; }
-INLINE V load(const float* p) { V r; memcpy(r.v, p, sizeof r.v); return r; }
-INLINE void store(float* p, V v) { memcpy(p, v.v, sizeof v.v); }
-INLINE V all(float x) { V r; EACH r.v[i] = x; return r; }
-INLINE V fma(V a, V b, V c) { EACH c.v[i] += a.v[i] * b.v[i]; return c; }
-INLINE V mul(V a, V b) { EACH a.v[i] *= b.v[i]; return a; }
-INLINE V load_bf16(const uint16_t* p) { V r; EACH r.v[i] = f32_of_bf16(get16(p + i)); return r; }
-INLINE V load_f16(const uint16_t* p) { V r; EACH r.v[i] = f32_of_f16(get16(p + i)); return r; }
+#pragma GCC diagnostic ignored "-Wpsabi"  // of how they are handed to functions: all of these are inlined
+enum { ONE_PASS = 0, W = 8 };
+typedef float V __attribute__((vector_size(32)));
+typedef int8_t C32 __attribute__((vector_size(32)));
+typedef uint8_t U32 __attribute__((vector_size(32)));
+typedef uint8_t U16 __attribute__((vector_size(16)));
+typedef int32_t Whole __attribute__((vector_size(32)));
+typedef int8_t C8 __attribute__((vector_size(8)));
+typedef uint8_t U8 __attribute__((vector_size(8)));
+typedef uint32_t Bits __attribute__((vector_size(32)));
+template <class T>
+INLINE T get(const void* p) {
+  T found;
+  memcpy(&found, p, sizeof found);
+  return found;
+}
+INLINE V zero() { return V{}; }
+INLINE V load(const float* p) { return get<V>(p); }
+INLINE void store(float* p, const V& v) { memcpy(p, &v, sizeof v); }
+INLINE V all(float x) { return V{} + x; }
+INLINE V fma(V a, V b, V c) { return a * b + c; }
+INLINE V mul(V a, V b) { return a * b; }
+INLINE V load_bf16(const uint16_t* p) {
+  Bits bits;
+  for (int i = 0; i < W; i++) bits[i] = (uint32_t)get16(p + i) << 16;
+  return (V)bits;
+}
+INLINE V load_f16(const uint16_t* p) {
+  V r;
+  for (int i = 0; i < W; i++) r[i] = f32_of_f16(get16(p + i));
+  return r;
+}
+typedef int16_t S8 __attribute__((vector_size(16)));
+INLINE V floats_of(const void* p) {  // eight codes; in steps that compilers know instructions for
+  return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(get<C8>(p), S8), Whole), V);
+}
 template <int I>
-INLINE V widen(C32 c) { V r; EACH r.v[i] = (float)c.v[8 * I + i]; return r; }
+INLINE V widen(C32 c) { return floats_of((const char*)&c + 8 * I); }
 INLINE float sum(V v) {
-  for (int half = 4; half; half /= 2)
-    for (int i = 0; i < half; i++) v.v[i] += v.v[i + half];
-  return v.v[0];
+  const float a = v[0] + v[4], b = v[1] + v[5], c = v[2] + v[6], d = v[3] + v[7];
+  return (a + c) + (b + d);
 }
 INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {
   for (int i = 0; i < count; i++) out[i] = f32_of_f16(get16(p + i));
 }
-INLINE void u8_to_f32(const uint8_t* p, float times, float* out) { EACH out[i] = (float)p[i] * times; }
-INLINE void i8_to_f32(const int8_t* p, float times, float* out) { EACH out[i] = (float)p[i] * times; }
-INLINE C32 load_codes(const int8_t* p) { C32 c; memcpy(c.v, p, 32); return c; }
+INLINE void u8_to_f32(const uint8_t* p, float times, float* out) { store(out, __builtin_convertvector(get<U8>(p), V) * times); }
+INLINE void i8_to_f32(const int8_t* p, float times, float* out) { store(out, floats_of(p) * times); }
+INLINE C32 load_codes(const int8_t* p) { return get<C32>(p); }
 INLINE C32 nibbles_of_16(const uint8_t* p) {
-  C32 c;
-  for (int i = 0; i < 16; i++) c.v[i] = (int8_t)(p[i] & 15), c.v[i + 16] = (int8_t)(p[i] >> 4);
-  return c;
+  const U16 t = get<U16>(p), halves[2] = {t & 15, t >> 4};
+  return get<C32>(halves);
 }
 template <int UPPER>
-INLINE C32 nibbles_of_32(const uint8_t* p) {
-  C32 c;
-  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(UPPER ? p[i] >> 4 : p[i] & 15);
-  return c;
-}
+INLINE C32 nibbles_of_32(const uint8_t* p) { return (C32)(UPPER ? get<U32>(p) >> 4 : get<U32>(p) & 15); }
 INLINE C32 with_bits_of_word(C32 c, uint32_t word) {
-  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (int8_t)((word >> i & 1) << 4));
-  return c;
+  U32 bit;
+  for (int i = 0; i < 32; i++) bit[i] = (uint8_t)((word >> i & 1) << 4);
+  return c | (C32)bit;
 }
 template <int BIT>
-INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) {
-  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (p[i] >> BIT & 1) << 4);
-  return c;
-}
+INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) { return c | (C32)((get<U32>(p) >> BIT & 1) << 4); }
 template <int BIT>
-INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) {
-  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] | (p[i] >> BIT & 3) << 4);
-  return c;
-}
+INLINE C32 with_two_bits_of_bytes(C32 c, const uint8_t* p) { return c | (C32)((get<U32>(p) >> BIT & 3) << 4); }
 typedef V Eight;
-typedef struct { int32_t v[8]; } Whole;
+typedef int16_t Pairs __attribute__((vector_size(32)));
 INLINE Eight eight_all(float x) { return all(x); }
 INLINE Eight eight_load(const float* p) { return load(p); }
 INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return fma(a, b, c); }
-INLINE Eight two(float first, float second) { V r; EACH r.v[i] = i < 4 ? first : second; return r; }
-INLINE Eight eight_of(Whole w) { V r; EACH r.v[i] = (float)w.v[i]; return r; }
+INLINE Eight two(float first, float second) { return V{first, first, first, first, second, second, second, second}; }
+INLINE Eight eight_of(Whole w) { return __builtin_convertvector(w, V); }
 INLINE float eight_sum(Eight v) { return sum(v); }
-INLINE Whole dot_signed(C32 w, C32 x) {
-  Whole r;
-  EACH {
-    r.v[i] = 0;
-    for (int j = 4 * i; j < 4 * i + 4; j++) r.v[i] += (int32_t)w.v[j] * x.v[j];
-  }
-  return r;
+INLINE Whole dot_signed(C32 w, C32 x) {  // two products of such codes are a number of sixteen bits: 2 * 128 * 127
+  const Pairs a = (Pairs)w, b = (Pairs)x;
+  const Whole found = (Whole)((a << 8 >> 8) * (b << 8 >> 8) + (a >> 8) * (b >> 8));
+  return (found << 16 >> 16) + (found >> 16);
 }
 INLINE Whole dot_unsigned(C32 u, C32 x) { return dot_signed(u, x); }  // none is above 63
-INLINE C32 minus_32(C32 c) {
-  for (int i = 0; i < 32; i++) c.v[i] = (int8_t)(c.v[i] - 32);
-  return c;
-}
+INLINE C32 minus_32(C32 c) { return c - 32; }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }
-#undef EACH
 
 #endif

@@ -26,21 +26,12 @@ INLINE V power_of_two(V t) {
   return _mm256_castsi256_ps(_mm256_add_epi32(n, _mm256_set1_epi32(127 << 23)));
 }
 #else
-#define EACH for (int i = 0; i < W; i++)
-INLINE V add(V a, V b) { EACH a.v[i] += b.v[i]; return a; }
-INLINE V sub(V a, V b) { EACH a.v[i] -= b.v[i]; return a; }
-INLINE V div(V a, V b) { EACH a.v[i] /= b.v[i]; return a; }
-INLINE V larger(V a, V b) { EACH b.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i]; return b; }
-INLINE V zero_below(V x, V limit, V v) { EACH v.v[i] = x.v[i] < limit.v[i] ? 0 : v.v[i]; return v; }
-INLINE V power_of_two(V t) {
-  EACH {
-    uint32_t bits;
-    memcpy(&bits, &t.v[i], 4);
-    t.v[i] = f32_of_bits((bits << 23) + (127u << 23));
-  }
-  return t;
-}
-#undef EACH
+INLINE V add(V a, V b) { return a + b; }
+INLINE V sub(V a, V b) { return a - b; }
+INLINE V div(V a, V b) { return a / b; }
+INLINE V larger(V a, V b) { return a > b ? a : b; }
+INLINE V zero_below(V x, V limit, V v) { return x < limit ? zero() : v; }
+INLINE V power_of_two(V t) { return (V)(((Bits)t << 23) + (127u << 23)); }
 #endif
 
 // Adding it rounds to a whole number, which its lowest bits then hold.
