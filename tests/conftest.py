@@ -22,6 +22,9 @@ _HOMES = count()
 _PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test: the same tests on a GPU
 for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING", "GEMMA_JAX_", "JAX_", "XLA_"))]:
     del os.environ[name]
+# The processes that tests start import JAX, which takes four times as long where its bytecode is not kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ |= {
     "JAX_PLATFORMS": _PLATFORMS,
     "JAX_NUMPY_DTYPE_PROMOTION": "strict",  # a silent float64 or a bf16 that became f32 is a bug here

@@ -58,6 +58,7 @@ def copies(recipe, rows):
     return [name for name in found if name not in {"parameter", "get-tuple-element", "bitcast"}]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 @pytest.mark.parametrize(
     ("dtype", "rows"),
@@ -72,6 +73,7 @@ def test_a_step_copies_no_cache(dtype, rows):
     assert copies(default_recipe(dtype, "cpu"), rows) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_attend(256, jnp.dtype("float32")), reason="the kernels do not run here")
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_a_step_that_attends_by_kernels_copies_no_cache(dtype):
@@ -79,6 +81,7 @@ def test_a_step_that_attends_by_kernels_copies_no_cache(dtype):
     assert copies(dataclasses.replace(default_recipe(dtype, "cpu"), attention=by_kernel), 1) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 def test_copies_would_be_seen():
     assert copies(dataclasses.replace(default_recipe("float32", "cpu"), write_in_loop=False), 1) != []

@@ -66,6 +66,7 @@ def after(name, *, read):
     return runner
 
 
+@pytest.mark.long
 @every
 def test_token_by_token_is_the_same_as_at_once(name):
     config, params, tokens, whole = model(name)
@@ -205,6 +206,7 @@ def test_keep_spares_the_layers_that_own_no_kv():
     assert products(jnp.zeros(2, jnp.int32)) == products(None) - share * one_layer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("capacity", most_slow([RING - 1, RING + 1], [RING, 100]))
 def test_capacity_does_not_matter(capacity):
     """Below the ring's size, every layer keeps all positions; above it, local ones wrap round."""
@@ -251,6 +253,7 @@ def scores_of_everything(recipe):
     return np.concatenate([*found, *one.read(tokens[:1, :1])])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", PLANS, ids=["layers out first", "layers in first"])
 def test_a_recipe_does_not_change_the_numbers(recipe):
     same(scores_of_everything(recipe), scores_of_everything(FLOAT32))
@@ -260,6 +263,7 @@ def test_a_recipe_does_not_change_the_numbers(recipe):
     "name",
     most_slow([SHARED_KV, "gemma-2-27b"], [each for each in ARCHITECTURES if each not in {SHARED_KV, "gemma-2-27b"}]),
 )
+@pytest.mark.long
 def test_kernels_attend_as_products_do(name):
     """Steps, short and long chunks, round the ring, with the last token alone kept; heads as wide as kernels want."""
     if not can_attend(16, jnp.dtype("float32")):

@@ -62,6 +62,7 @@ def made(kind, shape, seed):
     return tuple(map(jnp.asarray, parts)), numbers(kind, parts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_products_and_rows_are_those_of_the_dense_matrix(kind, monkeypatch):
     monkeypatch.setattr("langchain_gemma_jax.models.packed.blocks.FEW_TILE", 7 << 10)  # tiles of 7 rows
