@@ -128,6 +128,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "tensor_types": ("header numbers", "a table: wrong sizes are refused, or give wrong numbers"),
     "blocks": ("kinds quantise numbers", "products of packed matrices, of each kind"),
     "from_file": ("numbers", "matrices as a file has them"),
+    "splitting": ("kinds", "blocks of every kind, taken apart"),
     "targets": ("products", "names"),
     "verbs.cache": ("command", "a verb of the command"),
     "verbs.models": ("command", "a verb of the command"),
