@@ -127,6 +127,9 @@ class ChatGemmaJax(BaseChatModel):
     weights: str | None = None
     """How a dense checkpoint's matrices are stored: "int8" or "int4", packed while they are read, in a half or a
     quarter of the memory. None: as they are in its files."""
+    activations: str | None = None
+    """What packed matrices are multiplied by: "float32", or "int8", rounded to eight bits first. None: "int8" where the
+    package's kernels multiply, which is twice as fast and loses little; else "float32"."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

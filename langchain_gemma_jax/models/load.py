@@ -31,11 +31,13 @@ from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
+from langchain_gemma_jax.models.packed.activations import checked_activations
+from langchain_gemma_jax.models.packed.blocks import BlockForms
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
 from langchain_gemma_jax.models.packed.qat.quantised_folder import open_quantised, quantisation_of
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
@@ -70,6 +72,7 @@ def load(
     token: str | None = None,
     recipe: Recipe | None = None,
     weights: str | None = None,
+    activations: str | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
@@ -96,6 +99,8 @@ def load(
             on this machine.
         weights: how matrices are stored, where the files have them dense: "int8" or "int4", packed while they are read
             (8.5 or 4.5 bits a number). By default as they are in the files.
+        activations: what packed matrices are multiplied by: "float32", or "int8", rounded to eight bits first. By
+            default "int8" where the package's kernels multiply, which are faster so; else "float32".
         device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -115,6 +120,7 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
+    checked_activations(activations)
     found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
     where = placement_of(device)
@@ -129,7 +135,8 @@ def load(
         if templated is not None:
             templated = templated or found.templated
         divided = not where.one_device
-        recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), weights, divided=divided)
+        stored = _Stored(weights, activations, divided)
+        recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), stored)
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -173,7 +180,7 @@ def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
     if (
         opened.config != like.config
-        or opened.recipe(like.recipe, None, divided=not like.placement.one_device) != like.recipe
+        or opened.recipe(like.recipe, _Stored(None, None, not like.placement.one_device)) != like.recipe
     ):
         return "another one"
     before = like.read_from
@@ -182,6 +189,22 @@ def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None
     if opened.generation_defaults() != like.generation_defaults:
         return f"another {GENERATION_DEFAULTS} than its own"
     return None if opened.tokenizer()[1] == before.tokenizer else "another tokenizer than its own"
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a caller says of how matrices are stored and multiplied, beside a recipe."""
+
+    weights: str | None
+    activations: str | None
+    divided: bool  # among devices
+
+    def forms(self, storage: Dense | AsInFile | PerChannel | Quantised) -> BlockForms:
+        """How matrices in blocks are multiplied: as a storage says that brings it with it, else as is fastest here."""
+        if isinstance(storage, Dense):
+            return choose_block_forms(self.activations, divided=self.divided)
+        forms = storage.forms
+        return forms if self.activations is None else replace(forms, activations=self.activations)
 
 
 class _Opened(ABC):
@@ -213,7 +236,7 @@ class _Opened(ABC):
         return None
 
     @abstractmethod
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
 
     def __enter__(self) -> Self:
@@ -244,16 +267,26 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return _generation_defaults(self.folder)
 
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
         if isinstance(self.tensors, BlockSource | MobileSource):
-            return _as_stored(self, self.tensors, recipe, weights, divided=divided)
-        if weights is None:
+            return _as_stored(self, self.tensors, recipe, stored)
+        weights, storage = stored.weights, recipe.storage
+        if weights is not None:
+            if not isinstance(storage, Dense):
+                raise InputError(
+                    f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
+                )
+            return replace(recipe, storage=quantised(weights, stored.forms(storage)))
+        if stored.activations is None:
             return recipe
-        if not isinstance(recipe.storage, Dense):
+        if isinstance(storage, Quantised):
+            return replace(recipe, storage=replace(storage, forms=stored.forms(storage)))
+        if stored.activations != "float32":
             raise InputError(
-                f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
+                f"{self.tensors.location}: activations={stored.activations!r} is for packed weights, and these are "
+                'dense. Leave it out, or ask for weights="int8" too.'
             )
-        return replace(recipe, storage=quantised(weights, choose_block_forms(divided=divided)))
+        return recipe
 
 
 class _OpenedGguf(_Opened):
@@ -286,8 +319,8 @@ class _OpenedGguf(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
-        return _as_stored(self, self._made.tensors, recipe, weights, divided=divided)
+    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
+        return _as_stored(self, self._made.tensors, recipe, stored)
 
 
 def _of_unpacked(where: Placement) -> str:
@@ -295,17 +328,18 @@ def _of_unpacked(where: Placement) -> str:
     return "float32" if where.platform == "cpu" else "bfloat16"
 
 
-def _as_stored(
-    opened: _Opened, source: BlockSource | MobileSource, recipe: Recipe, weights: str | None, *, divided: bool
-) -> Recipe:
+def _as_stored(opened: _Opened, source: BlockSource | MobileSource, recipe: Recipe, stored: _Stored) -> Recipe:
     """The recipe, with matrices as their files have them."""
-    if weights is not None:
+    if (weights := stored.weights) is not None:
         raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
     if not isinstance(recipe.storage, Dense | AsInFile | PerChannel):
         advice = "cannot be stored in another way"
         raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    forms = choose_block_forms(divided=divided) if isinstance(recipe.storage, Dense) else recipe.storage.forms
-    facts = opened.naming, opened.config, recipe.dtype, forms
+    if isinstance(source, MobileSource) and stored.activations is not None:
+        raise InputError(
+            f"{source.location}: its activations are on grids that are a part of the model. Leave them out."
+        )
+    facts = opened.naming, opened.config, recipe.dtype, stored.forms(recipe.storage)
     storage = per_channel(source, *facts) if isinstance(source, MobileSource) else as_in_file(source, *facts)
     if storage.has_dense(opened.config, recipe.dtype):
         return replace(recipe, storage=storage)
