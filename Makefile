@@ -19,10 +19,10 @@ setup: ## make .venv (every other target does this itself)
 demo: setup ## an agent with three tools on the embedded model, and what it cost
 	$(PY) examples/agent.py $(ARGS)
 
-test: setup ## run the tests, all but the slow ones
-	$(PY) -m pytest $(SPREAD) $(ARGS)
+test: setup ## run the tests, all but those that take seconds
+	$(PY) -m pytest $(SPREAD) -m "not slow and not long" $(ARGS)
 
-test-all: ## run them on each Python that is supported: make test-all VERSIONS="3.11 3.13"
+test-all: ## run the long ones too, on each Python that is supported: make test-all VERSIONS="3.11 3.13"
 	@set -e; for version in $(VERSIONS); do \
 	    folder=$$(scripts/setup $$version); \
 	    echo "Python $$version:"; \

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.model_status import ModelStatus
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.errors import (
+        ApiKeyError,
         BusyError,
         CancelledRequestError,
         CheckpointError,
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
         OfflineError,
         ReentrantCallError,
         SchemaError,
+        ServerError,
+        ServerUnreachableError,
         TensorMismatchError,
         TokenizerError,
         UnknownModelError,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ApiKeyError",
     "BaseModelWarning",
     "BusyError",
     "Calibration",
@@ -136,6 +140,8 @@ __all__ = [
     "Sampling",
     "SchemaError",
     "Served",
+    "ServerError",
+    "ServerUnreachableError",
     "Settings",
     "Signals",
     "TensorMismatchError",
@@ -161,6 +167,7 @@ __all__ = [
 
 # Public name -> the module below `langchain_gemma_jax` and the name there. The same as under TYPE_CHECKING above.
 _LAZY = {
+    "ApiKeyError": ("errors", "ApiKeyError"),
     "BaseModelWarning": ("chat.calling.base_models", "BaseModelWarning"),
     "BusyError": ("errors", "BusyError"),
     "Calibration": ("routing", "Calibration"),
@@ -209,6 +216,8 @@ _LAZY = {
     "Sampling": ("engine.base.sampling_options", "Sampling"),
     "SchemaError": ("errors", "SchemaError"),
     "Served": ("engine.residency.served", "Served"),
+    "ServerError": ("errors", "ServerError"),
+    "ServerUnreachableError": ("errors", "ServerUnreachableError"),
     "Settings": ("engine.base.settings", "Settings"),
     "Signals": ("routing", "Signals"),
     "TensorMismatchError": ("errors", "TensorMismatchError"),

@@ -18,8 +18,8 @@ from langchain_core.utils.utils import LC_ID_PREFIX
 from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.answering.messages_out import Chunks, whole
-from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents, understood
+from langchain_gemma_jax.chat.answering.messages_out import Chunks
+from langchain_gemma_jax.chat.answering.protocol_events import understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
 from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
@@ -27,19 +27,19 @@ from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of
 from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
 from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
+from langchain_gemma_jax.chat.asking.tracing import tracing_params
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.live_answer import astream, stream
-from langchain_gemma_jax.chat.calling.starting import astart, beside, called_together, clock_of, start
+from langchain_gemma_jax.chat.calling.call import Call, ended
+from langchain_gemma_jax.chat.calling.live_answer import as_events, astream, stream
+from langchain_gemma_jax.chat.calling.starting import called_together, clock_of, start
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.model_choice.route_step import escalated
+from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.dialects import Tool
-from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
-_LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
+if TYPE_CHECKING:
+    from langchain_gemma_jax.client.remote_model import RemoteModel
 
 
 class ChatGemmaJax(BaseChatModel):
@@ -135,6 +135,11 @@ class ChatGemmaJax(BaseChatModel):
     token: SecretStr | None = None
     """A token of the Hugging Face Hub, for gated models. None: that of the environment variable HF_TOKEN, or of
     ``hf auth login``. It is told to the Hub alone."""
+    server: str | None = None
+    """The engine that answers: "auto", the one that this user runs by ``gemma-jax serve``; "unix:/path/to/a.sock",
+    "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""
+    api_key: SecretStr | None = None
+    """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""
     streaming: bool = False
     """Stream inside ``invoke`` too, for callbacks that watch tokens."""
 
@@ -142,6 +147,7 @@ class ChatGemmaJax(BaseChatModel):
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
+            self._remote()  # which says what is wrong with the address, if one is given
             if self.profile is None:  # an older LangChain does not ask for it
                 self.profile = self._resolve_model_profile()
 
@@ -153,7 +159,7 @@ class ChatGemmaJax(BaseChatModel):
 
     @property
     def lc_secrets(self) -> dict[str, str]:
-        return {"token": "HF_TOKEN"}
+        return {"token": "HF_TOKEN", "api_key": "GEMMA_JAX_API_KEY"}
 
     @property
     def _llm_type(self) -> str:
@@ -161,7 +167,7 @@ class ChatGemmaJax(BaseChatModel):
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        return {name: value for name, value in self._settings().items() if value is not None}
+        return {name: value for name, value in {**self._settings(), "server": self.server}.items() if value is not None}
 
     def _resolve_model_profile(self) -> ModelProfile | None:
         route = as_route(self.route) if self.model == AUTO else None
@@ -170,19 +176,8 @@ class ChatGemmaJax(BaseChatModel):
         return profile_of(self.model, self.max_context)
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        given = renamed(kwargs)
-
-        def of(name: str) -> Any:
-            return getattr(self, name) if given.get(name) is None else given[name]
-
-        params = LangSmithParams(ls_provider=PROVIDER, ls_model_type="chat", ls_model_name=of("model"))
-        if (temperature := of("temperature")) is not None:
-            params["ls_temperature"] = temperature
-        if (max_tokens := of("max_tokens")) is not None:
-            params["ls_max_tokens"] = max_tokens
-        if stop := self.stop if stop is None else stop:
-            params["ls_stop"] = stop
-        return params
+        given = renamed(kwargs) | ({} if stop is None else {"stop": stop})
+        return tracing_params(lambda name: getattr(self, name) if given.get(name) is None else given[name])
 
     # Generating.
 
@@ -195,14 +190,16 @@ class ChatGemmaJax(BaseChatModel):
     ) -> ChatResult:
         asked = self._options(stop, kwargs)
         clock, options = clock_of(self, asked), cast("Options | None", asked)
+        if self.server is not None and (remote := self._remote()) is not None:
+            return _result(remote.answer(messages, asked, clock))
         while options is not None:
             call = start(messages, options, clock)
             try:
                 done = call.generation.result()
             finally:
                 call.generation.cancel()  # for whoever interrupts the waiting
-            found, options = _whole(call, done)
-        return found
+            found, options = ended(call, done)
+        return _result(found)
 
     async def _agenerate(
         self,
@@ -211,14 +208,9 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        asked = self._options(stop, kwargs)
-        clock, options = clock_of(self, asked), cast("Options | None", asked)
-        while options is not None:
-            call = await astart(messages, options, clock)
-            done = await call.generation
-            short = done.generated_tokens < _LONG_ANSWER
-            found, options = _whole(call, done) if short else await beside(_whole, call, done)
-        return found
+        options = self._options(stop, kwargs)
+        answer = awhole_answer if (remote := self._remote()) is None else remote.aanswer
+        return _result(await answer(messages, options, clock_of(self, options)))
 
     def _stream(
         self,
@@ -228,7 +220,12 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        yield from map(_generation, stream(messages, options, clock_of(self, options), self._chunks))
+        clock, remote = clock_of(self, options), self._remote()
+        if remote is None:
+            shown: Iterator[AIMessageChunk] = stream(messages, options, clock, self._chunks)
+        else:
+            shown = remote.chunks(messages, options, clock, as_blocks=self.output_version == "v1")
+        yield from map(_generation, shown)
 
     async def _astream(
         self,
@@ -238,7 +235,11 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        shown = astream(messages, options, clock_of(self, options), self._chunks)
+        clock, remote = clock_of(self, options), self._remote()
+        if remote is None:
+            shown = astream(messages, options, clock, self._chunks)
+        else:
+            shown = remote.achunks(messages, options, clock, as_blocks=self.output_version == "v1")
         async with aclosing(shown) as chunks:
             async for chunk in chunks:
                 yield _generation(chunk)
@@ -257,13 +258,19 @@ class ChatGemmaJax(BaseChatModel):
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> Iterator[dict[str, Any]]:
         options = self._options(stop, given)
-        return stream(messages, options, clock_of(self, options), partial(_as_events, run_manager))
+        clock, number, remote = clock_of(self, options), _message_id(run_manager), self._remote()
+        if remote is not None:
+            return remote.events(messages, options, clock, number)
+        return stream(messages, options, clock, partial(as_events, number))
 
     def _aevents(
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> AsyncGenerator[dict[str, Any], None]:
         options = self._options(stop, given)
-        return astream(messages, options, clock_of(self, options), partial(_as_events, run_manager))
+        clock, number, remote = clock_of(self, options), _message_id(run_manager), self._remote()
+        if remote is not None:
+            return remote.aevents(messages, options, clock, number)
+        return astream(messages, options, clock, partial(as_events, number))
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
@@ -358,11 +365,21 @@ class ChatGemmaJax(BaseChatModel):
     def get_token_ids(self, text: str) -> list[int]:
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        return token_ids(text, self._options(None, {}))
+        options, remote = self._options(None, {}), self._remote()
+        return token_ids(text, options) if remote is None else remote.token_ids(text, options)
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[ToolLike] | None = None) -> int:
         """How many tokens this conversation is as a prompt: what ``usage_metadata["input_tokens"]`` would be."""
-        return count_tokens(messages, self._options(None, {"tools": tools}))
+        options, remote = self._options(None, {"tools": tools}), self._remote()
+        return count_tokens(messages, options) if remote is None else remote.count_tokens(messages, options)
+
+    def _remote(self) -> RemoteModel | None:
+        """The engine in another process that answers, if one is to."""
+        if self.server is None:
+            return None
+        from langchain_gemma_jax.client.remote_model import remote_model
+
+        return remote_model(self.server, self.api_key)
 
     def _chunks(self, call: Call) -> Chunks:
         return Chunks(call.spells_logprobs_with, as_blocks=self.output_version == "v1")
@@ -374,15 +391,12 @@ class ChatGemmaJax(BaseChatModel):
         return {name: getattr(self, name) for name in SETTINGS}
 
 
-def _whole(call: Call, done: Completion) -> tuple[ChatResult, Options | None]:
-    """Return an answer that was not streamed; and, if it is not to be taken, the options of who answers instead."""
-    outcome = call.finish(done, streamed=False)
-    larger = None if outcome.options.route is None else escalated(outcome)
-    return ChatResult(generations=[ChatGeneration(message=whole(outcome))]), larger
+def _message_id(run: BaseRunManager) -> str:
+    return f"{LC_ID_PREFIX}-{run.run_id}"
 
 
-def _as_events(run: BaseRunManager, call: Call) -> ProtocolEvents:
-    return ProtocolEvents(f"{LC_ID_PREFIX}-{run.run_id}", call.options.model, call.spells_logprobs_with)
+def _result(message: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def _generation(chunk: AIMessageChunk) -> ChatGenerationChunk:

@@ -1,6 +1,8 @@
 """Every environment variable that the package reads, read here and nowhere else.
 
 GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` that names none, instead of an embedded one
+GEMMA_JAX_SERVER           the server that a ``ChatGemmaJax()`` asks which names none, instead of this process's engine
+GEMMA_JAX_API_KEY          the key that it shows there
 GEMMA_JAX_CACHE_DIR        where to keep what can always be made again; an absolute folder
 GEMMA_JAX_KERNELS          which of our own kernels run: "auto", "off", or an instruction set
 GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, or "on" or "off"
@@ -57,6 +59,16 @@ def default_model() -> str | None:
 def names_by_default(model: str) -> bool:
     """Whether the environment names this model, where none is named."""
     return os.environ.get("GEMMA_JAX_MODEL") == model
+
+
+def default_server() -> str | None:
+    """The server that is meant where none is named; None for this process's own engine."""
+    return os.environ.get("GEMMA_JAX_SERVER") or None
+
+
+def default_api_key() -> str | None:
+    """The key for that server, or for one that is named without a key; None if there is none."""
+    return os.environ.get("GEMMA_JAX_API_KEY") or None
 
 
 def cache_dir() -> Path:

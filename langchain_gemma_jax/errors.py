@@ -27,6 +27,9 @@ GemmaJaxError
 │   ├── ForkedError                        this process was forked from one that had used JAX
 │   ├── ReentrantCallError                 a call, by a signal handler or a hook, that would wait for itself
 │   └── GuardError                         a guard that is set to "raise" was tripped
+├── ServerError                            an engine in another process was asked, and could not answer
+│   ├── ServerUnreachableError             nobody answers there, or the connection broke
+│   └── ApiKeyError                        it wants a key, or does not know this one
 ├── CutOffError                            an answer broke off before it was the object that was asked for. Also
 │                                          LangChain's OutputParserException, so it is made in chat/answering/cut_off.py
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
@@ -211,6 +214,20 @@ class ReentrantCallError(EngineError):
 
 class GuardError(EngineError):
     """A guard that is set to "raise" was tripped. The message says by what."""
+
+
+class ServerError(GemmaJaxError):
+    """An engine in another process was asked, and what came back is no answer."""
+
+
+class ServerUnreachableError(ServerError):
+    """Nobody answers at the server's address, or the connection broke before the answer was whole."""
+
+    is_retryable = True  # it may have been started meanwhile
+
+
+class ApiKeyError(ServerError):
+    """The server wants an API key, or does not know the one that it was given."""
 
 
 class InstallationError(GemmaJaxError, RuntimeError):

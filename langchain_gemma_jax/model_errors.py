@@ -15,12 +15,19 @@ from langchain_gemma_jax import errors
 
 # LangChain's name -> ours. Those below them in our tree are the same.
 PLACES = {
-    "ModelError": (errors.CheckpointError, errors.HubError, errors.EngineError, errors.InstallationError),
+    "ModelError": (
+        errors.CheckpointError,
+        errors.HubError,
+        errors.EngineError,
+        errors.ServerError,
+        errors.InstallationError,
+    ),
     "ModelInvalidRequestError": (errors.InputError,),
     "ContextOverflowError": (errors.ContextLengthError,),
     "ModelNotFoundError": (errors.UnknownModelError, errors.CheckpointNotFoundError, errors.ModelNotOnHubError),
     "ModelPermissionDeniedError": (errors.GatedModelError,),
-    "ModelConnectionError": (errors.OfflineError,),
+    "ModelConnectionError": (errors.OfflineError, errors.ServerUnreachableError),
+    "ModelAuthenticationError": (errors.ApiKeyError,),
     "ModelRateLimitError": (errors.BusyError,),
     "ModelTimeoutError": (errors.DeadlineError,),
     "ModelAPIError": (errors.DeviceFailedError, errors.DeviceMemoryError, errors.ClosedError),

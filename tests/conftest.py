@@ -22,6 +22,9 @@ _HOMES = count()
 _PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test: the same tests on a GPU
 for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING", "GEMMA_JAX_", "JAX_", "XLA_"))]:
     del os.environ[name]
+# The processes that tests start import JAX, which takes four times as long where its bytecode is not kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ |= {
     "JAX_PLATFORMS": _PLATFORMS,
     "JAX_NUMPY_DTYPE_PROMOTION": "strict",  # a silent float64 or a bf16 that became f32 is a bug here
@@ -38,7 +41,7 @@ VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "
 # Most of what tests take is compiling small programs, so XLA is told to be quick about it. The slow tests, alone or
 # with the others, compile as users do.
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("markexpr") != "not slow":
+    if config.getoption("markexpr") not in ("not slow", "not slow and not long"):
         return
     try:
         os.environ["XLA_FLAGS"] = " ".join(known(QUICK_COMPILES))  # before JAX compiles anything

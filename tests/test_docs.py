@@ -13,7 +13,12 @@ from tests.own_engine import own_engine
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = [
+    pytest.param(
+        path, marks=[pytest.mark.slow] if path.name == "subprocess_pool.py" else []
+    )  # it starts four processes
+    for path in sorted((ROOT / "examples").glob("*.py"))
+]
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
@@ -62,6 +67,7 @@ def no_engine():
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=name)
 @pytest.mark.usefixtures("no_engine")
 def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
@@ -103,6 +109,7 @@ def runner(tmp_path_factory):
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
 def test_an_example_runs(example, runner, tmp_path):
     done = runner.run(example, tmp_path, EXAMPLE_SECONDS)

@@ -55,6 +55,7 @@ def test_nothing_else_is_public():
     assert set(langchain_gemma_jax.__all__) == lazy_and_error_names | {"__version__", "engine"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "first", ["", "import langchain_gemma_jax.engine.conversations.prefix_index", "import langchain_gemma_jax.engine"]
 )

@@ -8,9 +8,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from langchain_gemma_jax.cli.measuring import compare
+from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.cli.terminal.arguments import Parser
 from langchain_gemma_jax.cli.terminal.output import complain, drop_output, prepare_streams
-from langchain_gemma_jax.cli.verbs import bench, cache, chat, completion, doctor, models, profile, run, top, warmup
+from langchain_gemma_jax.cli.verbs import (
+    bench,
+    cache,
+    chat,
+    completion,
+    doctor,
+    models,
+    profile,
+    run,
+    top,
+    warmup,
+)
 from langchain_gemma_jax.errors import GemmaJaxError
 
 EPILOG = """\
@@ -62,7 +74,7 @@ def parser() -> Parser:
         prog="gemma-jax", description="Gemma on JAX, inside your own process. Try: gemma-jax chat", epilog=EPILOG
     )
     verbs = whole.add_subparsers(metavar="COMMAND", title="commands")
-    for verb in (chat, run, models, doctor, top, warmup, bench, compare, profile, cache, completion):
+    for verb in (chat, run, serve, models, doctor, top, warmup, bench, compare, profile, cache, completion):
         verb.add(verbs)
     # Whatever is wrong with the options is said before that there is no command.
     whole.set_defaults(run=lambda _: whole.error("which command?"), whole=whole)

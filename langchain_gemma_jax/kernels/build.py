@@ -118,15 +118,14 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
 
         def compiled(name: str) -> str:
-            flags = _VARIANTS.get(name.removeprefix("variant_"), ())
+            flags = _VARIANTS.get(name.partition("_")[2], ())
             made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
             _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", made)
             return made
 
-        names = (*(f"variant_{name}" for name in reversed(variants)), "handlers")  # what takes longest begins first
         with ThreadPoolExecutor(_processors()) as threads:
-            objects = list(threads.map(compiled, names))
+            objects = list(threads.map(compiled, _objects(variants)))
         made = Path(scratch, LIBRARY)
         _run(compiler, "-shared", *objects, *compiler.link, *extra, "-o", str(made))
         content = made.read_bytes()
@@ -168,6 +167,12 @@ def platform_tag(folder: Path, here: str) -> str:
     if note["compiler"].startswith("zig") and note["system"] == "linux":
         return f"manylinux_2_17_{note['machine']}"
     return re.sub(r"[-.]", "_", here)
+
+
+def _objects(variants: Sequence[str]) -> list[str]:
+    """The sources that are compiled: what is made for a variant is called after it. What takes longest comes first."""
+    made = [f"{part}_{variant}" for part in ("variant", "attention") for variant in reversed(variants)]
+    return [*made, "handlers", "attention"]
 
 
 def _processors() -> int:

@@ -16,10 +16,13 @@ DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 def can_multiply(rows: int, *, rounded: bool = False) -> bool:
     """Return True if the kernels run here and take so many rows: any number, of those that are rounded first."""
-    return (1 <= rows <= MOST_ROWS or (rounded and rows > 0)) and jax.default_backend() == "cpu" and _run()
+    return (1 <= rows <= MOST_ROWS or (rounded and rows > 0)) and kernels_run()
 
 
-def _run() -> bool:
+def kernels_run() -> bool:
+    """Return True if the kernels run here."""
+    if jax.default_backend() != "cpu":
+        return False
     # Loaded by name: an edit to how libraries are found and checked leaves programs where they are, whose names hold
     # the text of all that this module imports. That kernels run is in their names by itself.
     library = import_module("langchain_gemma_jax.kernels.library")

@@ -6,6 +6,8 @@ VERSION = "v1"  # of what the targets take: part of their names, so of every pro
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 IN_BLOCKS = KINDS[3:]  # those that activations can be rounded for
 
+ATTENTION = f"gemma_jax_attention_{VERSION}"
+
 
 def target(kind: str, *, rounded: bool = False) -> str:
     """The name under which XLA knows the product with a kind of matrix; of activations that are rounded first."""

@@ -54,6 +54,7 @@ def likeliest(model, tokens):
     return np.argmax(logits(model.params, model.config, model.recipe, hidden[0]), axis=-1).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "out_first"), [("float32", False), ("bfloat16", True)])
 def test_a_taught_model_gives_its_answer_and_no_other_weights_change(folder, dtype, out_first):
     plain = model(folder, dtype, out_first=out_first)

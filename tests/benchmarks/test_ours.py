@@ -30,6 +30,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_decoding_gives_what_reading_would(folder):
     engine = dense(Job("float32", threads=1, folder=str(folder)))
     engine.read([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])  # another prompt, longer: none of it may be seen later
@@ -48,6 +49,7 @@ def test_every_byte_of_the_weights_is_counted(folder):
     assert engine.facts["weight_bytes"] == sum(array.size * (4 if array.ndim == 1 else 2) for array in stored)
 
 
+@pytest.mark.long
 def test_compiling_needs_shapes_only(folder, monkeypatch):
     config, tensors, _ = open_folder(folder / "float32")
     tensors.close()

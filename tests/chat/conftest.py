@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,10 +14,49 @@ from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.server.running import RunningServer
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
+from tests.serving import serving
 
+# Files whose tests are run through a socket too, in which the same answers come from a server: all with the slow ones,
+# these always.
+ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
+FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
+NOT_ON_THE_WIRE = {
+    "test_walk": "the walk is through one process",
+    "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
+    "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
+    "test_concurrency.test_the_event_loop_is_free_while_a_large_schema_is_compiled": "the same",
+}
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
+
+
+def pytest_generate_tests(metafunc) -> None:
+    if FROM_THE_ENGINE & set(metafunc.fixturenames):
+        module = metafunc.module.__name__.rpartition(".")[2]
+        name = f"{module}.{metafunc.function.__name__}"
+        wire = pytest.param(
+            "wire", marks=[] if os.environ.get("WIRE_ALL") or module in ON_THE_WIRE_ALWAYS else [pytest.mark.slow]
+        )
+        both = ["here"] if name in NOT_ON_THE_WIRE or module in NOT_ON_THE_WIRE else ["here", wire]
+        metafunc.fixturenames.append("where")
+        metafunc.parametrize("where", both, indirect=True)
+
+
+@pytest.fixture
+def where(request, monkeypatch) -> str:
+    """Where a chat model's answers come from: this process's engine, or the same one through a socket."""
+    if request.param == "wire":
+        monkeypatch.setenv("GEMMA_JAX_SERVER", request.getfixturevalue("server").listening.shown)
+    return request.param
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory) -> Iterator[RunningServer]:
+    """A server of this process's engine, whichever that is when a call comes."""
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture(scope="package")

@@ -107,6 +107,7 @@ def several_buckets(tmp_path, monkeypatch, running):
     assert engine.close(30)
 
 
+@pytest.mark.long
 def test_ten_turns_with_six_tools(several_buckets):
     engine, model = several_buckets
     agent = create_agent(model, TOOLS, middleware=[call_once], system_prompt="BE BRIEF.")

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = {"model": "x", "temperature": 0.5, "stop": ["a"], "logit_bias": {1: 2.0}, "scope": "s", "thinking": True}
 
 
+@pytest.mark.long
 def test_making_one_needs_no_jax_and_no_time():
     script = """
         import sys, time

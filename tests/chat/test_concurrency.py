@@ -96,6 +96,7 @@ def test_a_failure_in_a_batch_is_its_own(scripted):
     assert (first.content, type(failed).__name__, last.content) == ("Hello", "InputError", "Hello")
 
 
+@pytest.mark.long
 async def test_the_event_loop_is_free_while_tokens_come(chat_of):
     model = chat_of()
     await model.abatch(WORDS)  # what is compiled is compiled
@@ -112,6 +113,7 @@ async def test_the_event_loop_is_free_while_tokens_come(chat_of):
     assert await least_lag(all_of_them) < FREE
 
 
+@pytest.mark.long
 async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
     model, _ = scripted()
     text = "All work and no play makes Jack a dull boy. " * 24_000  # 1 MB

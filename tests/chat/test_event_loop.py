@@ -83,6 +83,7 @@ FIRST = """
 """
 
 
+@pytest.mark.long
 def test_the_first_call_of_a_process(tmp_path):
     """Imports, the search for JAX, the load, what is compiled, all at once and in a process that knows nothing yet."""
     script = dedent(FIRST.format(model="sprout-s"))

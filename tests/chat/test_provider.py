@@ -49,6 +49,7 @@ def test_an_agent_is_made_by_a_name(scripted):
     assert answer.text == "Hello"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order", ["langchain_gemma_jax, langchain.chat_models", "langchain.chat_models, langchain_gemma_jax"]
 )

@@ -116,6 +116,7 @@ def test_all_that_the_suite_has_is_shown_or_named():
     assert len(NAMES) == len(NOT_WITH_RANDOM_WEIGHTS) + len(shown)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 @pytest.mark.parametrize(("name", "version"), SHOWN)
 async def test_what_random_weights_can_show(name, version, suite, chat_of, whole_of):
@@ -129,6 +130,7 @@ async def test_what_random_weights_can_show(name, version, suite, chat_of, whole
         await result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
 @pytest.mark.parametrize(("name", "kind"), STRUCTURED)
 async def test_objects_by_each_method(name, kind, method, suite, whole_of):

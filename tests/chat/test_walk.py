@@ -100,6 +100,7 @@ def recorded(chat_of, monkeypatch) -> list[Entry]:
     raise AssertionError("no turn was a warm one")
 
 
+@pytest.mark.long
 def test_the_page_has_every_hop_in_its_order_and_nothing_else_is_entered(recorded):
     hops = hops_of_the_page()
     assert 10 < len(hops) <= MOST_HOPS

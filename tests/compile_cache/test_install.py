@@ -89,6 +89,7 @@ def fresh(tmp_path) -> Fresh:
     return Fresh(tmp_path)
 
 
+@pytest.mark.long
 def test_imported_before_jax_and_after_it_has_compiled(fresh):
     """The story of the cache: a program is kept by one process, and found, doubted, healed and moved by the next."""
     first = fresh.run(
@@ -175,6 +176,7 @@ def test_a_folder_that_the_user_gave_jax_stays_theirs(fresh):
     assert not fresh.root.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_folder_that_the_user_names_in_the_program_is_used(fresh, when):
     theirs = fresh.home / "theirs"
@@ -205,6 +207,7 @@ def test_a_folder_that_the_user_names_in_the_program_is_used(fresh, when):
     assert len(fresh.entries) == (when == "after")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("switch", [{"GEMMA_JAX_COMPILE_CACHE": "off"}, {"JAX_ENABLE_COMPILATION_CACHE": "false"}])
 def test_what_is_switched_off_is_not_installed(fresh, switch):
     said = fresh.run(
@@ -228,6 +231,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", IMPOSSIBLE)
 def test_what_cannot_be_done_is_one_warning_and_no_error(fresh, what):
     flags, environment = IMPOSSIBLE[what]

@@ -85,6 +85,7 @@ def failing_at_each_call(folder, faults, said, errors, *, lasting, anew):
     pytest.fail("it never ran clean")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("anew", [False, True], ids=["old folder", "new folder"])
 def test_each_call_that_writes_may_fail(folder, faults, said, lasting, anew):

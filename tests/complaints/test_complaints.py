@@ -86,6 +86,7 @@ def test_a_call_is_never_content_however_it_is_cut_into_pieces(at_once, scripted
         assert answer.text == ""
 
 
+@pytest.mark.long
 def test_objects_are_valid_whatever_the_model_is_like(whole_of):
     model = whole_of(temperature=1.0).with_structured_output(SCHEMA)
     for seed in range(8):
@@ -143,6 +144,7 @@ def test_a_long_conversation_takes_the_memory_of_one(chat_of):
     assert max(taken) < 1.01 * taken[0]
 
 
+@pytest.mark.long
 def test_an_answer_is_the_same_after_the_model_has_left_and_come_back(chat_of):
     model = chat_of(max_tokens=8)
     first = model.invoke("HELLO AGAIN")
@@ -155,6 +157,7 @@ def test_an_answer_is_the_same_after_the_model_has_left_and_come_back(chat_of):
     assert model.invoke("HELLO AGAIN").content == first.content
 
 
+@pytest.mark.long
 def test_answers_at_once_are_those_of_each_alone(chat_of):
     model = chat_of(max_tokens=12)
     asked = [f"{letter * 3} {number}" for number, letter in enumerate(string.ascii_uppercase[:12])]

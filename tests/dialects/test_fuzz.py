@@ -52,6 +52,7 @@ def short_outputs(name: str) -> Iterator[Output]:
     return islice((output for output in outputs if 20 <= sum(len(text) for text, _ in output) <= 120), SPLIT)
 
 
+@pytest.mark.long
 @NAMES
 def test_nothing_makes_a_parser_raise_or_break_its_word(name):
     kinds = set()
@@ -143,6 +144,7 @@ def too_slow(name: str, titles: Collection[str] | None = None) -> dict[str, floa
     return found
 
 
+@pytest.mark.long
 @NAMES
 def test_a_megabyte_takes_time_in_proportion(name):
     assert too_slow(name, COSTLY) == {}

@@ -204,6 +204,7 @@ def test_there_are_enough():
     assert len(REFUSED) >= 60
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_bounded")
 @pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
 def test_refused(schema):

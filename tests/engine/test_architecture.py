@@ -85,6 +85,7 @@ def by_hand(model: Model, prompt: list[int], count: int) -> list[int]:
     return said[len(prompt) :]
 
 
+@pytest.mark.long
 def test_it_is_served_with_reuse_batching_and_guards(engine_of, model, rng, strict_transfers):
     engine = engine_of(ladders=LADDERS, guards="raise")
     served = engine.serve(model)

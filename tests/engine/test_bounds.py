@@ -78,6 +78,7 @@ def run(engine, served, asked):
     return done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [120, pytest.param(500, marks=pytest.mark.slow)])
 def test_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
     engine_of, tiny_model, rng, compiles, monkeypatch, count

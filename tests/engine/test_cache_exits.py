@@ -227,6 +227,7 @@ def all_end(names: list[str], home: Home, place: Path) -> None:
 QUICK = ["first token, exits", "warming up, interrupted"]
 
 
+@pytest.mark.long
 def test_a_process_ends_at_once_whatever_is_done_in_the_background(home, tmp_path):
     all_end(QUICK, home, tmp_path)
 

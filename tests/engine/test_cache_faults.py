@@ -102,6 +102,7 @@ def kept(name: str) -> bool:
     return not name.startswith("jax/") or name.startswith("jax/jit_users_")
 
 
+@pytest.mark.long
 def test_what_the_user_compiles_is_found_next_to_the_engine(home):
     second = home.serve(home.good, TURNS, "user", f"watch={home.good}")
     assert any(event.startswith(f"open {folder_of(home.good)}") for event in second["seen"]), "so the watch sees it"
@@ -161,6 +162,7 @@ def all_cut(home: Home, root: Path) -> None:
     home.serve_warm(root)
 
 
+@pytest.mark.long
 def test_what_was_altered_or_cut_off_is_compiled_anew(home, cache, chance):
     found = files(cache)
     program, cut, _, _ = sorted(name for name in found if name.startswith("program/"))
@@ -410,6 +412,7 @@ def tree(place: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+@pytest.mark.long
 def test_a_folder_in_which_nothing_can_be_made_costs_a_warning(home, cache):
     read_only(home, cache)
 

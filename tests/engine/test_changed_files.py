@@ -26,6 +26,7 @@ def evicted(engine_of, tmp_path):
     return engine, served, folder, before
 
 
+@pytest.mark.long
 def test_a_file_that_is_cut_off_while_its_model_comes_back(evicted, monkeypatch):
     engine, served, folder, before = evicted
     monkeypatch.setattr(place_module, "_SMALL", 0)

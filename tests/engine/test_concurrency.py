@@ -62,6 +62,7 @@ def mixed(rng, count):
     return requests
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("each", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_what_32_threads_get_is_what_one_gets(small, rng, each):
     engine, served, before = small
@@ -91,6 +92,7 @@ def test_what_32_threads_get_is_what_one_gets(small, rng, each):
     assert_works(engine, served)
 
 
+@pytest.mark.long
 async def test_who_leaves_in_the_middle_changes_nothing_for_the_others(small, rng):
     engine, served, before = small
     prompts = [text(rng, rng.randint(2, 20)) for _ in range(100)]
@@ -217,6 +219,7 @@ def test_several_event_loops_at_once(small, rng):
     assert_holds(before)
 
 
+@pytest.mark.long
 async def test_an_event_loop_is_not_held_up(small, rng):
     engine, served, _ = small
     lags = []
@@ -373,6 +376,7 @@ def test_a_deadline_is_kept_and_the_report_true_while_a_program_is_compiled(smal
     assert_works(engine, served)
 
 
+@pytest.mark.long
 def test_nothing_leaks_and_nothing_compiles_over_200_requests(small, rng):
     engine, served, _ = small
 

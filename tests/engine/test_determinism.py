@@ -62,6 +62,7 @@ def test_seeds_differ_and_a_seed_is_kept(engine_of, tiny_model, prompt):
     assert first != second
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ladders", [BATCH, pytest.param(LADDERS, marks=pytest.mark.slow)], ids=["one size", "all"])
 def test_a_batch_of_eight_gives_each_what_it_gets_alone(ladders, engine_of, tiny_model, prompt, others, expected):
     engine = engine_of(ladders=ladders)
@@ -141,6 +142,7 @@ def test_drafts_change_nothing(way, engine_of, tiny_model, rng):
 # Several steps in one dispatch
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drafts", [False, True])
 def test_the_loop_form_makes_the_same_tokens(drafts, engine_of, tiny_model, prompt, others, expected):
     engine = engine_of(loop_steps=4, ladders=LOOPS, drafts=drafts)
@@ -174,6 +176,7 @@ def test_a_loop_keeps_what_rings_began_with_before_it_runs_over_it(engine_of, ti
         cold.expect(fork, done)
 
 
+@pytest.mark.long
 def test_a_loop_with_idle_rows_forgets_nothing_that_it_says_it_holds(engine_of, model_of, cold_of, rng):
     """A row that is done while others go on reads its last token again, one place further: in a full ring, over 0."""
     cold, ladders = cold_of("a wide window"), Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2))

@@ -125,6 +125,7 @@ def prompts(rng):
     return [[*beginning, 30], [*beginning, *text(rng, 3)], text(rng, 9), text(rng, 24)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["run", "put", "fetch"])
 def test_when_memory_is_full_once_at_any_call_the_tokens_are_right(small, prompts, method, every):
@@ -172,6 +173,7 @@ def test_when_memory_stays_full_there_is_an_error_after_one_retry(small, prompts
     assert_holds(before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["run", "put", "fetch"])
 def test_whatever_raises_at_whichever_call_it_is_told_and_forgotten(small, prompts, method, every):

@@ -41,6 +41,7 @@ def said(engine, served, count=6):
     return engine.submit(served, PROMPT, Sampling(max_tokens=count, ignore_eos=True)).result().ids
 
 
+@pytest.mark.long
 def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_changed(engine_of, files, tmp_path):
     (first, dense), (second, _) = files.items()
     before, engine = baseline(), engine_of(ladders=SMALL)

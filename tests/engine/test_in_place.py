@@ -13,10 +13,12 @@ import pytest
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.abstract import abstract
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from tests.xla_flags import as_users
 
@@ -56,6 +58,7 @@ def copies(recipe, rows):
     return [name for name in found if name not in {"parameter", "get-tuple-element", "bitcast"}]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 @pytest.mark.parametrize(
     ("dtype", "rows"),
@@ -70,6 +73,15 @@ def test_a_step_copies_no_cache(dtype, rows):
     assert copies(default_recipe(dtype, "cpu"), rows) == []
 
 
+@pytest.mark.long
+@pytest.mark.skipif(not can_attend(256, jnp.dtype("float32")), reason="the kernels do not run here")
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+def test_a_step_that_attends_by_kernels_copies_no_cache(dtype):
+    by_kernel = Attention(AttentionForm.KERNEL)
+    assert copies(dataclasses.replace(default_recipe(dtype, "cpu"), attention=by_kernel), 1) == []
+
+
+@pytest.mark.long
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA:CPU copies")
 def test_copies_would_be_seen():
     assert copies(dataclasses.replace(default_recipe("float32", "cpu"), write_in_loop=False), 1) != []

@@ -96,6 +96,7 @@ USES = {
 QUICK = ("JAX was used by somebody else", "a model was loaded")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "uses",
     [pytest.param(QUICK, id="one after the other"), *(pytest.param((use,), marks=pytest.mark.slow) for use in USES)],
@@ -147,6 +148,7 @@ HANDLES = """
 """
 
 
+@pytest.mark.long
 def test_whatever_a_forked_process_still_holds_tells_it_too(environment, tmp_path):
     ended = run(textwrap.dedent(ASK) + textwrap.dedent(HANDLES), environment, tmp_path)
     *told, close, cancel, again, parent = ended.words
@@ -156,6 +158,7 @@ def test_whatever_a_forked_process_still_holds_tells_it_too(environment, tmp_pat
     assert parent == "parent: 100", "and the parent goes on"
 
 
+@pytest.mark.long
 def test_a_process_that_was_forked_before_any_use_works(environment, tmp_path):
     script = """
     import jax
@@ -256,6 +259,7 @@ AMONG_SIGNALS = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [pytest.param(1, id="1"), pytest.param(2, id="2", marks=pytest.mark.slow)])
 def test_a_signal_handler_may_call_whatever_it_interrupts(seed, environment, tmp_path):
     rounds = 100 if seed == 1 else 600
@@ -299,6 +303,7 @@ RAISING = """
 """
 
 
+@pytest.mark.long
 def test_an_engine_lives_on_whatever_is_raised_while_somebody_asks_whether_it_does(environment, tmp_path):
     ended = run(RAISING, environment, tmp_path)
     assert (ended.code, ended.words) == (0, ["True True", "1"]), ended

@@ -56,6 +56,7 @@ def twins(model_of):
     )
 
 
+@pytest.mark.long
 def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
     """Chunks, reuse, branches, a batch of eight, drafts and a bound on KV: the same tokens everywhere."""
     heads = [text(rng, 20) for _ in range(4)]
@@ -88,6 +89,7 @@ def folders(tmp_path_factory):
     return folders_in(tmp_path_factory.mktemp("models"))
 
 
+@pytest.mark.long
 def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(engine_of, folders):
     prompt = list(range(10, 40))
 
@@ -153,6 +155,7 @@ def test_what_a_storage_traces_is_a_part_of_a_programs_name(twins, monkeypatch):
     assert fingerprint.family(shape, where) != name
 
 
+@pytest.mark.long
 def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     half = replace(twins[0], recipe=replace(RECIPE, cache_dtype="bfloat16"))
     prompt, found = text(rng, 25), []

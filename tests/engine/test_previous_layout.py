@@ -57,6 +57,7 @@ def places(tmp_path, monkeypatch):
     return programs, running
 
 
+@pytest.mark.long
 def test_an_engine_starts_beside_what_another_release_left_and_replaces_it(places, silence, tiny_model, monkeypatch):
     programs, running = places
 

@@ -187,11 +187,13 @@ def stressed(engine_of, folders, need, threads, times, expiries, asks=0.01):
     return report
 
 
+@pytest.mark.long
 def test_threads_that_acquire_evict_and_release(engine_of, folders, need):
     report = stressed(engine_of, folders, need, threads=4, times=40, expiries=10)
     assert report.models_evicted > 10
 
 
+@pytest.mark.long
 def test_threads_that_ask_at_the_same_time_take_no_more_than_there_is(engine_of, folders, need):
     stressed(engine_of, folders, need, threads=8, times=25, expiries=10, asks=0.5)
 

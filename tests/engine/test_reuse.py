@@ -239,6 +239,7 @@ class Conversations:
         self.rule.look(self.engine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than_the_rule_says(
     engine_of, tiny_model, cold, rng, monkeypatch, count
@@ -254,6 +255,7 @@ def test_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than
 TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [20, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "ladders"),

@@ -30,6 +30,7 @@ def first(together):
     return together[0]
 
 
+@pytest.mark.long
 def test_processes_that_start_together_compile_each_program_once(together):
     first, other = together
     assert other["answers"] == first["answers"][:2]
@@ -40,6 +41,7 @@ def test_processes_that_start_together_compile_each_program_once(together):
         assert one["misses"] == one["compiles"] <= one["compiled"]
 
 
+@pytest.mark.long
 def test_after_a_warm_up_a_second_process_compiles_nothing(tiny_folder, cache, first):
     second = answer(start(tiny_folder, cache))
     assert (second["compiled"], second["lowered"], second["compiles"]) == (0, 0, 0)
@@ -50,6 +52,7 @@ def test_after_a_warm_up_a_second_process_compiles_nothing(tiny_folder, cache, f
     assert second["saved"] > 0
 
 
+@pytest.mark.long
 def test_another_model_of_the_same_shape_has_the_same_programs(tmp_path, cache, first):
     from tests.tiny_gemma import tiny_gemma
 

@@ -10,6 +10,7 @@ from tests.engine.two_devices import start
 pytestmark = pytest.mark.timeout(240)
 
 
+@pytest.mark.long
 def test_a_chunk_and_a_step_give_on_two_devices_what_they_give_on_one(tiny_folder):
     found = start(tiny_folder, "off", "single", "halves")
     single, halves = found["single"], found["halves"]

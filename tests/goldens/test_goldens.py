@@ -25,7 +25,10 @@ from tests.parity.tiny import AS_USERS, FLOAT32, Runner
 ALL = {**SHRUNK, **MULTIMODAL}
 LENGTH = 168  # every row is padded to it
 
-every = pytest.mark.parametrize("name", ALL)
+AT_ONCE = {"gemma-2b", "gemma-2-2b", "gemma-3-270m", "gemma-4-31b"}  # one of each generation
+every = pytest.mark.parametrize(
+    "name", [name if name in AT_ONCE else pytest.param(name, marks=pytest.mark.long) for name in ALL]
+)
 
 
 @cache

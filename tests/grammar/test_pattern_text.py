@@ -68,6 +68,7 @@ def test_what_is_taken_is_found_by_python_too():
                 assert taken == bool(found), (inner, text)
 
 
+@pytest.mark.long
 def test_every_character_is_in_the_classes_as_all_validators_have_them():
     """Python's classes are those of its ``re``; JavaScript's are ASCII's, but for white space."""
     javascript_space = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(

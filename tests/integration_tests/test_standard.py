@@ -12,6 +12,7 @@ from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 class TestEmbedded(ChatModelIntegrationTests):
     """All of it. Skipped are what asks for eyes, ears or a recorded conversation with a server."""

@@ -11,6 +11,7 @@ import numpy as np
 from langchain_gemma_jax.kernels.build import LIBRARY
 from langchain_gemma_jax.kernels.library import FOLDER
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.splitting import apart
 
 
 def matrix(kind: str, outputs: int, inputs: int, random: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -18,7 +19,7 @@ def matrix(kind: str, outputs: int, inputs: int, random: np.random.Generator) ->
     known = KINDS[kind]
     raw = random.integers(0, 256, (outputs, inputs // known.elements, known.nbytes), np.uint8)
     parts = []
-    for part in known.split(raw):
+    for part in apart(known, raw):
         if part.dtype.kind == "f" or part.dtype == ml_dtypes.bfloat16:
             part = (random.standard_normal(part.shape) * 0.02).astype(part.dtype)  # noqa: PLW2901
         parts.append(np.ascontiguousarray(part))

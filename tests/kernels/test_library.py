@@ -140,6 +140,7 @@ print(kernels().variant, float(linear(jnp.ones((2, 640)), jnp.ones((3, 640)), by
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", ["off", "portable", "auto"])
 def test_the_environment_says_what_runs(wanted, tmp_path):
     if wanted == "portable" and not RUNS:

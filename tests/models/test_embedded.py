@@ -44,6 +44,7 @@ def test_an_embedded_model_has_no_revision():
         load("sprout-s", revision="main")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EMBEDDED)
 @pytest.mark.parametrize("number", range(8))
 def test_tokens_are_those_of_transformers(name, number):

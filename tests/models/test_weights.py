@@ -59,6 +59,7 @@ def test_dense_rows_are_float32_in_either_layout():
         np.testing.assert_array_equal(found, table[ids].astype("float32"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "out_first"), [("gemma-4-26b-a4b", True), ("gemma-4-e2b", False)])
 def test_a_packed_model_computes_what_its_dense_twin_does(name, out_first):
     config, plan = small(name), Plan(out_first)

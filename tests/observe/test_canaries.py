@@ -59,6 +59,7 @@ def received():
     server.server_close()
 
 
+@pytest.mark.long
 def test_nobody_else_sees_a_word(running_of, chat_folder, tmp_path, received, caplog, capsys, monkeypatch):
     monkeypatch.setenv("CANARY_API_KEY", "CANARY-key-value")
     records: list[object] = []

@@ -7,17 +7,18 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
 from langchain_gemma_jax.chat.answering.argument_check import ArgumentCheck
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.chat.answering.messages_out import whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, ready_model
 from langchain_gemma_jax.chat.history.messages_in import conversation
-from langchain_gemma_jax.chat.model_choice.route_step import remember, routed
+from langchain_gemma_jax.chat.model_choice.route_step import escalated, remember, routed
 from langchain_gemma_jax.dialects import (
     Event,
     Invalid,
@@ -162,6 +163,13 @@ class Call:
         checked = self._check.checked(events)
         self._answer.add(checked)
         return checked
+
+
+def ended(call: Call, done: Completion) -> tuple[AIMessage, Options | None]:
+    """Return the answer of a call that ended; and, if it is not to be taken, the options of who answers instead."""
+    outcome = call.finish(done, streamed=False)
+    larger = None if outcome.options.route is None else escalated(outcome)
+    return whole(outcome), larger
 
 
 def _named(steps: Steps[Served], model: str) -> Steps[Served]:

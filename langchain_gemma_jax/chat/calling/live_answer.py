@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar, cast
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import Call
 from langchain_gemma_jax.chat.calling.starting import astart, start
@@ -115,3 +116,8 @@ async def astream(
         larger = held.larger(outcome)
     for each in [*shown.of(*held.rest()), *shown.last(outcome)]:
         yield each
+
+
+def as_events(message_id: str, call: Call) -> ProtocolEvents:
+    """Show an answer as events of LangChain's protocol, under the id that its message has."""
+    return ProtocolEvents(message_id, call.options.model, call.spells_logprobs_with)

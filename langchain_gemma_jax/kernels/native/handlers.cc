@@ -250,6 +250,15 @@ DEFINE_ROUNDED(Q4_K)
 DEFINE_ROUNDED(Q5_K)
 DEFINE_ROUNDED(Q6_K)
 
+// ---- what the other handlers ask
+
+const Variant* chosen_variant() { return chosen.load(std::memory_order_relaxed); }
+
+const Variant* variant_named(const char* name) {
+  const Choice found = find(name);
+  return found.runs ? found.variant : nullptr;
+}
+
 // ---- what Python calls
 
 // 0: taken. 1: there is no variant of this name. 2: this processor does not have it.

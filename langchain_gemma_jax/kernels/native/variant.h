@@ -36,3 +36,6 @@ extern const Variant portable;
 #if defined(__x86_64__)
 extern const Variant avx2, avx512;
 #endif
+
+const Variant* chosen_variant();                 // by which XLA's calls are answered
+const Variant* variant_named(const char* name);  // null, if it is none or this processor does not have it

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
+from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotate
 from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.recipes.recipe import AttentionForm, Recipe
 from langchain_gemma_jax.models.weights import Layer
 
 # In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
@@ -29,6 +32,10 @@ class VisibleKV:
     keys: jax.Array  # [row, kv_head, slot, head_dim]
     values: jax.Array  # [row, kv_head, slot, head_dim]
     positions: jax.Array  # [row, slot]; negative: nothing there
+    # Where positions lie, for kernels: those from `split [row]` on in order in the last `behind` slots, if there are
+    # any; the others each in slot `position mod ring`. None: in no such order.
+    split: jax.Array | None = None
+    behind: int = field(default=0, metadata={"static": True})
 
 
 def project(
@@ -73,10 +80,10 @@ def remember(
     tokens, size = keys.shape[2], cache.keys.shape[2]
     if layer.window is None or tokens == 1:
         cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
-        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size), start)
     if tokens <= STEP_SLACK:
         cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
-        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size))
+        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size), start)
     # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
     dtype = cache.keys.dtype
     chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
@@ -84,8 +91,35 @@ def remember(
         keys=jnp.concatenate([cache.keys, keys.astype(dtype)], axis=2),
         values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
         positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
+        split=start,
+        behind=tokens,
     )
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
+
+
+def attend_all(
+    queries: jax.Array,
+    positions: jax.Array,
+    seen: Sequence[VisibleKV],
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+) -> jax.Array:
+    """``attend`` over rows whose keys and values lie apart: each of ``seen`` has its equal share of them, in order."""
+    one, form = seen[0], recipe.attention.form(queries.shape[1])
+    splits = [what.split for what in seen if what.split is not None]
+    if form is AttentionForm.KERNEL and len(splits) == len(seen) and can_attend(layer.head_dim, one.keys.dtype):
+        return attend_by_kernel(
+            queries,
+            positions[:, 0],
+            jnp.concatenate(splits),
+            [(what.keys, what.values) for what in seen],
+            behind=one.behind,
+            window=layer.window,
+            cap=config.attention_softcap,
+        )
+    shares = zip(jnp.split(queries, len(seen)), jnp.split(positions, len(seen)), seen, strict=True)
+    return jnp.concatenate([attend(q, at, what, config, layer, recipe) for q, at, what in shares])
 
 
 def attend(

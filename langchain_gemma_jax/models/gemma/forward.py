@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend, project, remember
+from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, project, remember
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
@@ -85,11 +85,8 @@ def forward_apart(
                 new[number][index], what = remember(layer, old, k, v, s, c, in_loop=recipe.write_in_loop)
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
-        mixed = [
-            attend(q, p, what, config, layer, recipe)
-            for (q, p), what in zip(_shares(len(caches), queries, positions), seen[source], strict=True)
-        ]
-        h = linear(jnp.concatenate(mixed), weights["attn_out"], recipe.layers)
+        mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
+        h = linear(mixed, weights["attn_out"], recipe.layers)
         x = x + _post_norm(h, weights, "post_attn_norm", config)
         h = feed_forward(x, weights, config, recipe)
         x = x + _post_norm(h, weights, "post_ffw_norm", config)

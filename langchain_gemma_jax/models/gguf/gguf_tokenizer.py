@@ -92,7 +92,7 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
 
 def _digest(pieces: SentencePieces) -> bytes:
     ids = pieces.unk_id, pieces.bos_id, pieces.eos_id, pieces.pad_id
-    found = hashlib.sha256("\0".join(pieces.names).encode())
+    found = hashlib.sha256(pieces.joined)
     for part in (pieces.scores.tobytes(), pieces.types.tobytes(), repr(ids).encode()):
         found.update(part)
     return found.digest()

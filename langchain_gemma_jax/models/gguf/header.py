@@ -36,6 +36,7 @@ LARGEST_ALIGNMENT = 1 << 20
 ARCHITECTURE, FIRST_ENTRIES = "general.architecture", 8  # writers put it first
 _LIMIT = 1 << 63
 _PIECE = 1 << 20  # bytes that are read at a time
+_WORTH_IT, _SOME = 64, 1 << 12  # strings: as many as pay for looking at a piece's bytes, and else go one by one
 _INCOMPLETE = "The download is probably incomplete."
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -48,15 +49,16 @@ class Strings:
     In the file there stand the eight bytes of its length before each, the last of which is 0 for any string that fits.
     """
 
-    def __init__(self, path: Path, header: bytearray, place: slice, count: int) -> None:
-        self._path, self._header, self._place, self._count = path, header, place, count
+    def __init__(self, path: Path, header: bytearray, place: slice, begins: npt.NDArray[np.uint32]) -> None:
+        """``begins``: where each string begins, behind its length, counted from where the list does."""
+        self._path, self._header, self._place, self._begins = path, header, place, begins
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._begins)
 
     def forget(self) -> None:
         """Let the header go that they are made of: a Gemma's takes 10 MB. Nobody asks for them any more."""
-        self._header, self._place, self._count = bytearray(), slice(0), 0
+        self._header, self._place, self._begins = bytearray(), slice(0), self._begins[:0]
 
     def all(self) -> list[str]:
         """Make all of them.
@@ -64,25 +66,16 @@ class Strings:
         Raises:
             CorruptCheckpointError: one is no text.
         """
-        data = bytes(self._header[self._place])
-        ends = _ends(data, self._count)
+        data, begins = bytes(self._header[self._place]), self._begins.astype(np.int64)
         kept = np.ones(len(data), bool)
-        kept[(ends - 8)[:, None] + np.arange(7)] = False
+        for before in range(2, 9):  # of each length one zero stays, which parts it from the string before it
+            kept[begins - before] = False
         joined = np.frombuffer(data, np.uint8)[kept].tobytes()
-        if joined.count(0) == self._count:  # else a string has that character itself
+        if joined.count(0) == len(begins):  # else a string has that character itself
             with suppress(UnicodeDecodeError):  # which one it is, is said below
                 return joined.decode("utf-8").split("\0")[1:]
-        places = zip(ends.tolist(), [*(ends[1:] - 8).tolist(), len(data)], strict=True) if self._count else ()
+        places = zip(begins.tolist(), [*(begins[1:] - 8).tolist(), len(data)], strict=True) if len(begins) else ()
         return [_text(self._path, data[begin:end]) for begin, end in places]
-
-
-def _ends(data: bytes, count: int) -> npt.NDArray[np.int64]:
-    """Where the lengths of strings that lie end to end end, and so where the strings begin."""
-    found, at, number = array("q"), 0, struct.Struct("<Q").unpack_from
-    for _ in range(count):
-        found.append(at + 8)
-        at += 8 + number(data, at)[0]
-    return np.frombuffer(found, np.int64)
 
 
 Value: TypeAlias = "bool | int | float | str | npt.NDArray[Any] | Strings"
@@ -261,18 +254,9 @@ class _Reader:
     def _array(self, name: str) -> Value:
         kind, count = self.number("I"), self.number("Q")
         if kind == _STRING:
-            begin = at = self.at
-            known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # which grows in place
-            for _ in range(count):  # ends where the file does: nothing is allocated for what is only promised
-                if at + 8 > have:
-                    self._fetch(at + 8)
-                    have = len(known)
-                at += 8 + number(known, at)[0]
-                if at > have:
-                    self._fetch(at)
-                    have = len(known)
-            self.at = at
-            return Strings(self.path, known, slice(begin, at), count)
+            begin = self.at
+            begins = self._begins_of_strings(count)
+            return Strings(self.path, self._known, slice(begin, self.at), begins)
         if kind not in _SCALARS:
             raise self._unknown(name, kind)
         dtype = np.dtype(_SCALARS[kind]).newbyteorder("<")
@@ -282,6 +266,52 @@ class _Reader:
         if kind == _BOOL:
             self._check_bools(name, data)
         return np.frombuffer(data, dtype)
+
+    def _begins_of_strings(self, count: int) -> npt.NDArray[np.uint32]:
+        """Go past so many strings. Ends where the file does: nothing is allocated for what is only promised."""
+        begin, left = self.at, count
+        found: list[npt.NDArray[np.uint32]] = []
+        while left:
+            ends = self._end_to_end()[:left]
+            if len(ends) < _WORTH_IT:
+                ends = self._one_by_one(min(left, _SOME))
+            begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) + (self.at + 8 - begin)
+            found.append(begins.astype(np.uint32))
+            self.at, left = self.at + int(ends[-1]), left - len(ends)
+        return np.concatenate(found) if found else np.empty(0, np.uint32)
+
+    def _end_to_end(self) -> npt.NDArray[np.int64]:
+        """Where the next strings end, counted from here: as many as can be told from their bytes alone.
+
+        A string of less than 256 bytes stands behind its length and seven zeros. Where these are, and each string ends
+        where the next one's are, nothing has to be read one by one: a Gemma has a million strings.
+        """
+        end = min(self.at + _PIECE, self._file.size, MOST_BYTES)
+        self._fetch(end)
+        data = np.frombuffer(self._known, np.uint8)[self.at : end]
+        two = (data[:-1] | data[1:]) == 0
+        four = two[:-2] & two[2:]
+        lengths_at = np.flatnonzero(four[1:-3] & four[4:])
+        ends = lengths_at + 8 + data[lengths_at]
+        if not len(ends) or lengths_at[0] != 0:
+            return ends[:0]
+        other = np.flatnonzero(ends[:-1] != lengths_at[1:])
+        return ends[: other[0] if len(other) else len(ends) - 1]
+
+    def _one_by_one(self, count: int) -> npt.NDArray[np.int64]:
+        """Where the next strings end, counted from here."""
+        found, at = array("q"), self.at
+        known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # which grows in place
+        for _ in range(count):
+            if at + 8 > have:
+                self._fetch(at + 8)
+                have = len(known)
+            at += 8 + number(known, at)[0]
+            if at > have:
+                self._fetch(at)
+                have = len(known)
+            found.append(at - self.at)
+        return np.frombuffer(found, np.int64)
 
     def _check_bools(self, name: str, data: bytes) -> None:
         if data.strip(b"\0\1"):

@@ -1,8 +1,6 @@
 """Matrices in blocks as weights: their products with rows, and their rows.
 
-A product never makes more of a dense matrix than a tile of some rows: it unpacks a tile, multiplies by it, and unpacks
-the next one over it. So the tile stays in the processor's cache, and the memory that a product needs does not grow
-with the matrix.
+A product never makes more of a dense matrix than a tile of some rows (``tiles.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ import jax.numpy as jnp
 from langchain_gemma_jax.kernels.products import can_multiply, multiply
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
+from langchain_gemma_jax.models.packed.tiles import in_tiles
 from langchain_gemma_jax.models.weights import Packed, Plan
 
 
@@ -52,7 +51,6 @@ class BlockForms:
 
 
 DEFAULT = BlockForms()
-FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["kind", "dtype", "forms"])
@@ -80,7 +78,7 @@ class BlockMatrix(Packed):
         elif form is BlockForm.WHOLE:
             out = self._multiplied(self.parts, rows).T
         else:
-            out = self._in_tiles(rows)
+            out = in_tiles(self.parts, rows, self.dtype, self._multiplied).T
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
     def rows(self, ids: jax.Array) -> jax.Array:
@@ -99,23 +97,6 @@ class BlockMatrix(Packed):
     @property
     def _kind(self) -> Kind:
         return KINDS[self.kind]
-
-    def _in_tiles(self, rows: jax.Array) -> jax.Array:
-        outputs, count = self.outputs, rows.shape[0]
-        room = FEW_TILE if count <= Plan.FEW_ROWS else MORE_TILE
-        tile = max(1, room // (rows.shape[1] * jnp.dtype(self.dtype).itemsize))
-        padded = jnp.concatenate([rows, rows]) if count == 1 else rows  # a lone row is the slow side of a cliff
-        if tile >= outputs:
-            return self._multiplied(self.parts, padded).T[:count]
-
-        def one_tile(index: jax.Array, out: jax.Array) -> jax.Array:
-            first = jnp.minimum(index * tile, outputs - tile)  # the last tile may begin in the one before it
-            parts = tuple(jax.lax.dynamic_slice_in_dim(part, first, tile) for part in self.parts)
-            return jax.lax.dynamic_update_slice(out, self._multiplied(parts, padded), (first, jnp.zeros_like(first)))
-
-        empty = jnp.zeros((outputs, padded.shape[0]), jnp.float32)
-        found: jax.Array = jax.lax.fori_loop(0, -(-outputs // tile), one_tile, empty)
-        return found.T[:count]
 
     def _multiplied(self, parts: tuple[Any, ...], rows: jax.Array) -> jax.Array:
         """Return some outputs of the matrix for all rows: float32 ``[out, row]``."""

@@ -16,6 +16,7 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.packed.splitting import split
 from langchain_gemma_jax.models.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
@@ -35,7 +36,7 @@ class BlockSource(TensorSource):
     def read_blocks(self, name: str) -> Iterator[Array]:
         """The blocks of a tensor, some rows at a time: uint8 ``[row, block, byte]``, the rows of a stack end to end.
 
-        A piece is what it is until the next is asked for: they may share their memory.
+        The bytes of a piece lie end to end, and are what they are until the next is asked for: pieces may share memory.
         """
 
 
@@ -77,20 +78,18 @@ class AsInFile(ByPath[Run]):
 
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
         """Read one tensor to its place in the arrays: to some outputs of each matrix."""
-        known, each = KINDS[kind], part.shape[-2]
+        each = part.shape[-2]
         count = int(np.prod(part.shape[:-2], dtype=np.int64))
         targets = [array.reshape(count, *array.shape[len(part.shape) - 2 :])[:, outputs] for array in arrays]
         row = 0
         for piece in source.read_blocks(part.name):
             done = 0
-            for array, target in zip(known.split(piece.view(np.uint8)), targets, strict=True):
-                done = 0
-                while done < len(array):  # a piece may reach into the next matrix of a stack
-                    one, at = divmod(row + done, each)
-                    some = min(each - at, len(array) - done)
-                    target[one, at : at + some] = array[done : done + some]
-                    done += some
-            row += done
+            while done < len(piece):  # a piece may reach into the next matrix of a stack
+                one, at = divmod(row, each)
+                some = min(each - at, len(piece) - done)
+                blocks, rooms = piece[done : done + some], [target[one, at : at + some] for target in targets]
+                split(KINDS[kind], blocks.view(np.uint8), rooms)
+                done, row = done + some, row + some
 
 
 def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> BlockMatrix:

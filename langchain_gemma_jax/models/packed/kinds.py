@@ -11,7 +11,6 @@ arrays, by which it is compared with the reference to the last bit, and inside a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,7 +20,6 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 BlockArrays: TypeAlias = "tuple[Any, ...]"
 """The arrays of some blocks, numpy's or JAX's: each ``[..., block, *shape of the part]``."""
 
@@ -37,6 +35,7 @@ class Field:
 
     dtype: str
     shape: tuple[int, ...] = ()
+    at: int | None = 0  # the byte of a block in a file that it begins at; None: it lies there mixed with another one
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,6 @@ class Kind:
     elements: int  # of a block
     nbytes: int  # of a block in a file
     parts: tuple[Field, ...]
-    split: Callable[[Bytes], BlockArrays]  # blocks as in a file, [..., block, nbytes] → parts
     unpack: Callable[[BlockArrays], Slices]
     slices: int = 1  # that ``unpack`` gives
     lane: int = 1  # neighbours in a slice
@@ -62,14 +60,6 @@ def numbers(kind: Kind, parts: BlockArrays) -> Any:
         arrays = np if isinstance(found, np.ndarray) else jnp
         found = arrays.stack(slices, axis=-2)
     return found.reshape(*lead[:-1], lead[-1] * kind.elements)
-
-
-def _take(raw: Bytes, start: int, dtype: str, *shape: int) -> Any:
-    """One part of each block, from the byte ``start`` of the block on."""
-    wanted = np.dtype(getattr(ml_dtypes, dtype, dtype))
-    count = math.prod(shape) * wanted.itemsize
-    found = np.ascontiguousarray(raw[..., start : start + count]).view(wanted)
-    return found.reshape(*raw.shape[:-1], *shape)
 
 
 def _f32(x: Any) -> Any:
@@ -165,20 +155,20 @@ def _q6_k(parts: BlockArrays) -> Slices:
     return tuple(found)
 
 
-def _six_bits(raw: Bytes) -> tuple[Any, Any]:
-    """Return eight scales and eight leasts a block, which lie in twelve bytes: the last four hold what others lack."""
-    first, second, rest = raw[..., 4:8], raw[..., 8:12], raw[..., 12:16]
-    scales = np.concatenate([first & 63, (rest & 15) | ((first >> 2) & 48)], axis=-1)
-    leasts = np.concatenate([second & 63, (rest >> 4) | ((second >> 2) & 48)], axis=-1)
-    return scales, leasts
-
-
 def _plain(name: str, dtype: str) -> Kind:
     size = np.dtype(getattr(ml_dtypes, dtype, dtype)).itemsize
-    return Kind(name, 1, size, (Field(dtype),), lambda raw: (_take(raw, 0, dtype),), lambda parts: (_f32(parts[0]),))
+    return Kind(name, 1, size, (Field(dtype),), lambda parts: (_f32(parts[0]),))
 
 
-_F16, _U8, _U32 = Field("float16"), "uint8", Field("uint32")
+def _f16(at: int) -> Field:
+    return Field("float16", (), at)
+
+
+def _u8(at: int | None, *shape: int) -> Field:
+    return Field("uint8", shape, at)
+
+
+_SIX_BITS = (_u8(None, 8), _u8(None, 8))  # scales and leasts, eight of each in twelve bytes
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
@@ -186,53 +176,15 @@ KINDS: Mapping[str, Kind] = {
         _plain("F32", "float32"),
         _plain("F16", "float16"),
         _plain("BF16", "bfloat16"),
-        Kind(
-            "Q8_0", 32, 34, (_F16, Field("int8", (32,))),
-            lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, "int8", 32)), _q8_0, 1, 32,
-        ),
-        Kind(
-            "Q4_0", 32, 18, (_F16, Field(_U8, (16,))),
-            lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, _U8, 16)), _q4_0, 2, 16,
-        ),
-        Kind(
-            "INT4", 32, 18, (Field("bfloat16"), Field(_U8, (16,))),
-            lambda raw: (_take(raw, 0, "bfloat16"), _take(raw, 2, _U8, 16)), _q4_0, 2, 16,
-        ),
-        Kind(
-            "Q4_1", 32, 20, (_F16, _F16, Field(_U8, (16,))),
-            lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, "float16"), _take(raw, 4, _U8, 16)), _q4_1, 2, 16,
-        ),
-        Kind(
-            "Q5_0", 32, 22, (_F16, _U32, Field(_U8, (16,))),
-            lambda raw: (_take(raw, 0, "float16"), _take(raw, 2, "uint32"), _take(raw, 6, _U8, 16)), _q5_0, 2, 16,
-        ),
-        Kind(
-            "Q5_1", 32, 24, (_F16, _F16, _U32, Field(_U8, (16,))),
-            lambda raw: (
-                _take(raw, 0, "float16"), _take(raw, 2, "float16"), _take(raw, 4, "uint32"), _take(raw, 8, _U8, 16)
-            ), _q5_1, 2, 16,
-        ),
-        Kind(
-            "Q4_K", 256, 144, (_F16, _F16, Field(_U8, (8,)), Field(_U8, (8,)), Field(_U8, (4, 32))),
-            lambda raw: (
-                _take(raw, 0, "float16"), _take(raw, 2, "float16"), *_six_bits(raw), _take(raw, 16, _U8, 4, 32)
-            ), _q4_k, 2, 32,
-        ),
-        Kind(
-            "Q5_K", 256, 176,
-            (_F16, _F16, Field(_U8, (8,)), Field(_U8, (8,)), Field(_U8, (32,)), Field(_U8, (4, 32))),
-            lambda raw: (
-                _take(raw, 0, "float16"), _take(raw, 2, "float16"), *_six_bits(raw),
-                _take(raw, 16, _U8, 32), _take(raw, 48, _U8, 4, 32),
-            ), _q5_k, 2, 32,
-        ),
-        Kind(
-            "Q6_K", 256, 210, (_F16, Field("int8", (16,)), Field(_U8, (2, 32)), Field(_U8, (2, 2, 32))),
-            lambda raw: (
-                _take(raw, 208, "float16"), _take(raw, 192, "int8", 16),
-                _take(raw, 128, _U8, 2, 32), _take(raw, 0, _U8, 2, 2, 32),
-            ), _q6_k, 4, 32,
-        ),
+        Kind("Q8_0", 32, 34, (_f16(0), Field("int8", (32,), 2)), _q8_0, 1, 32),
+        Kind("Q4_0", 32, 18, (_f16(0), _u8(2, 16)), _q4_0, 2, 16),
+        Kind("INT4", 32, 18, (Field("bfloat16"), _u8(2, 16)), _q4_0, 2, 16),
+        Kind("Q4_1", 32, 20, (_f16(0), _f16(2), _u8(4, 16)), _q4_1, 2, 16),
+        Kind("Q5_0", 32, 22, (_f16(0), Field("uint32", (), 2), _u8(6, 16)), _q5_0, 2, 16),
+        Kind("Q5_1", 32, 24, (_f16(0), _f16(2), Field("uint32", (), 4), _u8(8, 16)), _q5_1, 2, 16),
+        Kind("Q4_K", 256, 144, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 4, 32)), _q4_k, 2, 32),
+        Kind("Q5_K", 256, 176, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 32), _u8(48, 4, 32)), _q5_k, 2, 32),
+        Kind("Q6_K", 256, 210, (_f16(208), Field("int8", (16,), 192), _u8(128, 2, 32), _u8(0, 2, 2, 32)), _q6_k, 4, 32),
     )
-}  # fmt: skip
+}
 """Every block format that is read here, by its name in GGUF files; INT4 is Q4_0 with the scales of safetensors."""

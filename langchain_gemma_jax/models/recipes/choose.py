@@ -10,6 +10,7 @@ import jax
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
+from langchain_gemma_jax.models.recipes.probe_attention import probe_attention
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
 
@@ -46,6 +47,9 @@ def _choose(backend: str, dtype: str) -> Recipe:
                 ours = kernels()
                 fast = ours.run and ours.variant != "portable"
                 measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)
+                if ours.run:
+                    attention, both = probe_attention(dtype, kernels_are_fast=fast)
+                    measured, complete = dataclasses.replace(measured, attention=attention), complete and both
                 remember(measured, complete=complete)
                 return measured
     pairs, in_loop = default.attention_pairs, default.write_in_loop

@@ -1,9 +1,10 @@
-"""What the fastest way to multiply by a weight is: as plain values that a jitted program closes over."""
+"""The fastest ways to multiply by a weight and to attend: as plain values that a jitted program closes over."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from langchain_gemma_jax.models.configuration.abstract import Layout, abstract
@@ -11,9 +12,30 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.weights import DENSE, PLAIN, Plan, Storage, stored
 
 
+class AttentionForm(StrEnum):
+    """One way to compute attention. All give the same numbers up to rounding."""
+
+    PRODUCTS = "products"  # over the whole cache, and what is not there is masked
+    KERNEL = "kernel"  # by the package's own code, over what is there; products where that does not run
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The ways for chunks of few tokens, as in a step or when drafts are checked, and of many, as in a prompt."""
+
+    few: AttentionForm = AttentionForm.PRODUCTS
+    many: AttentionForm = AttentionForm.PRODUCTS
+
+    FEW_TOKENS = 16
+
+    def form(self, tokens: int) -> AttentionForm:
+        """Return the way for a chunk of so many tokens."""
+        return self.few if tokens <= self.FEW_TOKENS else self.many
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """How a model's matrices are stored and multiplied, in one dtype on one machine.
+    """How a model's matrices are stored and multiplied, and its cache is looked at, in one dtype on one machine.
 
     Hashable and comparable, so that it can be a static argument of a jitted function. The default
     is safe everywhere: right numbers, nobody's worst case known.
@@ -22,7 +44,8 @@ class Recipe:
     dtype: str = "bfloat16"  # of dense matrices; products are taken in it
     layers: Plan = PLAIN
     embed: Plan = PLAIN
-    # Attention runs one product for each (row, key-value head) pair up to this many pairs, and batched products
+    attention: Attention = Attention()
+    # Attention by products runs one for each (row, key-value head) pair up to this many pairs, and batched products
     # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
     attention_pairs: int = 0
     # Whether the cache is written in a loop of one turn. Outside of a loop, XLA:CPU fuses the update with the reshape

@@ -21,7 +21,7 @@ import jax
 
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm, Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
 from langchain_gemma_jax.private.claims import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
@@ -60,7 +60,8 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
     """
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
-    text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans})
+    attention = {"few": recipe.attention.few.value, "many": recipe.attention.many.value}
+    text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans, "attention": attention})
     with contextlib.suppress(OSError, UnsafeFolderError):
         write_whole(_open(path), path.name, text.encode() + b"\n")
 
@@ -92,7 +93,8 @@ def _to_json(plan: Plan) -> dict[str, object]:
 def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
     if value["dtype"] != dtype:
         raise ValueError(f"expected a recipe for {dtype}")
-    return Recipe(dtype, _plan(value["layers"]), _plan(value["embed"]), source="disk")
+    layers, embed, attention = _plan(value["layers"]), _plan(value["embed"]), _attention(value["attention"])
+    return Recipe(dtype, layers, embed, attention, source="disk")
 
 
 def _plan(value: object) -> Plan:
@@ -102,6 +104,12 @@ def _plan(value: object) -> Plan:
     if not isinstance(out_first, bool):
         raise TypeError("out_first is a bool")
     return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]))
+
+
+def _attention(value: object) -> Attention:
+    if not isinstance(value, dict):
+        raise TypeError("ways to attend are an object")
+    return Attention(AttentionForm(value["few"]), AttentionForm(value["many"]))
 
 
 def _cpu_features() -> str:

@@ -75,6 +75,7 @@ async def answered(way, model, asked="HELLO", **given):
 # Calls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "dialect"), [(None, "gemma"), ("v1", "function_gemma"), (None, "gemma4"), ("v1", "gemma4")]
 )
@@ -106,6 +107,7 @@ async def test_for_events_too(version, chat_of, transfer):
         assert (last.tool_calls, len(last.invalid_tool_calls)) == ([], 1)
 
 
+@pytest.mark.long
 async def test_what_else_cuts_off_is_told(chat_of, scripted, transfer):
     bound = chat_of(max_context=512, max_tokens=None, temperature=1.0).bind_tools([transfer], tool_choice="any")
     answer = bound.invoke("HELLO", seed=1)
@@ -120,6 +122,7 @@ async def test_what_else_cuts_off_is_told(chat_of, scripted, transfer):
         assert answer.response_metadata["cut_off"] in call["error"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_call_of_which_nothing_was_written_is_one_too(dialect, chat_of, transfer):
     """As much as its opener: something was begun, and not done."""
@@ -132,6 +135,7 @@ def test_a_call_of_which_nothing_was_written_is_one_too(dialect, chat_of, transf
         assert len(answer.invalid_tool_calls) == opened
 
 
+@pytest.mark.long
 def test_brackets_that_have_to_come_are_the_models(whole_of):
     def switch(on: bool) -> str:  # noqa: FBT001  a tool's arguments are named
         """Switches it."""
@@ -193,6 +197,7 @@ async def test_an_object_that_was_cut_off_is_an_error_and_with_its_message_a_tol
     assert isinstance(found["parsing_error"], CutOffError)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_of_any_number_of_tokens_it_is_the_whole_object_or_an_error(method, whole_of):
     numbers = {"title": "n", "description": "n", "type": "object", "properties": {"n": {"type": "integer"}}}
@@ -378,6 +383,7 @@ def cases(numbers, whole_of):
         return [each for each in found if each is not None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("numbers", [range(18), *MANY], ids=str)
 @pytest.mark.timeout(3600)
 def test_every_call_that_is_handed_out_is_one_of_the_unlimited_run(numbers, whole_of):

@@ -186,6 +186,7 @@ def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, whole_o
             Draft202012Validator(SCHEMAS[call["name"]]).validate(call["args"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 def test_one_call_alone(dialect, whole_of):
     bias = towards_ends(dialect, of_turns=False)

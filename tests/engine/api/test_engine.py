@@ -45,6 +45,7 @@ def small(engine_of, tiny_model):
 # What may be passed.
 
 
+@pytest.mark.long
 def test_ids_come_in_any_sequence(small):
     engine, served = small
     ids = [10, 300, 11, 12]

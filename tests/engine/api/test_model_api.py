@@ -77,6 +77,7 @@ def is_there(engine, served):
 # Predicted, and what is there.
 
 
+@pytest.mark.long
 def test_what_is_predicted_is_what_is_there(engine_of, folders):
     before, engine = baseline(), engine_of(ladders=SMALL)
     served = engine.load(folders[0])
@@ -114,6 +115,7 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
 # Evicted.
 
 
+@pytest.mark.long
 def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, folders):
     engine = fitting(2)
     before = baseline()
@@ -156,6 +158,7 @@ def test_the_hosts_own_memory_is_given_back_at_once(engine_of, folders, monkeypa
     assert all(room() is None for room in rooms)
 
 
+@pytest.mark.long
 def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engine_of, folders, monkeypatch):
     engine = engine_of(ladders=SMALL)
     own = libraries.Library
@@ -169,6 +172,7 @@ def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engin
     assert library() is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cores", [2, 3])
 def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the_cores_that_read(
     engine_of, folders, monkeypatch, cores
@@ -212,6 +216,7 @@ def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fi
     assert engine.report().loads >= 10
 
 
+@pytest.mark.long
 def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fitting, folders, alone):
     engine = fitting(1)
     models = [engine.load(folder) for folder in folders]
@@ -487,6 +492,7 @@ def beside_each_other(engine, folder, count):
     return served, prompts, alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "count"), [((1, 4), 2), ((1, 2, 4), 3)])
 def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, rows, count):
     engine = engine_of(ladders=dataclasses.replace(SMALL, rows=rows))

@@ -297,6 +297,7 @@ FORKS = '''
 '''
 
 
+@pytest.mark.long
 def test_a_forked_process_is_told_at_once(environment, tmp_path):
     ended = run(FORKS, environment, tmp_path)
     assert (ended.code, ended.errors) == (0, "")
@@ -330,6 +331,7 @@ SPAWN = """
 """
 
 
+@pytest.mark.long
 def test_a_spawned_process_has_an_engine_of_its_own(environment, tmp_path):
     ended = run(SPAWN, environment, tmp_path)
     assert (ended.code, ended.words, ended.errors) == (0, ["same", "0"], ""), ended.errors
@@ -457,6 +459,7 @@ def check(name: str, environment: dict[str, str], tmp_path: Path) -> None:
         assert ended.errors == "", f"{name}: {ended}"
 
 
+@pytest.mark.long
 def test_a_process_ends_cleanly_whatever_its_engine_is_doing(environment, tmp_path_factory):
     places = {name: tmp_path_factory.mktemp("exit") for name in QUICK}
     check(QUICK[0], environment, places[QUICK[0]])  # which compiles for the others

@@ -49,6 +49,7 @@ def check_books(engine, budget=None):
 # Pinned
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("written_on", [0, 30])
 def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_runs(
     written_on, engine_of, tiny_model, cold, rng
@@ -70,6 +71,7 @@ def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_
     assert engine.report().prefilled_tokens < 1200
 
 
+@pytest.mark.long
 def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, tiny_model, cold, rng):
     engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
@@ -103,6 +105,7 @@ def test_another_scope_shares_nothing(engine_of, tiny_model, cold, rng):
     check_books(engine)
 
 
+@pytest.mark.long
 def test_requests_of_different_scopes_at_the_same_time_share_nothing_either(engine_of, tiny_model, cold, rng):
     engine = engine_of()
     served = engine.serve(tiny_model)
@@ -156,6 +159,7 @@ def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold
     check_books(engine, budget)
 
 
+@pytest.mark.long
 def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
     engine_of, tiny_model, cold, rng, monkeypatch
 ):
@@ -240,6 +244,7 @@ def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
     check_books(engine, budget)
 
 
+@pytest.mark.long
 def test_two_models_share_the_budget(engine_of, tiny_model, model_of, cold, cold_of, rng):
     other = model_of("all global")
     budget = size(CONTEXT) + size(64) + 2 * RINGS

@@ -89,6 +89,7 @@ WISHES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 @pytest.mark.parametrize("width", [0.3, 4.0], ids=["flat", "model-like"])
 def test_tokens_are_those_of_the_slow_sampler(wish, width):
@@ -102,6 +103,7 @@ def test_tokens_are_those_of_the_slow_sampler(wish, width):
     assert got.tokens.tolist() == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wish", [{"top_k": 64, "top_p": 0.95}, {"top_p": 0.9}, {"top_k": 500}, {}], ids=str)
 def test_a_large_vocabulary_is_searched_by_blocks(wish):
     scores = random_scores(8, vocab=LARGE)
@@ -134,6 +136,7 @@ def test_a_tiny_temperature_takes_the_best(temperature):
 # The draw is a function of seed, position and the row's scores.
 
 
+@pytest.mark.long
 def test_a_row_draws_the_same_alone_and_among_others():
     scores = random_scores(8, width=0.5)
     wishes = [*WISHES[2:9], {"repetition": 2.0, "frequency": 0.5, "logit_bias": {3: 2.0}, "logprobs": True}]

@@ -316,6 +316,7 @@ def test_only_what_came_from_the_disk_is_distrusted(library_of, store):
     assert library_of().make(EMPTY).loaded
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, tiny_model, library_of, monkeypatch):
     from langchain_gemma_jax.engine.base.ladders import Ladders

@@ -45,6 +45,7 @@ def test_where_nobody_counts_nobody_is_refused(monkeypatch, tmp_path):
         pass
 
 
+@pytest.mark.long
 def test_a_request_that_needs_another_program_is_told_and_those_that_do_not_go_on(engine_of, tiny_model, monkeypatch):
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)

@@ -91,6 +91,7 @@ def widths(ran):
     return {key[1] for key in ran if key[0] == "step"}
 
 
+@pytest.mark.long
 def test_requests_run_in_the_steps_that_are_there_while_wider_ones_are_made(engine_with, workshop, rng):
     workshop.held = lambda key: key[0] in {"step", "pick"} and key[1] > 1
     engine, served, ran = engine_with()

@@ -36,6 +36,7 @@ def test_the_weights_are_as_they_will_be_loaded(of, name):
         assert (spec.shape, spec.dtype, spec.sharding) == (array.shape, array.dtype, array.sharding)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "loop_steps"),
     [

@@ -27,6 +27,7 @@ def prompt(rng):
 # Lengths
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 63, 64, 65, CONTEXT - 2, CONTEXT - 1])
 def test_prompts_of_every_length_get_an_answer_up_to_the_end_of_the_context(length, engine_of, tiny_model, cold, rng):
     engine = engine_of()
@@ -47,6 +48,7 @@ def test_a_prompt_that_does_not_fit_says_by_how_much(length, excess, engine_of, 
     assert engine.report().requests == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drafts", [False, True])
 def test_without_a_limit_an_answer_ends_with_the_context(drafts, engine_of, tiny_model, cold, rng):
     engine = engine_of(drafts=drafts)

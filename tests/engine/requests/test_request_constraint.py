@@ -67,6 +67,7 @@ def agree(whole, cut, most):
             json.loads(cut.text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, HOT, HOT | {"top_k": 40, "top_p": 0.9}, {"repetition_penalty": 1.5}], ids=str)
 def test_a_random_model_gives_what_it_is_held_to_or_the_begin_of_it(ask, options):
     rng = random.Random(12)
@@ -183,6 +184,7 @@ def test_the_context_is_a_limit_too(ask):
     assert (done.text, done.complete) == ('"ABC"', True)  # nothing of it has to be read
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings", [{}, {"loop_steps": 24, "ladders": BATCH}, {"drafts": True}, {"ladders": ONE_SIZE}], ids=str
 )

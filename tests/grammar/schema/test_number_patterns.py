@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
+import pytest
+
 from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.reading import Reading
@@ -80,6 +82,7 @@ def test_numbers_of_which_nobody_says_how_large_they_are():
         assert not takes(grammar, no)
 
 
+@pytest.mark.long
 def test_multiples():
     for step in (2, 3, 7, 25, 60, 999, 0.5, 0.25, 0.01, 2.5, 1.5):
         for kind in ("integer", "number"):

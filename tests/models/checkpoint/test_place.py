@@ -597,6 +597,7 @@ def checkpoint(tmp_path_factory):
     return checkpoint
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux counts the peak from a given moment")
 @pytest.mark.parametrize(
     ("write", "stored", "dtype", "layout"),

@@ -198,6 +198,7 @@ class TestMalformedFiles:
     def test_the_corpus_is_large(self):
         assert len(MALFORMED) >= 40
 
+    @pytest.mark.long
     @pytest.mark.parametrize("name", MALFORMED)
     def test_is_refused_before_anything_is_allocated(self, tmp_path, name):
         content = MALFORMED[name]

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import _embed_scale, forward, logits
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, allocate
-from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe
 from tests.parity.architectures import WINDOW
 from tests.parity.tiny import ARCHITECTURES, FLOAT32, Runner, parameters, small
 
@@ -65,6 +66,7 @@ def after(name, *, read):
     return runner
 
 
+@pytest.mark.long
 @every
 def test_token_by_token_is_the_same_as_at_once(name):
     config, params, tokens, whole = model(name)
@@ -204,6 +206,7 @@ def test_keep_spares_the_layers_that_own_no_kv():
     assert products(jnp.zeros(2, jnp.int32)) == products(None) - share * one_layer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("capacity", most_slow([RING - 1, RING + 1], [RING, 100]))
 def test_capacity_does_not_matter(capacity):
     """Below the ring's size, every layer keeps all positions; above it, local ones wrap round."""
@@ -250,9 +253,34 @@ def scores_of_everything(recipe):
     return np.concatenate([*found, *one.read(tokens[:1, :1])])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", PLANS, ids=["layers out first", "layers in first"])
 def test_a_recipe_does_not_change_the_numbers(recipe):
     same(scores_of_everything(recipe), scores_of_everything(FLOAT32))
+
+
+@pytest.mark.parametrize(
+    "name",
+    most_slow([SHARED_KV, "gemma-2-27b"], [each for each in ARCHITECTURES if each not in {SHARED_KV, "gemma-2-27b"}]),
+)
+@pytest.mark.long
+def test_kernels_attend_as_products_do(name):
+    """Steps, short and long chunks, round the ring, with the last token alone kept; heads as wide as kernels want."""
+    if not can_attend(16, jnp.dtype("float32")):
+        pytest.skip("the kernels do not run here")
+    config = small(name)
+    config = config.replace(layers=tuple(replace(layer, head_dim=16) for layer in config.layers))
+    tokens = np.random.default_rng(5).integers(3, config.vocab_size, (2, 90))
+    found = []
+    for form in AttentionForm:
+        recipe = Recipe("float32", attention=Attention(form, form))
+        runner = Runner(config, parameters(config), recipe=recipe, lengths=(1, 3, 40))
+        parts = [*runner.read(tokens[:, :40])]
+        parts += [scores for at in (40, 43) for scores in runner.read(tokens[:, at : at + 3])]
+        parts += [*runner.read([tokens[0, 46:80], tokens[1, 46:60]], keep=[33, 13])]
+        parts += [*runner.read([tokens[0, 80:81], tokens[1, 60:61]])]
+        found.append(np.concatenate(parts))
+    same(*found)
 
 
 @pytest.mark.parametrize("dtype", most_slow(["bfloat16"], ["float16"]))

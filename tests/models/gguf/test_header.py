@@ -21,6 +21,7 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
+from langchain_gemma_jax.models.gguf import header
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.header import Strings
@@ -135,6 +136,24 @@ def test_all_kinds_of_values_are_read(tmp_path):
     assert found["strings"].all() == found["strings"].all() == ["ä", ""]
 
 
+def test_lists_of_any_strings_are_read_as_they_are(tmp_path, monkeypatch):
+    """Most are told by their bytes alone, many at a time; those that cannot be are read one by one."""
+    path = tmp_path / "x.gguf"
+    for seed in range(12):
+        rng = random.Random(seed)
+        monkeypatch.setattr(header, "_PIECE", rng.choice((64, 1000, 1 << 16)))
+        odd = ["", "\0", "a\0b", "\0" * 9, "x" * 255, "x" * 256, "ä" * 200, "x" * 70_000][: rng.choice((0, 5, 8))]
+        wanted = [
+            "".join(rng.choices("ab \u2581日🙂", k=rng.randrange(1, 40))) for _ in range(rng.choice((1, 70, 9000)))
+        ]
+        for each in odd * rng.choice((1, 4)):
+            wanted.insert(rng.randrange(len(wanted) + 1), each)
+        path.write_bytes(container([entry("a", 9, struct.pack("<IQ", 8, len(wanted)) + b"".join(map(text, wanted)))]))
+        with open_source(path) as source:
+            found = source.header.metadata["a"]
+            assert (len(found), found.all()) == (len(wanted), wanted), seed
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     """A tiny model in a file, and where its header ends."""
@@ -196,6 +215,7 @@ def test_mutations_are_typed_errors(tmp_path, sound):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_two_thousand_mutations_are_typed_errors(tmp_path, sound):
     check_mutations(tmp_path / "x.gguf", sound, range(150, 2150))
 

@@ -79,6 +79,7 @@ def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
     return other / (len(seeds) * TOKENS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGS]
 )

@@ -85,6 +85,7 @@ def mutated(value, chance):
     return bytes(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 4000), marks=pytest.mark.slow)])
 def test_a_listing_that_is_malformed_is_an_error_of_this_package(hub, tmp_path, seeds, caplog):
     caplog.set_level(logging.CRITICAL)  # huggingface_hub has words about cards

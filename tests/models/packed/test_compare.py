@@ -13,6 +13,7 @@ from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.packed.compare import TEXT, compare, score
 
 
+@pytest.mark.long
 def test_losses_are_those_of_one_pass_over_the_text():
     with load("sprout-s", dtype="float32", progress=False) as model:
         text = TEXT[:300]

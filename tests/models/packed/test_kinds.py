@@ -12,6 +12,7 @@ import pytest
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.splitting import apart, split
 from langchain_gemma_jax.models.weights import PLAIN
 from tests.models.gguf.make import random_blocks
 
@@ -39,13 +40,20 @@ def test_numbers_are_the_references_to_the_last_bit(kind):
     for seed in range(10):
         raw = any_blocks(kind, np.random.default_rng(seed))
         with np.errstate(all="ignore"):
-            ours, theirs = numbers(kind, kind.split(raw)), reference(kind, raw)
+            ours, theirs = numbers(kind, apart(kind, raw)), reference(kind, raw)
         np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_parts_have_the_bytes_of_the_blocks(kind):
-    parts = kind.split(any_blocks(kind, np.random.default_rng(0)))
+    raw = any_blocks(kind, np.random.default_rng(0))
+    parts = apart(kind, raw)
+    rooms = [np.full((2, *part.shape), 7, part.dtype) for part in parts]
+    split(kind, raw[1:], [room[1, 1:] for room in rooms])  # to a place among others, which stay as they are
+    for room, part in zip(rooms, parts, strict=True):
+        np.testing.assert_array_equal(room[1, 1:].view(np.uint8), part[1:].view(np.uint8))
+        assert (room[0] == 7).all()
+        assert (room[1, 0] == 7).all()
     assert [(part.dtype, part.shape[2:]) for part in parts] == [
         (numpy_dtype(part.dtype), part.shape) for part in kind.parts
     ]
@@ -58,14 +66,15 @@ def made(kind, shape, seed):
     """A matrix of ordinary numbers, and the dense one that it is."""
     raw = np.ascontiguousarray(random_blocks(kind.name, shape, np.random.default_rng(seed))).view(np.uint8)
     raw = raw.reshape(*shape[:-1], -1, kind.nbytes)
-    parts = kind.split(raw)
+    parts = apart(kind, raw)
     return tuple(map(jnp.asarray, parts)), numbers(kind, parts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_products_and_rows_are_those_of_the_dense_matrix(kind, monkeypatch):
-    monkeypatch.setattr("langchain_gemma_jax.models.packed.blocks.FEW_TILE", 7 << 10)  # tiles of 7 rows
-    monkeypatch.setattr("langchain_gemma_jax.models.packed.blocks.MORE_TILE", 11 << 10)
+    monkeypatch.setattr("langchain_gemma_jax.models.packed.tiles.FEW_TILE", 7 << 10)  # tiles of 7 rows
+    monkeypatch.setattr("langchain_gemma_jax.models.packed.tiles.MORE_TILE", 11 << 10)
     parts, dense = made(kind, (20, 256), 0)
     ids = jnp.asarray([[0, 19, 3], [3, 3, 7]])
     rows = jax.jit(BlockMatrix.rows)(BlockMatrix(parts, kind.name, "float32"), ids)

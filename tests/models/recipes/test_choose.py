@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, choose_recipe, store
+from langchain_gemma_jax.kernels.library import Kernels
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe, choose_recipe, store
 from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
@@ -33,12 +34,36 @@ def probes(monkeypatch):
         ) > 1  # the first time there is no time for everything
 
     monkeypatch.setattr(choose, "probe", measure)
+    monkeypatch.setattr(choose, "probe_attention", lambda *_, **__: (Attention(), True))
     return calls
 
 
 def test_a_process_measures_once(probes):
     assert choose_recipe("float32") == choose_recipe("float32") == MEASURED
     assert probes == ["float32"]
+
+
+def test_ways_to_attend_are_measured_and_remembered_where_kernels_run(probes, monkeypatch):
+    by_kernel, asked = Attention(AttentionForm.KERNEL, AttentionForm.PRODUCTS), []
+
+    def measure(dtype, *, kernels_are_fast):
+        asked.append((dtype, kernels_are_fast))
+        return by_kernel, True
+
+    def chosen(state):
+        monkeypatch.setattr(choose, "_chosen", {})
+        monkeypatch.setattr(choose, "kernels", lambda: state)
+        return choose_recipe("float32").attention
+
+    monkeypatch.setattr(choose, "probe_attention", measure)
+    probes.append("an earlier one: this one is complete")
+    assert chosen(Kernels(None, "off")) == Attention()
+    recipe_file("float32").unlink()
+    assert chosen(Kernels("portable", "")) == chosen(Kernels("avx2", "")) == by_kernel
+    assert asked == [("float32", False)], "remembered"
+    recipe_file("float32").unlink()
+    chosen(Kernels("avx2", ""))
+    assert asked == [("float32", False), ("float32", True)]
 
 
 def test_an_incomplete_measurement_is_good_for_some_time(probes, monkeypatch):

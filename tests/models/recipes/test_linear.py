@@ -35,6 +35,7 @@ def by_every_plan(x, weight):
     return [linear(x, weight if plan.out_first else weight.T, plan) for plan in PLANS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_every_plan_gives_the_same_numbers(dtype):
     for shape in SHAPES:

@@ -7,10 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.models.recipes import Form, Plan, Recipe, store
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe, store
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
-RECIPE = Recipe("float32", Plan(out_first=False, one_row=Form.PAD_ROWS), Plan(few_rows=Form.EACH_ROW))
+RECIPE = Recipe(
+    "float32",
+    Plan(out_first=False, one_row=Form.PAD_ROWS),
+    Plan(few_rows=Form.EACH_ROW),
+    Attention(few=AttentionForm.KERNEL),
+)
+PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot"}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot"}'  # noqa: E501
 
 
 def test_a_recipe_comes_back_as_it_was():
@@ -41,6 +47,9 @@ def test_the_file_is_the_users_own():
         '{"dtype": "float32", "layers": 3, "embed": 4}',
         '{"dtype": "float32", "layers": {"out_first": 1, "one_row": "dot", "few_rows": "dot"}, "embed": {}}',
         '{"dtype": "float32", "layers": {"out_first": true, "one_row": "fast", "few_rows": "dot"}, "embed": {}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "kernel"}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "fast"}}}}',
         "\x00\xff",
     ],
 )

@@ -95,6 +95,7 @@ def test_random_splices_of_everything(tokenizer):
         assert_is_only_text(tokenizer, spliced[start:end])
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_text(tokenizer, data):

@@ -71,6 +71,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
+@pytest.mark.long
 def test_costs_that_come_back_fail_the_test_and_are_reported(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
     ended = run(

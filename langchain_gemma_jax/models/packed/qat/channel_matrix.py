@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.models.packed.tiles import MatrixParts, in_tiles
 from langchain_gemma_jax.models.weights import Packed, Plan
 
-FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
 LEAST, MOST = -128.0, 127.0  # steps of a grid
 
 
@@ -40,7 +40,8 @@ class ChannelMatrix(Packed):
     def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
         rows = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
         steps, size = _on_grid(rows, self.grid_in)
-        sums = self._in_tiles(steps) if self.tiled else self._multiplied(self.numbers, steps)
+        parts = (self.numbers,)
+        sums = in_tiles(parts, steps, self.dtype, self._multiplied) if self.tiled else self._multiplied(parts, steps)
         out, step = _on_grid((sums * (self.scales * size)).T, self.grid_out)
         return (out * step).reshape(*x.shape[:-1], out.shape[-1])
 
@@ -56,27 +57,10 @@ class ChannelMatrix(Packed):
         )
         return ChannelMatrix(numbers, scales, grid_in, grid_out, self.bits, self.dtype, self.tiled)
 
-    def _in_tiles(self, rows: jax.Array) -> jax.Array:
-        outputs, count = self.numbers.shape[0], rows.shape[0]
-        room = FEW_TILE if count <= Plan.FEW_ROWS else MORE_TILE
-        tile = max(1, room // (rows.shape[1] * jnp.dtype(self.dtype).itemsize))
-        padded = jnp.concatenate([rows, rows]) if count == 1 else rows  # a lone row is the slow side of a cliff
-        if tile >= outputs:
-            return self._multiplied(self.numbers, padded)[:, :count]
-
-        def one_tile(index: jax.Array, out: jax.Array) -> jax.Array:
-            first = jnp.minimum(index * tile, outputs - tile)  # the last tile may begin in the one before it
-            numbers = jax.lax.dynamic_slice_in_dim(self.numbers, first, tile)
-            return jax.lax.dynamic_update_slice(out, self._multiplied(numbers, padded), (first, jnp.zeros_like(first)))
-
-        empty = jnp.zeros((outputs, padded.shape[0]), jnp.float32)
-        found: jax.Array = jax.lax.fori_loop(0, -(-outputs // tile), one_tile, empty)
-        return found[:, :count]
-
-    def _multiplied(self, numbers: jax.Array, rows: jax.Array) -> jax.Array:
+    def _multiplied(self, parts: MatrixParts, rows: jax.Array) -> jax.Array:
         """Return some outputs of the matrix, without scales, for all rows: float32 ``[out, row]``."""
         precision = jax.lax.Precision.HIGHEST if self.dtype == "float32" else jax.lax.Precision.DEFAULT
-        slices = self._whole(numbers)
+        slices = self._whole(parts[0])
         products = [
             jnp.einsum(
                 "oi,mi->om",

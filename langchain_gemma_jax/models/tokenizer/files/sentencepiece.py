@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
@@ -39,7 +38,7 @@ class SentencePieceTokenizer(Tokenizer):
             ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
             vocabulary = Vocabulary.of(
                 path,
-                _bytes_of(names, known.types),
+                _bytes_of(known),
                 markers,
                 Ends(**{end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
             )
@@ -68,13 +67,12 @@ def _is_marker(name: str, kind: int) -> bool:
     return kind in _MARKER_TYPES or name in MARKERS
 
 
-def _bytes_of(names: Sequence[str], types: npt.NDArray[np.uint8]) -> list[bytes]:
-    """Return what each piece stands for. A Gemma has 262,144 of them, so they are joined for what all of them need."""
-    joined = "\0".join(names)
-    if joined.count("\0") >= len(names):  # a name has that character itself
-        found = [name.replace(SPACE, " ").encode() for name in names]
+def _bytes_of(known: SentencePieces) -> list[bytes]:
+    """Return what each piece stands for. A Gemma has 262,144 of them, so they are made of all names at once."""
+    if known.parted:
+        found = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
     else:
-        found = joined.replace(SPACE, " ").encode().split(b"\0")
-    for token_id in np.flatnonzero(types == int(PieceType.BYTE)).tolist():
-        found[token_id] = spaced_piece(names[token_id])
+        found = [name.replace(SPACE, " ").encode() for name in known.names]
+    for token_id in np.flatnonzero(known.types == int(PieceType.BYTE)).tolist():
+        found[token_id] = spaced_piece(known.names[token_id])
     return found

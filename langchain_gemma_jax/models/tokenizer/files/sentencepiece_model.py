@@ -18,6 +18,7 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -123,31 +124,43 @@ class SentencePieces:
     eos_id: int
     pad_id: int
 
+    @cached_property
+    def joined(self) -> bytes:
+        """The names in UTF-8 with a zero between any two, of which all that needs every name is made. Made once."""
+        return "\0".join(self.names).encode()
+
+    @property
+    def parted(self) -> bool:
+        """Whether ``joined`` has zeros between names only: no name has that character itself."""
+        return self.joined.count(0) < max(1, len(self.names))
+
     def message(self, controls: Collection[int] = ()) -> bytes:
         """Return the model that a ``tokenizer.model`` of this vocabulary is, with these pieces made ``CONTROL``."""
-        names, normal = _encoded(self.names), int(PieceType.NORMAL)
-        lengths, types = np.fromiter(map(len, names), np.int64, len(names)), self.types.copy()
+        (lengths, text), types = self._measured(), self.types.copy()
         types[list(controls)] = int(PieceType.CONTROL)
-        # Nearly all pieces are normal and short: such a one is 0A, its length, 0A, the name's length, the name, 15,
-        # and four bytes of its score. A Gemma has 262,144 of them, so they are written all at once.
-        others = np.flatnonzero((types != normal) | (lengths > _SHORT)).tolist()
-        apart = {
-            at: _piece(names[at], self.scores[at], kind)
-            for at, kind in zip(others, types[others].tolist(), strict=True)
-        }
-        sizes = lengths + 9
-        sizes[others] = [len(piece) for piece in apart.values()]
+        # A short piece is 0A, its length, 0A, the name's length, the name, 15, and four bytes of its score; behind
+        # them 18 and its kind, unless that is the normal one. A Gemma has 262,144 of them, so they are written at once.
+        kind = np.where(types == int(PieceType.NORMAL), 0, 2)
+        long = np.flatnonzero(lengths > _SHORT).tolist()
+        apart = {at: _piece(self.names[at].encode(), self.scores[at], int(types[at])) for at in long}
+        sizes = lengths + kind + 9
+        sizes[long] = [len(piece) for piece in apart.values()]
         ends = np.cumsum(sizes)
         begins, found = ends - sizes, np.empty(int(sizes.sum()), np.uint8)
-        for place, value in ((0, 10), (1, lengths + 7), (2, 10), (3, lengths), (sizes - 5, 21)):
+        for place, value in ((0, 10), (1, lengths + kind + 7), (2, 10), (3, lengths), (sizes - kind - 5, 21)):
             found[begins + place] = value
-        found[(ends - 4)[:, None] + np.arange(4)] = self.scores.astype("<f4").view(np.uint8).reshape(-1, 4)
-        where = np.repeat(begins + 4 - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
-        found[where] = np.frombuffer(b"".join(names), np.uint8)
+        for byte, column in enumerate(self.scores.astype("<f4").view(np.uint8).reshape(-1, 4).T):
+            found[ends - kind - 4 + byte] = column
+        others = ends[kind > 0]
+        found[others - 2], found[others - 1] = _TYPE << 3 | _VARINT, types[kind > 0]
+        is_name = np.zeros(len(found) + 1, np.int8)
+        is_name[begins + 4] += 1
+        is_name[begins + 4 + lengths] -= 1
+        found[np.cumsum(is_name[:-1], dtype=np.int8).view(bool)] = text
         for at, piece in apart.items():
             found[begins[at] : ends[at]] = np.frombuffer(piece, np.uint8)
         parts = [found.tobytes()]
-        trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(names))
+        trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(self.names))
         for field, token_id in zip(_ENDS, (self.unk_id, self.bos_id, self.eos_id, self.pad_id), strict=True):
             trainer += _number(field, token_id)
         parts.append(_field(_TRAINER, trainer))
@@ -157,18 +170,19 @@ class SentencePieces:
         )
         return b"".join(parts)
 
+    def _measured(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Return the bytes that each name has, and those of all names."""
+        if not self.parted:
+            names = [name.encode() for name in self.names]
+            return np.fromiter(map(len, names), np.int64, len(names)), np.frombuffer(b"".join(names), np.uint8)
+        data = np.frombuffer(self.joined, np.uint8)
+        return np.diff(np.flatnonzero(data == 0), prepend=-1, append=len(data)) - 1, data[data != 0]
+
 
 _SHORT = 100  # bytes of a name: lengths up to 127 are one byte each
 _TRAINER, _NORMALIZER = 2, 3
 _MODEL_TYPE, _BPE, _VOCAB_SIZE, _BYTE_FALLBACK, _ENDS = 3, 2, 4, 35, (40, 41, 42, 43)
 _NORMALIZER_NAME, _TO_TEXTS, _ESCAPE = 1, (3, 4), 5  # no space in front, no spaces removed; a space is U+2581
-
-
-def _encoded(names: Sequence[str]) -> list[bytes]:
-    joined = "\0".join(names)
-    if joined.count("\0") >= len(names):  # a name has that character itself
-        return [name.encode() for name in names]
-    return joined.encode().split(b"\0")
 
 
 def _piece(name: bytes, score: float, kind: int) -> bytes:

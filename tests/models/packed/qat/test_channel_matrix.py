@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.packed.qat import channel_matrix
+from langchain_gemma_jax.models.packed import tiles
 from langchain_gemma_jax.models.packed.qat.channel_matrix import ChannelMatrix
 from langchain_gemma_jax.models.weights import PLAIN
 
@@ -37,8 +37,8 @@ def made(bits: int, shape: tuple[int, int], seed: int, groups: int = 1, grids=(0
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_products_are_the_formulas_in_every_form(bits, monkeypatch):
-    monkeypatch.setattr(channel_matrix, "FEW_TILE", 7 << 8)  # tiles of 7 rows
-    monkeypatch.setattr(channel_matrix, "MORE_TILE", 11 << 8)
+    monkeypatch.setattr(tiles, "FEW_TILE", 7 << 8)  # tiles of 7 rows
+    monkeypatch.setattr(tiles, "MORE_TILE", 11 << 8)
     product = jax.jit(ChannelMatrix.product, static_argnums=2)
     for tiled, shapes in ((True, ((1, 1), (1, 3), (10,))), (False, ((1, 3),))):
         for seed, grids in enumerate([(0.0, 0.0), (0.031, 0.0), (0.031, 0.27), (0.0, 0.27), (0.005, 0.01)]):

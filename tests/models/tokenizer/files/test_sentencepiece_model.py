@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from sentencepiece import SentencePieceProcessor
 
-from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import PieceType, piece_types, with_control_pieces
+from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import (
+    PieceType,
+    SentencePieces,
+    piece_types,
+    with_control_pieces,
+)
 
 
 def test_kinds_are_as_the_library_knows_them(sentencepiece_model, markers):
@@ -47,6 +53,27 @@ def test_long_pieces(train_sentencepiece_model):
     changed = SentencePieceProcessor(model_proto=with_control_pieces(model, ids))
     assert all(changed.is_control(token_id) for token_id in ids)
     assert [changed.id_to_piece(token_id) for token_id in sorted(ids)] == names
+
+
+def test_a_vocabulary_is_written_as_the_library_reads_it():
+    """With names of every length that is written in another way, and of every kind."""
+    kinds = [PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.CONTROL]
+    for seed in range(5):
+        rng = random.Random(seed)
+        names, types = ["<unk>"], [PieceType.UNKNOWN]
+        for number, length in enumerate([*range(0, 130, 4), *range(90, 97), 116, 117, 118, 200]):
+            names.append(f"{number}\u2581" + "".join(rng.choices("xyzä日🙂" if seed else "x", k=length)))
+            types.append(rng.choice(kinds))
+        names += [f"<0x{byte:02X}>" for byte in range(256)]
+        types += [PieceType.BYTE] * 256
+        scores = -np.arange(len(names), dtype=np.float32)
+        known = SentencePieces(names, scores, np.array(types, np.uint8), 0, -1, -1, -1)
+        controls = {at for at, kind in enumerate(types) if kind == PieceType.USER_DEFINED and rng.random() < 0.5}
+        message = known.message(controls)
+        library = SentencePieceProcessor(model_proto=message)
+        assert library.id_to_piece(list(range(len(names)))) == names
+        assert library.get_score(list(range(len(names)))) == scores.tolist()
+        assert piece_types(message) == [PieceType.CONTROL if at in controls else kind for at, kind in enumerate(types)]
 
 
 def test_a_kind_of_the_future_is_like_none():

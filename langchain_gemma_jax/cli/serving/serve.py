@@ -1,0 +1,106 @@
+"""``gemma-jax serve``: this machine's engine, for other processes."""
+
+from __future__ import annotations
+
+import argparse
+
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, seconds, verb
+from langchain_gemma_jax.cli.terminal.output import say
+from langchain_gemma_jax.errors import InputError
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs,
+        "serve",
+        "answer other processes: one engine for all of them",
+        "gemma-jax serve google/gemma-3-1b-it       # and elsewhere: ChatGemmaJax(server='auto')\n"
+        "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI and Anthropic",
+    )
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="what is served; the first one where a client names none"
+    )
+    parser.add_argument("--socket", metavar="PATH", help="a Unix socket; by default one in a folder of yours")
+    parser.add_argument("--host", help="a port of this address instead: 127.0.0.1 for this machine's programs")
+    parser.add_argument("--port", type=_port, help="by default 8000; 0 for one that is free")
+    parser.add_argument(
+        "--api-key-file", metavar="FILE", help="keys, a line each: who shows none is refused. Each has its own scope"
+    )
+    any_model = parser.add_mutually_exclusive_group()
+    any_model.add_argument(
+        "--any-model", action="store_true", default=None, help="load whatever is asked for, as a socket does by default"
+    )
+    any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
+    parser.add_argument("--max-context", type=count, metavar="TOKENS", help="of a conversation, at most")
+    parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
+    parser.add_argument(
+        "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
+    )
+    parser.add_argument("--max-connections", type=count, default=512, metavar="COUNT", help="by default 512")
+    parser.set_defaults(run=_run)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not int(text) < 2**16:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from langchain_gemma_jax import configure, engine
+    from langchain_gemma_jax.client.addresses import default_socket
+    from langchain_gemma_jax.config import default_model
+    from langchain_gemma_jax.models.embedded import DEFAULT
+    from langchain_gemma_jax.server.apis.caller import ServedModels
+    from langchain_gemma_jax.server.app import GemmaJaxApp
+    from langchain_gemma_jax.server.http.api_keys import read_keys
+    from langchain_gemma_jax.server.http.limits import ServerLimits
+    from langchain_gemma_jax.server.http.listening import is_loopback, listen_at_port, listen_at_socket
+    from langchain_gemma_jax.server.readiness import Readiness
+    from langchain_gemma_jax.server.running import RunningServer
+
+    at_port = options.host is not None or options.port is not None
+    if at_port and options.socket is not None:
+        raise InputError("--socket: expected a socket or a port, found both.")
+    host = options.host or "127.0.0.1"
+    keys = None if options.api_key_file is None else read_keys(options.api_key_file)
+    if at_port and keys is None and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: other machines can connect, so expected --api-key-file FILE, with keys that they have to "
+            "show. Without keys: --host 127.0.0.1, or a Unix socket."
+        )
+    models = tuple(dict.fromkeys(options.models)) or (default_model() or DEFAULT,)
+    others = not at_port if options.any_model is None else options.any_model
+    limits = ServerLimits(drain_s=options.drain, connections=options.max_connections)
+    listening = (
+        listen_at_port(host, 8000 if options.port is None else options.port)
+        if at_port
+        else listen_at_socket(options.socket or default_socket())
+    )
+    try:
+        if options.max_context is not None:
+            configure(max_context=options.max_context)
+        readiness = Readiness(
+            models,
+            warmup=not options.no_warmup,
+            max_context=options.max_context,
+            on_failure=lambda error: server.fail(error),  # noqa: PLW0108  made below
+        )
+        app = GemmaJaxApp(ServedModels(models, others), keys, limits, readiness)
+        server = RunningServer(app, listening, limits)
+        say(f"Serving {', '.join(models)} at {listening.shown}")
+        if not at_port:
+            auto = options.socket is None
+            say(
+                f"  ChatGemmaJax(server={'auto' if auto else listening.shown!r})".replace(
+                    "(server=auto)", "(server='auto')"
+                )
+            )
+        server.run()
+    finally:
+        listening.close()
+    engine().close(5)
+    if server.failure is not None:
+        raise server.failure
+    return 0

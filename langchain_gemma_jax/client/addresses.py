@@ -1,0 +1,71 @@
+"""Where servers are: the socket of this user's own, another socket, or a port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from langchain_gemma_jax.chat.asking.options import OFF
+from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.errors import InputError
+
+AUTO = "auto"
+HOW_TO_START = "Start one: gemma-jax serve"
+FORMS = '"auto" for this user\'s own, "unix:/path/to/a.sock", "http://127.0.0.1:8000", or "off" for this process itself'
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server's address: a Unix socket's path, or a host and a port."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only users of this machine who may open the socket get there."""
+        return bool(self.path)
+
+    @property
+    def header(self) -> str:
+        """What the request names as its host."""
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{shown}:{self.port}" if self.host else "localhost"
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}" if self.path else f"http://{self.header}"
+
+
+def default_socket() -> Path:
+    """The socket of this user's own server, whether there is one or not."""
+    return cache_dir() / "server" / "engine.sock"
+
+
+def address_of(server: object) -> Address | None:
+    """Return the address that a user names; None for this process itself.
+
+    Raises:
+        InputError: it is none.
+    """
+    if server in (None, OFF):
+        return None
+    if server == AUTO:
+        return Address(path=str(default_socket()))
+    if isinstance(server, str) and server.startswith("unix:"):
+        path = server.removeprefix("unix:")
+        path = path.removeprefix("//") if path.startswith("///") else path
+        if path.startswith(("/", "~")) and "\0" not in path:
+            return Address(path=str(Path(path).expanduser()))
+    elif isinstance(server, str) and server.startswith("http://"):
+        try:
+            parts = urlsplit(server)
+            host, port = parts.hostname, parts.port or 80
+        except ValueError:
+            host, port = None, 0
+        plain = host and host.isascii() and not any(mark.isspace() or not mark.isprintable() for mark in host)
+        if host and plain and parts.path in {"", "/", "/v1", "/v1/"} and not (parts.query or parts.username):
+            return Address(host=host, port=port)
+    hint = " For https, have a proxy on this machine speak it." if str(server).startswith("https:") else ""
+    raise InputError(f"server: expected {FORMS}; found {server!r}.{hint}")

@@ -1,0 +1,132 @@
+"""HTTP/1.1 as far as a client of one request needs it: bytes in, the lines of the body out. Nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from langchain_gemma_jax.errors import ServerError
+
+LARGEST_HEAD = 64 * 1024  # bytes
+LARGEST_LINE = 256 * 1024 * 1024  # bytes, of an answer
+_LARGEST_SIZE_LINE = 256
+
+
+def request(path: str, host: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Return a whole request."""
+    fields = {
+        "Host": host,
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **headers,
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
+
+
+class ResponseReader:
+    """Reads a response piece by piece, however it was cut."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.is_whole = False
+        self._waiting = bytearray()  # what cannot be told yet
+        self._line = bytearray()  # of the body, which has not ended
+        self._left = 0  # bytes of the body, or of its chunk
+        self._chunked = self._until_end = False
+        self._between = False  # behind a chunk, where a line's end has to be
+
+    def take(self, data: bytes) -> list[bytes]:
+        """Take what came, and return the lines of the body that it makes whole.
+
+        Raises:
+            ServerError: this is no response.
+        """
+        self._waiting += data
+        found: list[bytes] = []
+        while not self.status and self._take_head():
+            pass
+        while self.status and not self.is_whole and self._take_body(found):
+            pass
+        return found
+
+    def rest(self) -> bytes:
+        """Take the end of the connection, and return what is behind the last line's end."""
+        if self._until_end:
+            self.is_whole = True
+        return bytes(self._line)
+
+    def _take_head(self) -> bool:
+        """Read a head, if it is there."""
+        end = self._waiting.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self._waiting) > LARGEST_HEAD or not b"HTTP/1.".startswith(self._waiting[:7]):
+                raise _no_http()
+            return False
+        first, *fields = bytes(self._waiting[:end]).decode("latin-1").split("\r\n")
+        del self._waiting[: end + 4]
+        words = first.split(" ", 2)
+        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+            raise _no_http()
+        headers = {name.strip().lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
+        status = int(words[1])
+        if status < 200:  # "go on", before the response itself
+            return True
+        self._chunked = "chunked" in headers.get("transfer-encoding", "").lower()
+        length = headers.get("content-length")
+        if not self._chunked and length is not None:
+            if not length.isdecimal():
+                raise _no_http()
+            self._left = int(length)
+            self.is_whole = not self._left
+        self._until_end = not self._chunked and length is None
+        self.status = status
+        return False
+
+    def _take_body(self, found: list[bytes]) -> bool:
+        """Read some of the body. False: more has to come first."""
+        if self._chunked and not self._left:
+            return self._take_size()
+        if not self._waiting:
+            return False
+        some = self._waiting if self._until_end else self._waiting[: self._left]
+        taken = len(some)
+        *lines, last = bytes(some).split(b"\n")
+        for line in lines:
+            found.append(bytes(self._line) + line)
+            self._line.clear()
+        self._line += last
+        if len(self._line) > LARGEST_LINE:
+            raise ServerError(f"The server's answer has a line of more than {LARGEST_LINE} bytes.")
+        del self._waiting[:taken]
+        if not self._until_end:
+            self._left -= taken
+            self._between = self._chunked and not self._left
+            self.is_whole = not self._chunked and not self._left
+        return True
+
+    def _take_size(self) -> bool:
+        if self._between:
+            if len(self._waiting) < 2:
+                return False
+            if self._waiting[:2] != b"\r\n":
+                raise _no_http()
+            del self._waiting[:2]
+            self._between = False
+        end = self._waiting.find(b"\r\n")
+        if end < 0:
+            if len(self._waiting) > _LARGEST_SIZE_LINE:
+                raise _no_http()
+            return False
+        size = bytes(self._waiting[:end]).partition(b";")[0].strip()
+        try:
+            self._left = int(size, 16)
+        except ValueError:
+            raise _no_http() from None
+        del self._waiting[: end + 2]
+        self.is_whole = not self._left  # what may follow the last chunk says nothing of it
+        return not self.is_whole
+
+
+def _no_http() -> ServerError:
+    return ServerError("What answers there speaks no HTTP, or something between broke it. Is it gemma-jax serve?")

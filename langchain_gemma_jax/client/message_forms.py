@@ -1,0 +1,108 @@
+"""LangChain's messages as JSON, and back. A message is one of a few kinds: nothing that is read can name a class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from pydantic import ValidationError
+
+from langchain_gemma_jax.chat.history.messages_in import conversation
+from langchain_gemma_jax.errors import InputError
+
+_KINDS: dict[str, type[BaseMessage]] = {
+    "system": SystemMessage,
+    "human": HumanMessage,
+    "ai": AIMessage,
+    "tool": ToolMessage,
+    "function": FunctionMessage,
+    "chat": ChatMessage,
+}
+_FIELDS = {  # what a model is told of a message, or a route looks at. A tool's artifact is for its caller alone.
+    "content", "name", "id", "additional_kwargs", "response_metadata", "tool_calls", "invalid_tool_calls",
+    "tool_call_id", "status", "role",
+}  # fmt: skip
+_OF_ANSWERS = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "tool_calls",
+               "invalid_tool_calls")  # fmt: skip
+_OF_CHUNKS = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "tool_call_chunks",
+              "chunk_position")  # fmt: skip
+
+
+def to_json(value: object) -> bytes:
+    """Return a value as JSON.
+
+    Raises:
+        InputError: something in it is no JSON.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"What is sent to a server has to be JSON: {error}.") from error
+
+
+def messages_out(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """Return a conversation as it is sent.
+
+    Raises:
+        InputError: a message is of a kind that no model is told.
+    """
+    found = []
+    for message in messages:
+        kind = next((name for name, each in _KINDS.items() if isinstance(message, each)), None)
+        if kind is None:
+            conversation([message])  # which says what is wrong with it
+            raise InputError(f"A message of the type {message.type!r} cannot be sent to a server.")
+        fields = {name: value for name in _FIELDS if (value := getattr(message, name, None))}
+        if metadata := fields.get("response_metadata"):  # the log-probabilities of old answers are most of its bytes
+            fields["response_metadata"] = {name: value for name, value in metadata.items() if name != "logprobs"}
+        found.append({"type": kind} | fields)
+    return found
+
+
+def messages_in(told: object) -> list[BaseMessage]:
+    """Return the conversation that was sent.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(told, list):
+        raise InputError(f"messages: expected a list, found {type(told).__name__}.")
+    return [_message_in(number, each) for number, each in enumerate(told)]
+
+
+def answer_out(message: AIMessage) -> dict[str, Any]:
+    """Return a model's answer as it is sent."""
+    names = _OF_CHUNKS if isinstance(message, AIMessageChunk) else _OF_ANSWERS
+    return {name: value for name in names if (value := getattr(message, name))}
+
+
+def answer_in(told: dict[str, Any]) -> AIMessage:
+    """Return a model's answer that was sent whole."""
+    return AIMessage(**{"content": "", **told})
+
+
+def chunk_in(told: dict[str, Any]) -> AIMessageChunk:
+    """Return a piece of a model's answer that was sent."""
+    return AIMessageChunk(**{"content": "", **told})
+
+
+def _message_in(number: int, told: object) -> BaseMessage:
+    kind = told.get("type") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(f"messages[{number}]: expected an object with a type of {', '.join(_KINDS)}.")
+    fields = {name: value for name, value in told.items() if name in _FIELDS}
+    try:
+        return _KINDS[kind](**{"content": "", **fields})
+    except (ValidationError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise InputError(f"messages[{number}]: {str(error)[:300]}") from error

@@ -1,0 +1,100 @@
+"""One call's options as JSON, and back: checked again where they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import SecretStr
+
+from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat
+from langchain_gemma_jax.chat.asking.options import SAMPLED, SETTINGS, Options, options
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.routing import Route
+
+_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"}
+
+
+def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
+    """Return options as they are sent, ``local`` where nobody but this user reads them.
+
+    Raises:
+        InputError: a setting cannot be sent.
+    """
+    if asked.token is not None and not local:
+        raise InputError(
+            "token: a server fetches models from the Hub with a token of its own. It is sent through a Unix socket "
+            "alone: leave it out, or give it to the server as HF_TOKEN."
+        )
+    found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route"}}
+    found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
+    if bias := asked.sampled.get("logit_bias"):
+        found["logit_bias"] = [list(each) for each in dict(bias).items()]  # type: ignore[call-overload]
+    found["tools"] = [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in asked.tools
+    ]
+    if asked.answer is not None:
+        answer = asked.answer
+        found["answer"] = {"schema": dict(answer.schema), "lenient": answer.lenient, "told": answer.told}
+    if asked.token is not None:
+        found["token"] = asked.token.get_secret_value()
+    return {name: value for name, value in found.items() if value not in (None, [], "")}
+
+
+def options_in(told: object) -> Options:
+    """Return the options that were sent.
+
+    Raises:
+        InputError: they are none, or not possible.
+    """
+    if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
+        raise InputError(f"options: expected an object, found {type(told).__name__}.")
+    if unknown := sorted(set(told) - _TAKEN):
+        raise InputError(f"options: there is none called {unknown[0]!r}. Are client and server of one version?")
+    given = {name: value for name, value in told.items() if name not in {"answer", "token", "tools", "logit_bias"}}
+    if "logit_bias" in told:
+        given["logit_bias"] = _bias(told["logit_bias"])
+    tools = told.get("tools", [])
+    if not isinstance(tools, list):
+        raise InputError(f"tools: expected a list, found {type(tools).__name__}.")
+    found = options(dict.fromkeys(SETTINGS), None, {**given, "tools": [_tool(each) for each in tools]})
+    token = told.get("token")
+    return replace(
+        found,
+        answer=_answer(told["answer"]) if "answer" in told else None,
+        token=SecretStr(token) if isinstance(token, str) else None,
+    )
+
+
+def _route(route: Route | None) -> dict[str, str] | None:
+    if route is None:
+        return None
+    plain = route.plain
+    if isinstance(plain, Route):
+        raise InputError(
+            "route: a server takes models by name, and no policy, confidence or calibration of yours. Give the route "
+            'as {"light": ..., "heavy": ...}, or choose before the call: model=...'
+        )
+    return plain
+
+
+def _bias(told: object) -> dict[int, float]:
+    if not isinstance(told, list) or not all(isinstance(each, list) and len(each) == 2 for each in told):
+        raise InputError("logit_bias: expected a list of pairs of a token's id and a number.")
+    if not all(isinstance(token, int) for token, _ in told):
+        raise InputError("logit_bias: expected token ids that are whole numbers.")
+    return dict(told)
+
+
+def _tool(told: object) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise InputError(f"tools: expected objects, found {type(told).__name__}.")
+    return {"type": "function", "function": told}
+
+
+def _answer(told: object) -> AnswerFormat:
+    if not isinstance(told, dict) or not isinstance(told.get("schema"), dict):
+        raise InputError("answer: expected an object with a schema.")
+    return AnswerFormat(told["schema"], lenient=told.get("lenient") is True, told=told.get("told") is True)

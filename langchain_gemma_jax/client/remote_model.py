@@ -1,0 +1,134 @@
+"""A chat model whose engine is in another process: its answers, whole or in pieces, its errors and its counting."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from pydantic import SecretStr
+
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.client.addresses import Address, address_of
+from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
+from langchain_gemma_jax.client.message_forms import answer_in, chunk_in, messages_out, to_json
+from langchain_gemma_jax.client.option_forms import options_out
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import InputError, ServerError
+from langchain_gemma_jax.models.embedded import embedded_folder
+
+T = TypeVar("T")
+
+
+def remote_model(server: str, key: SecretStr | None) -> RemoteModel | None:
+    """Return the engine at an address; None if that is this process itself.
+
+    Raises:
+        InputError: this is no address.
+    """
+    address = address_of(server)
+    return None if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
+
+
+@dataclass(frozen=True)
+class RemoteModel:
+    """A server, and the key that it is shown."""
+
+    address: Address
+    key: str | None = field(default=None, repr=False)
+
+    def answer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
+        """Return a whole answer."""
+        return answer_in(_only(list(ask(self._asked("answer", messages, options, clock)))))
+
+    async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
+        """Return a whole answer, while the event loop goes on."""
+        asked = await beside(self._asked, "answer", messages, options, clock)
+        async with aclosing(aask(asked)) as told:
+            return answer_in(_only([each async for each in told]))
+
+    def chunks(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
+    ) -> Generator[AIMessageChunk, None, None]:
+        """Give an answer in chunks, while it comes."""
+        asked = self._asked("stream", messages, options, clock, as_blocks=as_blocks)
+        yield from _each(asked, chunk_in)
+
+    async def achunks(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
+    ) -> AsyncGenerator[AIMessageChunk, None]:
+        """Give an answer in chunks, while it comes and the event loop goes on."""
+        asked = await beside(partial(self._asked, as_blocks=as_blocks), "stream", messages, options, clock)
+        async with aclosing(aask(asked)) as told:
+            async for each in told:
+                yield chunk_in(each)
+
+    def events(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
+    ) -> Generator[dict[str, Any], None, None]:
+        """Give an answer as events, while it comes."""
+        yield from _each(self._asked("events", messages, options, clock, message_id=message_id), dict)
+
+    async def aevents(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Give an answer as events, while it comes and the event loop goes on."""
+        asked = await beside(partial(self._asked, message_id=message_id), "events", messages, options, clock)
+        async with aclosing(aask(asked)) as told:
+            async for each in told:
+                yield each
+
+    def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
+        """Return how many tokens a conversation has as a prompt."""
+        asked = self._asked("count", messages, options, Clock(options.timeout))
+        return int(_only(list(ask(asked)))["tokens"])
+
+    def token_ids(self, text: str, options: Options) -> list[int]:
+        """Return a text's tokens."""
+        asked = self._asked("tokens", (), options, Clock(options.timeout), text=text)
+        return [int(each) for each in _only(list(ask(asked)))["ids"]]
+
+    def _asked(
+        self, what: str, messages: Sequence[BaseMessage], options: Options, clock: Clock, **more: object
+    ) -> WireRequest:
+        local = self.address.is_local
+        told = options_out(options, local=local)
+        told["model"] = _place(options.model, local=local)
+        if "route" in told:
+            told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
+        if clock.left is not None:
+            told["timeout"] = clock.left
+        body = to_json({"messages": messages_out(messages), "options": told, **more})
+        return WireRequest(self.address, what, body, self.key, clock.until)
+
+
+def _each(asked: WireRequest, read: Callable[[dict[str, Any]], T]) -> Generator[T, None, None]:
+    with closing(ask(asked)) as told:
+        for each in told:
+            yield read(each)
+
+
+def _only(told: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(told) != 1:
+        raise ServerError(f"The server told {len(told)} things, where one was asked for. Is it of this version?")
+    return told[0]
+
+
+def _place(model: str, *, local: bool) -> str:
+    """Return a model's name as a server on this machine understands it: it may run in another folder.
+
+    Raises:
+        InputError: the name cannot be sent.
+    """
+    import os
+
+    if "\0" in model:
+        raise InputError(f"model: expected a folder or a model's id, found {model!r}.")
+    folder = os.path.expanduser(model)  # noqa: PTH111  which never raises
+    if not local or embedded_folder(model) is not None or not os.path.exists(folder):  # noqa: PTH110
+        return model
+    return os.path.abspath(folder)  # noqa: PTH100

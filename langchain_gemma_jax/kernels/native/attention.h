@@ -1,0 +1,71 @@
+// What attention is made of, in each instruction set: the same three functions.
+//
+// Positions are cut into spans, from position 0 on. Of each span that a query looks into, a part is made by itself: the
+// largest score, the sum of the shares relative to it, and the values mixed by them. Parts are joined in the order of
+// their positions. So a query's numbers depend on nothing but itself, its position and what it looks at: not on where
+// that lies, on how many queries come with it, or on who computes which part.
+#pragma once
+
+#include <stdint.h>
+
+enum { SPAN = 256 };  // positions
+
+enum Stored { STORED_F32, STORED_F16, STORED_BF16, STORED_WAYS };
+
+// The keys and values of one head, each [slot, dim]. A position lies in slot `position mod ring`; those from `split` on
+// lie behind the ring, in order, if there is anything behind it.
+struct Slots {
+  const void *keys, *values;
+  int64_t ring, split, behind;
+};
+
+// Queries of one key-value head: those of each token that share it, then those of the next token. Query `row` lies at
+// first + row / group * token + row % group * dim, in floats, and so does what is made of it.
+struct Queries {
+  const float* first;
+  int64_t rows, group, token, dim;
+  int64_t position;  // of the first one's token; the other tokens follow
+};
+
+struct Sight {
+  int64_t window;  // how many positions a query sees, its own included
+  float cap;       // scores are squashed into (-cap, cap); 0: they are not
+};
+
+// What is made of some queries: a number each, and [row, dim] values that are not divided by the sums yet.
+// A sum of zero: nothing was seen, and the other numbers mean nothing.
+struct Mixed {
+  float *tops, *sums, *values;
+};
+
+struct Attention {
+  const char* name;
+  // The part of the span that begins at `from`. `scores` is room for [row, SPAN] floats.
+  void (*part[STORED_WAYS])(const Slots&, const Queries&, const Sight&, int64_t from, float* scores, const Mixed& out);
+  // Puts a later part to what is there.
+  void (*join)(int64_t rows, int64_t dim, const Mixed& into, const Mixed& part);
+  // Divides by the sums; out lies as queries do.
+  void (*finish)(const Queries&, const Mixed& mixed, float* out);
+};
+
+extern const Attention attention_portable;
+#if defined(__x86_64__)
+extern const Attention attention_avx2, attention_avx512;
+#endif
+
+// ---- what a query sees: positions low <= p < high
+
+struct Seen {
+  int64_t low, high;
+};
+
+static inline Seen seen_by(const Slots& at, const Queries& q, const Sight& sight, int64_t row) {
+  const int64_t position = q.position + row / q.group;
+  Seen seen = {position - sight.window + 1, position + 1};
+  // Never more than there is, whatever the numbers say.
+  const int64_t first = at.behind ? at.split - at.ring : seen.high - at.ring;
+  if (seen.low < first) seen.low = first;
+  if (seen.low < 0) seen.low = 0;
+  if (at.behind && seen.high > at.split + at.behind) seen.high = at.split + at.behind;
+  return seen;
+}

@@ -1,0 +1,233 @@
+// The parts of attention, for whichever variant includes this.
+#pragma once
+
+#include "attention.h"
+#include "softmax.h"
+
+namespace {
+
+struct InF32 {
+  typedef float T;
+  INLINE V get(const T* p) { return load(p); }
+};
+struct InF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_f16(p); }
+};
+struct InBF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_bf16(p); }
+};
+
+enum { NEAR_BYTES = 16 << 10 };  // of keys or values that all queries go through before the next ones come
+enum { MOST_ALONE = 8 };         // so few queries are done with keys before the values are there
+
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+INLINE float minus_infinity() { return f32_of_bits(0xff800000); }
+
+INLINE float exp_of_one(float x) {
+  float out[W];
+  store(out, exp_of(all(x)));
+  return out[0];
+}
+
+// Positions that follow each other in memory too.
+struct Run {
+  int64_t slot, count;
+};
+
+INLINE Run run_at(const Slots& at, int64_t position, int64_t end) {
+  if (at.behind && position >= at.split) return {at.ring + position - at.split, end - position};
+  if (at.behind) end = least(end, at.split);
+  const int64_t slot = position % at.ring;
+  return {slot, least(end - position, at.ring - slot)};
+}
+
+INLINE const float* query(const Queries& q, int64_t row) {
+  return q.first + row / q.group * q.token + row % q.group * q.dim;
+}
+
+// ---- scores
+
+// M queries with S keys: M * S = 8 sums are under way, enough to hide how long an addition takes.
+template <class D, int M, int S>
+INLINE void some_scores(const float* const* q, const typename D::T* const* k, int64_t dim, float* out) {
+  V sums[M * S];
+  for (int i = 0; i < M * S; i++) sums[i] = zero();
+  for (int64_t d = 0; d < dim; d += W) {
+    V keys[S];
+    for (int s = 0; s < S; s++) keys[s] = D::get(k[s] + d);
+    for (int m = 0; m < M; m++) {
+      const V v = load(q[m] + d);
+      for (int s = 0; s < S; s++) sums[m * S + s] = fma(v, keys[s], sums[m * S + s]);
+    }
+  }
+  eight_sums(sums, out);
+}
+
+// `soon` are the values that go with these keys: they come to the caches while keys are gone through.
+template <class D, int M>
+INLINE void scores_of_rows(const Queries& q, int64_t row, const typename D::T* keys, int64_t count, float* scores,
+                           const typename D::T* soon) {
+  enum { S = 8 / M };
+  const float* rows[M];
+  float found[8];
+  for (int m = 0; m < M; m++) rows[m] = query(q, least(row + m, q.rows - 1));
+  const int64_t real = least(M, q.rows - row);
+  for (int64_t i = 0; i < count; i += S) {
+    if (soon) {
+      const int64_t each = 64 / sizeof(typename D::T), last = least(i + S, count) * q.dim;
+      for (int64_t d = i * q.dim; d < last; d += each) fetch(soon + d);
+    }
+    const typename D::T* k[S];
+    for (int s = 0; s < S; s++) k[s] = keys + least(i + s, count - 1) * q.dim;
+    some_scores<D, M, S>(rows, k, q.dim, found);
+    const int64_t some = least(S, count - i);
+    for (int64_t m = 0; m < real; m++)
+      for (int64_t s = 0; s < some; s++) scores[(row + m) * SPAN + i + s] = found[m * S + s];
+  }
+}
+
+// ---- values
+
+// M queries, N registers of a value: what is there already goes on.
+template <class D, int M, int N>
+INLINE void some_values(const float* const* shares, const typename D::T* values, int64_t count, int64_t dim,
+                        float* const* out) {
+  V sums[M][N];
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) sums[m][n] = load(out[m] + n * W);
+  for (int64_t s = 0; s < count; s++) {
+    V v[N];
+    for (int n = 0; n < N; n++) v[n] = D::get(values + s * dim + n * W);
+    for (int m = 0; m < M; m++) {
+      const V share = all(shares[m][s]);
+      for (int n = 0; n < N; n++) sums[m][n] = fma(share, v[n], sums[m][n]);
+    }
+  }
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) store(out[m] + n * W, sums[m][n]);
+}
+
+template <class D, int M>
+INLINE void values_of_rows(const Queries& q, int64_t row, const float* scores, const typename D::T* values,
+                           int64_t count, float* out) {
+  enum { N = 8 / M };
+  const float* shares[M];
+  float* to[M];
+  for (int m = 0; m < M; m++) shares[m] = scores + least(row + m, q.rows - 1) * SPAN;
+  int64_t d = 0;
+  for (; d + N * W <= q.dim; d += N * W) {
+    for (int m = 0; m < M; m++) to[m] = out + least(row + m, q.rows - 1) * q.dim + d;
+    some_values<D, M, N>(shares, values + d, count, q.dim, to);
+  }
+  for (; d < q.dim; d += W) {
+    for (int m = 0; m < M; m++) to[m] = out + least(row + m, q.rows - 1) * q.dim + d;
+    some_values<D, M, 1>(shares, values + d, count, q.dim, to);
+  }
+}
+
+// ---- shares
+
+// Scores at low <= i < high become shares of the largest, the others of first <= i < last zero.
+INLINE void softmax(float* scores, int64_t first, int64_t last, int64_t low, int64_t high, float cap, float* top,
+                    float* whole) {
+  *top = minus_infinity(), *whole = 0;
+  const int64_t begin = first / W * W, end = (last + W - 1) / W * W;
+  if (low >= high) {
+    for (int64_t i = begin; i < end; i += W) store(scores + i, zero());
+    return;
+  }
+  if (cap > 0) {
+    const V by = all(cap);
+    for (int64_t i = begin; i < end; i += W) store(scores + i, mul(tanh_of(div(load(scores + i), by)), by));
+  }
+  for (int64_t i = begin; i < low; i++) scores[i] = minus_infinity();
+  for (int64_t i = high; i < end; i++) scores[i] = minus_infinity();
+  V tops = all(minus_infinity()), sums = zero();
+  for (int64_t i = begin; i < end; i += W) tops = larger(load(scores + i), tops);
+  float each[W];
+  store(each, tops);
+  for (int i = 0; i < W; i++) *top = each[i] > *top ? each[i] : *top;
+  const V from = all(*top);
+  for (int64_t i = begin; i < end; i += W) {
+    const V share = exp_of(sub(load(scores + i), from));
+    store(scores + i, share);
+    sums = add(sums, share);
+  }
+  *whole = sum(sums);
+}
+
+template <class D>
+void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, float* scores, const Mixed& out) {
+  typedef typename D::T T;
+  const int64_t low = most(seen_by(at, q, sight, 0).low, from);
+  const int64_t high = least(seen_by(at, q, sight, q.rows - 1).high, from + SPAN);
+  if (low >= high) {
+    for (int64_t row = 0; row < q.rows; row++) out.sums[row] = 0;
+    return;
+  }
+  const bool alone = q.rows <= MOST_ALONE;
+  const int64_t some = most(1, NEAR_BYTES / (q.dim * (int64_t)sizeof(T)));
+  for (int64_t position = low; position < high;) {
+    const Run run = run_at(at, position, least(position + some, high));
+    const T* keys = (const T*)at.keys + run.slot * q.dim;
+    const T* soon = alone ? (const T*)at.values + run.slot * q.dim : 0;
+    float* to = scores + (position - from);
+    int64_t row = 0;
+    for (; row + 2 < q.rows; row += 4) scores_of_rows<D, 4>(q, row, keys, run.count, to, soon);
+    if (row + 1 < q.rows) scores_of_rows<D, 2>(q, row, keys, run.count, to, soon), row += 2;
+    if (row < q.rows) scores_of_rows<D, 1>(q, row, keys, run.count, to, soon);
+    position += run.count;
+  }
+  for (int64_t row = 0; row < q.rows; row++) {
+    const Seen seen = seen_by(at, q, sight, row);
+    softmax(scores + row * SPAN, low - from, high - from, most(seen.low, low) - from, least(seen.high, high) - from,
+            sight.cap, out.tops + row, out.sums + row);
+  }
+  memset(out.values, 0, (size_t)(q.rows * q.dim) * sizeof(float));
+  for (int64_t position = low; position < high;) {
+    const Run run = run_at(at, position, least(position + some, high));
+    const T* values = (const T*)at.values + run.slot * q.dim;
+    const float* shares = scores + (position - from);
+    int64_t row = 0;
+    for (; row + 2 < q.rows; row += 4) values_of_rows<D, 4>(q, row, shares, values, run.count, out.values);
+    if (row + 1 < q.rows) values_of_rows<D, 2>(q, row, shares, values, run.count, out.values), row += 2;
+    if (row < q.rows) values_of_rows<D, 1>(q, row, shares, values, run.count, out.values);
+    position += run.count;
+  }
+}
+
+void join(int64_t rows, int64_t dim, const Mixed& into, const Mixed& part) {
+  for (int64_t row = 0; row < rows; row++) {
+    float *mine = into.values + row * dim, *other = part.values + row * dim;
+    if (part.sums[row] == 0) continue;
+    if (into.sums[row] == 0) {
+      memcpy(mine, other, (size_t)dim * sizeof(float));
+      into.tops[row] = part.tops[row], into.sums[row] = part.sums[row];
+      continue;
+    }
+    const float top = into.tops[row] > part.tops[row] ? into.tops[row] : part.tops[row];
+    const float keep = exp_of_one(into.tops[row] - top), take = exp_of_one(part.tops[row] - top);
+    into.tops[row] = top;
+    into.sums[row] = into.sums[row] * keep + part.sums[row] * take;
+    for (int64_t d = 0; d < dim; d += W) store(mine + d, fma(load(other + d), all(take), mul(load(mine + d), all(keep))));
+  }
+}
+
+void finish(const Queries& q, const Mixed& mixed, float* out) {
+  for (int64_t row = 0; row < q.rows; row++) {
+    float* to = out + row / q.group * q.token + row % q.group * q.dim;
+    const float whole = mixed.sums[row];
+    const V by = all(whole == 0 ? 0 : 1 / whole);
+    for (int64_t d = 0; d < q.dim; d += W)
+      store(to + d, whole == 0 ? zero() : mul(load(mixed.values + row * q.dim + d), by));
+  }
+}
+
+}  // namespace
+
+#define DEFINE_ATTENTION(NAME) \
+  extern const Attention attention_##NAME = {#NAME, {part<InF32>, part<InF16>, part<InBF16>}, join, finish};

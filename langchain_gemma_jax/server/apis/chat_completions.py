@@ -1,0 +1,158 @@
+"""``/v1/chat/completions``, as OpenAI's clients ask it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+
+from langchain_gemma_jax.chat.answering.messages_out import unrepairable
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks
+from langchain_gemma_jax.server.apis.chat_messages import chat_messages
+from langchain_gemma_jax.server.apis.fields import as_object, as_text, as_truth, refuse_unknown
+from langchain_gemma_jax.server.apis.openai_parts import (
+    EVENTS,
+    NO_EFFECT,
+    SAMPLED,
+    checked_functions,
+    data_event,
+    new_id,
+    sampling_settings,
+    thinks,
+)
+
+_KNOWN = {
+    "model", "messages", "tools", "tool_choice", "response_format", "stop", "max_tokens", "max_completion_tokens",
+    "n", "stream", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", *SAMPLED, *NO_EFFECT,
+}  # fmt: skip
+_END = b"data: [DONE]\n\n"
+
+
+class ChatCompletions:
+    """Answers of conversations."""
+
+    streams_as = EVENTS
+
+    def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
+        """Return the answer, whole or in the pieces of a stream.
+
+        Raises:
+            InputError: what is asked is not possible.
+        """
+        messages, asked = _asked(body, caller)
+        if as_truth(body.get("stream"), "stream"):
+            shown = as_object(body.get("stream_options") or {}, "stream_options")
+            return _stream(messages, asked, usage=as_truth(shown.get("include_usage"), "stream_options.include_usage"))
+        return _whole(messages, asked)
+
+
+def _asked(body: dict[str, Any], caller: Caller) -> tuple[list[BaseMessage], Options]:
+    refuse_unknown(body, _KNOWN)
+    if body.get("n") not in (None, 1):
+        raise InputError(
+            f"n: expected 1, found {body['n']!r:.60}. Ask as often as you want answers: they run together."
+        )
+    given: dict[str, Any] = {"model": as_text(body.get("model"), "model"), **sampling_settings(body)}
+    given["max_tokens"] = body.get("max_completion_tokens", body.get("max_tokens"))
+    if body.get("tools"):
+        given["tools"] = checked_functions(body["tools"], flat=False)
+    for name in ("tool_choice", "response_format", "stop", "logprobs", "parallel_tool_calls"):
+        if body.get(name) is not None:
+            given[name] = body[name]
+    if (asked_format := body.get("response_format")) is not None:
+        as_object(asked_format, "response_format")
+    given["thinking"] = thinks(body.get("reasoning_effort"), "reasoning_effort")
+    return chat_messages(body.get("messages")), caller.options(given)
+
+
+async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
+    answer = await awhole_answer(messages, asked, Clock(asked.timeout))
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
+    if thought := answer.additional_kwargs.get("reasoning_content"):
+        message["reasoning_content"] = thought
+    if calls := _calls(answer):
+        message["tool_calls"] = calls
+    elif message["content"] is None:
+        message["content"] = ""
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": answer.response_metadata.get("logprobs"),
+        "finish_reason": answer.response_metadata["finish_reason"],
+    }
+    return {**_head("chat.completion", asked), "choices": [choice], "usage": _usage(answer)}
+
+
+async def _stream(messages: list[BaseMessage], asked: Options, *, usage: bool) -> AsyncGenerator[bytes, None]:
+    head, begun = _head("chat.completion.chunk", asked), False
+    chunks = answer_chunks(messages, asked, as_blocks=False)
+    async with aclosing(chunks) as told:
+        async for chunk in told:
+            delta = ({} if begun else {"role": "assistant", "content": ""}) | _delta(chunk)
+            begun = True
+            last = chunk.chunk_position == "last"
+            choice = {
+                "index": 0,
+                "delta": delta,
+                "logprobs": chunk.response_metadata.get("logprobs"),
+                "finish_reason": chunk.response_metadata["finish_reason"] if last else None,
+            }
+            yield data_event(head | {"choices": [choice]} | ({"usage": None} if usage else {}))
+            if last and usage:
+                yield data_event(head | {"choices": [], "usage": _usage(chunk)})
+    yield _END
+
+
+def _head(kind: str, asked: Options) -> dict[str, Any]:
+    return {
+        "id": new_id("chatcmpl-"),
+        "object": kind,
+        "created": int(time.time()),
+        "model": asked.model,
+        "system_fingerprint": None,
+    }
+
+
+def _delta(chunk: AIMessageChunk) -> dict[str, Any]:
+    found: dict[str, Any] = {"content": chunk.content} if chunk.content else {}
+    if thought := chunk.additional_kwargs.get("reasoning_content"):
+        found["reasoning_content"] = thought
+    for call in chunk.tool_call_chunks:
+        begun = {"id": call["id"], "type": "function"} if call["id"] is not None else {}
+        name = {"name": call["name"]} if call["name"] is not None else {}
+        function = {**name, "arguments": call["args"] or ""}
+        found.setdefault("tool_calls", []).append({"index": call["index"], **begun, "function": function})
+    return found
+
+
+def _calls(answer: AIMessage) -> list[dict[str, Any]]:
+    """Return the calls; those that broke off with arguments that nobody can take for JSON."""
+    written = [(call["name"], json.dumps(call["args"], ensure_ascii=False), call["id"]) for call in answer.tool_calls]
+    for call in answer.invalid_tool_calls:
+        raw = call["args"] or ""
+        written.append((call["name"] or "", raw + unrepairable(raw), call["id"]))
+    return [
+        {"id": number, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for name, arguments, number in written
+    ]
+
+
+def _usage(answer: AIMessage) -> dict[str, Any] | None:
+    used = answer.usage_metadata
+    if used is None:
+        return None
+    return {
+        "prompt_tokens": used["input_tokens"],
+        "completion_tokens": used["output_tokens"],
+        "total_tokens": used["total_tokens"],
+        "prompt_tokens_details": {"cached_tokens": used["input_token_details"]["cache_read"]},
+        "completion_tokens_details": {"reasoning_tokens": used["output_token_details"]["reasoning"]},
+    }

@@ -1,0 +1,102 @@
+"""Fields of requests, checked: each error names the field, what it may be, and what it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_gemma_jax.errors import InputError
+
+
+def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
+    """Refuse fields that mean nothing here: they would have no effect.
+
+    Raises:
+        InputError: there is one.
+    """
+    if unknown := sorted(set(body) - set(known)):
+        raise InputError(f"{where}{unknown[0][:100]}: this server knows no such field. Leave it out.")
+
+
+def as_object(value: object, where: str) -> dict[str, Any]:
+    """Return an object.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object, found {_shown(value)}.")
+    return value
+
+
+def as_list(value: object, where: str) -> list[Any]:
+    """Return a list.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, list):
+        raise InputError(f"{where}: expected a list, found {_shown(value)}.")
+    return value
+
+
+def as_text(value: object, where: str) -> str:
+    """Return a string.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{where}: expected a string, found {_shown(value)}.")
+    return value
+
+
+def as_truth(value: object, where: str) -> bool:
+    """Return true or false.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise InputError(f"{where}: expected true or false, found {_shown(value)}.")
+    return bool(value)
+
+
+def as_arguments(value: object, where: str) -> dict[str, Any]:
+    """Return a call's arguments, which are an object written as JSON.
+
+    Raises:
+        InputError: they are none.
+    """
+    try:
+        found = json.loads(as_text(value, where) or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: expected an object written as JSON: {str(error)[:100]}.") from None
+    return as_object(found, where)
+
+
+def as_blocks(value: object, where: str, kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return content as LangChain's blocks. ``kinds``: what each kind of text is called, and its field.
+
+    Raises:
+        InputError: it is no content.
+    """
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}] if value else []
+    found = []
+    for number, each in enumerate(as_list(value, where)):
+        block, place = as_object(each, f"{where}[{number}]"), f"{where}[{number}]"
+        kind = as_text(block.get("type"), f"{place}.type")
+        if kind in kinds:
+            found.append({"type": "text", "text": as_text(block.get(kinds[kind]), f"{place}.{kinds[kind]}")})
+        else:
+            raise InputError(
+                f"{place}: expected a block of type {', '.join(kinds)}; found {kind[:50]!r}. This model reads text "
+                "alone: describe in words what is in it."
+            )
+    return found
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.60}" if isinstance(value, str | int | float) else type(value).__name__

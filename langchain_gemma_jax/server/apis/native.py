@@ -1,0 +1,109 @@
+"""What this package's own client asks: the options of one call and its messages, with nothing lost on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
+from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
+from langchain_gemma_jax.client.error_forms import error_out
+from langchain_gemma_jax.client.message_forms import answer_out, messages_in
+from langchain_gemma_jax.client.option_forms import options_in
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
+from langchain_gemma_jax.server.http.problems import Problem
+
+LINES = "application/x-ndjson"
+_END = b'{"end":true}\n'
+
+
+class NativeForm:
+    """Errors by name and arguments."""
+
+    def told(self, problem: Problem) -> dict[str, Any]:
+        """Return the body of a response that is an error."""
+        return {"error": error_out(problem.error)}
+
+    def in_stream(self, problem: Problem) -> bytes:
+        """Return the last line of a stream that broke off."""
+        return _line(self.told(problem))
+
+
+class Native:
+    """One of the calls of the client: its answer is lines, of which the last one says so."""
+
+    streams_as = LINES
+
+    def __init__(self, what: str) -> None:
+        self._told: Callable[[dict[str, Any], Sequence[BaseMessage], Options], AsyncIterator[dict[str, Any]]] = {
+            "answer": _answer,
+            "stream": _stream,
+            "events": _events,
+            "count": _count,
+            "tokens": _tokens,
+        }[what]
+
+    async def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
+        """Give the lines of an answer."""
+        messages = await beside(messages_in, body.get("messages"))
+        asked = caller.checked(await beside(options_in, body.get("options")))
+        async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
+            async for each in told:
+                yield _line(each)
+        yield _END
+
+
+CALLS = ("answer", "stream", "events", "count", "tokens")
+
+
+async def _answer(
+    _: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
+) -> AsyncGenerator[dict[str, Any], None]:
+    yield answer_out(await awhole_answer(messages, asked, Clock(asked.timeout)))
+
+
+async def _stream(
+    body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
+) -> AsyncGenerator[dict[str, Any], None]:
+    chunks = answer_chunks(messages, asked, as_blocks=body.get("as_blocks") is True)
+    async with aclosing(chunks) as told:
+        async for chunk in told:
+            yield answer_out(chunk)
+
+
+async def _events(
+    body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
+) -> AsyncGenerator[dict[str, Any], None]:
+    async with aclosing(answer_events(messages, asked, _text(body, "message_id"))) as told:
+        async for event in told:
+            yield event
+
+
+async def _count(
+    _: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
+) -> AsyncGenerator[dict[str, Any], None]:
+    yield {"tokens": await beside(count_tokens, messages, asked)}
+
+
+async def _tokens(
+    body: dict[str, Any], _: Sequence[BaseMessage], asked: Options
+) -> AsyncGenerator[dict[str, Any], None]:
+    yield {"ids": await beside(token_ids, _text(body, "text"), asked)}
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    if not isinstance(value := body.get(name), str):
+        raise InputError(f"{name}: expected a string, found {type(value).__name__}.")
+    return value
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,106 @@
+"""What OpenAI's two APIs have in common: errors, settings, tools, events of a stream."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.server.apis.fields import as_list, as_object, as_text
+from langchain_gemma_jax.server.http.problems import Problem
+
+EVENTS = "text/event-stream; charset=utf-8"
+
+SAMPLED = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "top_logprobs",
+           "top_k", "min_p", "repetition_penalty")  # fmt: skip
+NO_EFFECT = (  # on a server that stores nothing, bills nobody and has one tier
+    "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    "verbosity", "stream_options", "include",
+)  # fmt: skip
+_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """Return an error as OpenAI's APIs tell it."""
+    kind = _KINDS.get(problem.status, "invalid_request_error" if problem.status < 500 else "server_error")
+    return {"message": problem.message, "type": kind, "param": None, "code": problem.code}
+
+
+class OpenAIForm:
+    """Errors as OpenAI's APIs tell them."""
+
+    def told(self, problem: Problem) -> dict[str, Any]:
+        """Return the body of a response that is an error."""
+        return {"error": openai_error(problem)}
+
+    def in_stream(self, problem: Problem) -> bytes:
+        """Return the last event of a stream that broke off."""
+        return data_event(self.told(problem))
+
+
+def data_event(value: Mapping[str, Any]) -> bytes:
+    """Return an event of a stream that has no name."""
+    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+
+
+def named_event(name: str, value: Mapping[str, Any]) -> bytes:
+    """Return an event of a stream."""
+    return b"event: " + name.encode() + b"\n" + data_event(value)
+
+
+def new_id(kind: str) -> str:
+    """Return an identity that nothing else has."""
+    return f"{kind}{uuid.uuid4().hex}"
+
+
+def sampling_settings(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of sampling that are given, by our names.
+
+    Raises:
+        InputError: the bias is none.
+    """
+    found = {name: body[name] for name in SAMPLED if body.get(name) is not None}
+    if (bias := body.get("logit_bias")) is not None:
+        pairs = as_object(bias, "logit_bias")
+        if not all(token.isdecimal() and len(token) < 10 for token in pairs):
+            raise InputError("logit_bias: expected the ids of tokens as its names.")
+        found["logit_bias"] = {int(token): each for token, each in pairs.items()}
+    return found
+
+
+def thinks(effort: object, where: str) -> bool:
+    """Return whether an effort to reason means thoughts.
+
+    Raises:
+        InputError: it is none.
+    """
+    known = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    if effort is not None and effort not in known:
+        raise InputError(f"{where}: expected one of {', '.join(known)}; found {effort!r:.60}.")
+    return effort not in (None, "none", "minimal")
+
+
+def checked_functions(tools: object, *, flat: bool) -> list[dict[str, Any]]:
+    """Return tools, which are functions, in the form that all of them have here.
+
+    Raises:
+        InputError: one is something that another company's server runs, or is none.
+    """
+    found = []
+    for number, each in enumerate(as_list(tools, "tools")):
+        tool = as_object(each, f"tools[{number}]")
+        if tool.get("type") != "function":
+            raise InputError(
+                f"tools[{number}]: expected a tool of type 'function', found {tool.get('type')!r:.60}: this server "
+                "runs no tools itself."
+            )
+        function = tool if flat else as_object(tool.get("function"), f"tools[{number}].function")
+        as_text(function.get("name"), f"tools[{number}]: name")
+        kept: dict[str, Any] = {
+            name: function[name] for name in ("name", "description", "parameters", "strict") if name in function
+        }
+        kept |= {name: value for name, value in (("description", ""), ("parameters", {})) if kept.get(name) is None}
+        found.append({"type": "function", "function": kept})
+    return found

@@ -1,0 +1,129 @@
+"""``/v1/responses``: what is asked, as LangChain's messages and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.fields import (
+    as_arguments,
+    as_blocks,
+    as_list,
+    as_object,
+    as_text,
+    as_truth,
+    refuse_unknown,
+)
+from langchain_gemma_jax.server.apis.openai_parts import (
+    NO_EFFECT,
+    SAMPLED,
+    checked_functions,
+    sampling_settings,
+    thinks,
+)
+
+_KNOWN = {
+    "model", "input", "instructions", "tools", "tool_choice", "text", "max_output_tokens", "stream", "reasoning",
+    "parallel_tool_calls", "previous_response_id", "truncation", "background", "conversation", "prompt", "stop",
+    "logit_bias", "max_tool_calls", *SAMPLED, *NO_EFFECT,
+}  # fmt: skip
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_STORED = ("previous_response_id", "conversation", "prompt")
+
+
+def response_request(body: Mapping[str, Any], caller: Caller) -> tuple[list[BaseMessage], Options]:
+    """Return what is asked.
+
+    Raises:
+        InputError: it is not possible. The message says where.
+    """
+    refuse_unknown(body, _KNOWN)
+    for name in _STORED:
+        if body.get(name) is not None:
+            raise InputError(f"{name}: this server stores nothing. Send the whole conversation as input.")
+    if as_truth(body.get("background"), "background"):
+        raise InputError("background: this server answers while its client waits. Leave it out.")
+    if body.get("truncation") not in (None, "disabled"):
+        raise InputError("truncation: nothing is cut off here. Leave it out, and shorten the input yourself.")
+    given: dict[str, Any] = {"model": as_text(body.get("model"), "model"), **sampling_settings(body)}
+    given["max_tokens"] = body.get("max_output_tokens")
+    if body.get("tools"):
+        given["tools"] = checked_functions(body["tools"], flat=True)
+    for name in ("tool_choice", "parallel_tool_calls", "stop"):
+        if body.get(name) is not None:
+            given[name] = body[name]
+    given["thinking"] = thinks(as_object(body.get("reasoning") or {}, "reasoning").get("effort"), "reasoning.effort")
+    form = as_object(body.get("text") or {}, "text").get("format")
+    if form is not None:
+        given["response_format"] = as_object(form, "text.format")
+    return response_input(body.get("instructions"), body.get("input")), caller.options(given)
+
+
+def response_input(instructions: object, told: object) -> list[BaseMessage]:
+    """Return a conversation.
+
+    Raises:
+        InputError: it is none.
+    """
+    found: list[BaseMessage] = [SystemMessage(as_text(instructions, "instructions"))] if instructions else []
+    if isinstance(told, str):
+        return [*found, HumanMessage(told)]
+    listed = as_list(told, "input")
+    if not listed:
+        raise InputError("input: expected a text, or one item at least.")
+    for number, each in enumerate(listed):
+        _add(found, as_object(each, f"input[{number}]"), f"input[{number}]")
+    return found
+
+
+def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
+    """Add an item to the conversation. What an assistant thought, said and called in one go is one message."""
+    match item.get("type", "message"):
+        case "message":
+            blocks = as_blocks(item.get("content"), f"{where}.content", _TEXTS)
+            role = item.get("role")
+            if role == "assistant":
+                _join(found, AIMessage("".join(block["text"] for block in blocks)))
+            elif role in ("user", "system", "developer"):
+                found.append(HumanMessage(blocks) if role == "user" else SystemMessage(blocks))  # type: ignore[arg-type]
+            else:
+                raise InputError(f"{where}.role: expected user, assistant, system or developer; found {role!r:.60}.")
+        case "function_call":
+            call = {
+                "name": as_text(item.get("name"), f"{where}.name"),
+                "args": as_arguments(item.get("arguments"), f"{where}.arguments"),
+                "id": as_text(item.get("call_id"), f"{where}.call_id"),
+                "type": "tool_call",
+            }
+            _join(found, AIMessage("", tool_calls=[call]))
+        case "function_call_output":
+            output = item.get("output")
+            text = "".join(block["text"] for block in as_blocks(output, f"{where}.output", _TEXTS))
+            found.append(ToolMessage(text, tool_call_id=as_text(item.get("call_id"), f"{where}.call_id")))
+        case "reasoning":
+            parts = as_list(item.get("content") or [], f"{where}.content")
+            thought = "".join(as_text(as_object(part, where).get("text"), f"{where}.content.text") for part in parts)
+            if thought:
+                _join(found, AIMessage("", additional_kwargs={"reasoning_content": thought}))
+        case kind:
+            raise InputError(
+                f"{where}.type: expected message, function_call, function_call_output or reasoning; found {kind!r:.60}."
+            )
+
+
+def _join(found: list[BaseMessage], message: AIMessage) -> None:
+    before = found[-1] if found else None
+    if not isinstance(before, AIMessage) or (message.text and before.tool_calls):
+        found.append(message)
+        return
+    thoughts = [each.additional_kwargs.get("reasoning_content", "") for each in (before, message)]
+    found[-1] = AIMessage(
+        str(before.text) + str(message.text),
+        tool_calls=[*before.tool_calls, *message.tool_calls],
+        additional_kwargs={"reasoning_content": "".join(thoughts)} if any(thoughts) else {},
+    )

@@ -1,0 +1,181 @@
+"""The app: finds out what is asked and who asks, has it answered, and tells errors in the form of what was asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_gemma_jax.client.exchange import PATH
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
+from langchain_gemma_jax.server.apis.caller import Api, Caller, ServedModels
+from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
+from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
+from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
+from langchain_gemma_jax.server.apis.responses import Responses
+from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send
+from langchain_gemma_jax.server.http.limits import ServerLimits
+from langchain_gemma_jax.server.http.listening import is_loopback
+from langchain_gemma_jax.server.http.open_calls import OpenCalls
+from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
+from langchain_gemma_jax.server.pages import Pages
+from langchain_gemma_jax.server.readiness import Readiness
+
+_log = logging.getLogger(__name__)
+
+DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
+_OPEN = {"/health", "/ready"}  # what those may ask who have no key
+
+
+class GemmaJaxApp:
+    """Serves the engine of this process over HTTP: an ASGI app, for any server of such apps.
+
+        app = GemmaJaxApp(ServedModels(("sprout-m",)))
+
+    Args:
+        models: what is served.
+        keys: who may ask. None: everybody who can connect.
+        limits: the bounds of what a client may take.
+        readiness: what has to be there before calls are answered fast. None: it makes its own when it starts.
+    """
+
+    def __init__(
+        self,
+        models: ServedModels,
+        keys: ApiKeys | None = None,
+        limits: ServerLimits | None = None,
+        readiness: Readiness | None = None,
+    ) -> None:
+        self.calls = OpenCalls()
+        self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
+        self.readiness = readiness or Readiness(models.names)
+        self._pages = Pages(models, self.readiness, self.calls)
+        native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
+        self._apis: dict[str, tuple[Api, ErrorForm]] = {
+            **{PATH + what: (Native(what), native) for what in CALLS},
+            "/v1/chat/completions": (ChatCompletions(), openai),
+            "/v1/responses": (Responses(), openai),
+            "/v1/messages": (AnthropicMessages(), anthropic),
+            "/v1/messages/count_tokens": (AnthropicCount(), anthropic),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or begin and end with the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:  # a websocket, which nothing here speaks
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            if (await receive())["type"] == "lifespan.startup":
+                self.readiness.begin()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send, self._form_of(scope["path"]), self._limits)
+        try:
+            try:
+                await self._carry_out(exchange)
+            except GemmaJaxError as error:
+                await exchange.fail(error)
+            except ClientLeftError:
+                raise
+            except Exception as error:  # noqa: BLE001  a client gets an answer, whatever it is
+                _log.error("a request of %s failed: %s", exchange.path[:100], named(error), exc_info=error)
+                await exchange.fail(
+                    ServerFailedError(f"The server failed, and its log says how: {type(error).__name__}.")
+                )
+        except ClientLeftError:
+            pass
+
+    def _form_of(self, path: str) -> ErrorForm:
+        found = self._apis.get(path)
+        if found is not None:
+            return found[1]
+        return NativeForm() if path.startswith("/gemma-jax/") else OpenAIForm()
+
+    async def _carry_out(self, exchange: Exchange) -> None:
+        self._check_origin(exchange.headers)
+        caller = Caller(self._models, self._scope_of(exchange), _deadline(exchange.headers))
+        found = self._apis.get(exchange.path)
+        if found is None:
+            await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))
+            return
+        if exchange.method != "POST":
+            raise RequestError(
+                f"{exchange.path} is asked by POST, not by {exchange.method[:20]}.", 405, "no_such_method"
+            )
+        with self.calls.one():
+            body = await exchange.json_body()
+            await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
+
+    async def _reply(self, api: Api, body: dict[str, Any], caller: Caller, exchange: Exchange) -> None:
+        reply = api.reply(body, caller)
+        if isinstance(reply, AsyncGenerator):
+            await exchange.stream(reply, api.streams_as)
+        else:
+            await exchange.answer(await reply)
+
+    def _scope_of(self, exchange: Exchange) -> str:
+        if self._keys is None:
+            return ""
+        try:
+            return self._keys.scope_of(exchange.headers)
+        except GemmaJaxError:
+            if exchange.path in _OPEN:
+                return ""
+            raise
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a page in this machine's browser asks, or has asked under another name: it needs a key.
+
+        Raises:
+            RequestError: the request comes from there.
+        """
+        if self._keys is not None:
+            return
+        host = urlsplit(f"//{headers.get('host', 'localhost')}").hostname if _plain(headers.get("host", "")) else None
+        origin = headers.get("origin")
+        if host is None or not is_loopback(host) or origin is not None:
+            raise RequestError(
+                "Pages in a browser, and requests to another name than localhost, are answered by a server with keys "
+                "alone: gemma-jax serve --api-key-file FILE.",
+                403,
+                "forbidden_origin",
+            )
+
+
+def _plain(host: str) -> bool:
+    try:
+        urlsplit(f"//{host}").port  # noqa: B018  which raises where it is none
+    except ValueError:
+        return False
+    return True
+
+
+def _deadline(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a call has.
+
+    Raises:
+        RequestError: the header says something else.
+    """
+    told = headers.get(DEADLINE)
+    if told is None:
+        return None
+    try:
+        seconds = float(told)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 2**31:
+        raise RequestError(f"{DEADLINE}: expected seconds from now, such as 30, found {told[:100]!r}.")
+    return seconds

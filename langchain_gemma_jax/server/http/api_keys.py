@@ -1,0 +1,93 @@
+"""API keys: read from a file that only its owner can read, compared in constant time. Each has a scope of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from langchain_gemma_jax.errors import ApiKeyError, InputError
+
+SHORTEST = 16  # characters of a key
+_LARGEST = 2**20  # bytes of the file
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class ApiKeys:
+    """The keys that a server knows, by what they hash to; each with the scope of whoever shows it."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        """``keys``: a name for each key."""
+        self._known = [(_digest(key), f"key:{name}") for key, name in keys.items()]
+
+    def scope_of(self, headers: Mapping[str, str]) -> str:
+        """Return the scope of whoever asks.
+
+        Raises:
+            ApiKeyError: no key was shown, or one that is not known.
+        """
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            shown = headers.get("x-api-key", "")
+        if not shown.strip():
+            raise ApiKeyError(
+                "This server wants an API key: ChatGemmaJax(api_key=...), the environment variable GEMMA_JAX_API_KEY, "
+                "or a header: 'Authorization: Bearer KEY', 'x-api-key: KEY'."
+            )
+        given, found = _digest(shown.strip()), ""
+        for digest, scope in self._known:  # all of them, so that the time says nothing
+            if hmac.compare_digest(digest, given):
+                found = scope
+        if not found:
+            raise ApiKeyError("This server does not know the API key that it was shown. Ask whoever runs it for one.")
+        return found
+
+
+def read_keys(path: str | os.PathLike[str]) -> ApiKeys:
+    """Return the keys in a file: a line each, a name before it if it is to have one. Lines with # are for people.
+
+    Raises:
+        InputError: there is no such file, others can read it, or what it holds are no keys.
+    """
+    file = Path(path).expanduser()
+    try:
+        with file.open("rb") as opened:
+            facts = os.fstat(opened.fileno())
+            data = opened.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"--api-key-file: {file} cannot be read: {error.strerror or error}.") from error
+    if not stat.S_ISREG(facts.st_mode) or len(data) > _LARGEST:
+        raise InputError(f"--api-key-file: expected a file with a key on each line, found {file}.")
+    if facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        mode = stat.S_IMODE(facts.st_mode)
+        raise InputError(f"--api-key-file: others can read {file} (mode {mode:04o}). Do: chmod 600 {file}")
+    return ApiKeys(_parsed(data.decode(errors="replace"), str(file)))
+
+
+def _parsed(text: str, file: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        *names, key = words
+        name = names[0] if names else hashlib.sha256(key.encode()).hexdigest()[:12]
+        if len(names) > 1 or not _NAME.fullmatch(name) or len(key) < SHORTEST or not key.isascii():
+            raise InputError(
+                f"{file}, line {number}: expected a key of at least {SHORTEST} characters, alone or behind a name of "
+                "letters and digits. python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one."
+            )
+        if key in found or name in found.values():
+            raise InputError(f"{file}, line {number}: this key, or its name, is in the file twice.")
+        found[key] = name
+    if not found:
+        raise InputError(f"{file}: expected a key on each line, found none.")
+    return found
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

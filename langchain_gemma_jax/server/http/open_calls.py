@@ -1,0 +1,58 @@
+"""The calls that are being answered: how many there are, and their end when the server is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from langchain_gemma_jax.errors import ClosedError, DeadlineError
+
+
+class OpenCalls:
+    """Lets calls begin until ``drain``, and has those that take too long then end with their deadline's error."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._draining = False
+        self._seconds = 0.0
+        self._out_of_time: asyncio.Event | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server was told to end."""
+        return self._draining
+
+    @property
+    def out_of_time(self) -> asyncio.Event:
+        """What is set when answers may not go on any more."""
+        if self._out_of_time is None:
+            self._out_of_time = asyncio.Event()
+        return self._out_of_time
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count a call.
+
+        Raises:
+            ClosedError: the server was told to end.
+        """
+        if self._draining:
+            raise ClosedError("The server is ending, and takes no new calls. Ask again when it was started anew.")
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
+
+    def drain(self, seconds: float) -> None:
+        """Take no new calls, and give the open ones so much time. Called in the event loop."""
+        if not self._draining:
+            self._draining, self._seconds = True, seconds
+            asyncio.get_running_loop().call_later(seconds, self.out_of_time.set)
+
+    def too_late(self) -> DeadlineError:
+        """The error of a call whose time was up."""
+        return DeadlineError(
+            f"The server was told to end, and the {self._seconds:g} seconds that it gives to open calls were up."
+        )

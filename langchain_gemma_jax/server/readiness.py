@@ -1,0 +1,62 @@
+"""Whether a server's first call would be a fast one: its models are in memory, and their programs are made."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from langchain_gemma_jax.errors import ClosedError, GemmaJaxError
+
+_log = logging.getLogger(__name__)
+
+
+class Readiness:
+    """Loads models and makes their programs, one after the other, in a thread of its own."""
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        *,
+        warmup: bool = True,
+        max_context: int | None = None,
+        on_failure: Callable[[GemmaJaxError], object] | None = None,
+    ) -> None:
+        """``warmup``: make all programs, for conversations of up to ``max_context`` tokens; else weights are enough."""
+        self._models, self._warmup, self._max_context = models, warmup, max_context
+        self._on_failure = on_failure
+        self._pending: dict[str, str] = dict.fromkeys(models, "weights")
+        self._thread: threading.Thread | None = None
+
+    @property
+    def pending(self) -> dict[str, str]:
+        """What is not there yet, by model: its "weights", its "programs", or what is wrong with it."""
+        return dict(self._pending)
+
+    def begin(self) -> None:
+        """Begin, if that was not done."""
+        if self._thread is None:
+            # A daemon: the process may end while programs are being made. The engine's own threads do that.
+            self._thread = threading.Thread(target=self._make_ready, name="gemma-jax-readiness", daemon=True)
+            self._thread.start()
+
+    def _make_ready(self) -> None:
+        for model in self._models:
+            try:
+                self._make_one_ready(model)
+            except ClosedError:
+                return  # the server ended first
+            except GemmaJaxError as error:
+                self._pending[model] = str(error)
+                _log.warning("%s is not ready: %s", model, error)
+                if self._on_failure is not None:
+                    self._on_failure(error)
+
+    def _make_one_ready(self, model: str) -> None:
+        from langchain_gemma_jax.engine.api.process import engine
+
+        served = engine().load(model, timeout=None)
+        if self._warmup:
+            self._pending[model] = "programs"
+            engine().warmup(served, max_context=self._max_context, progress=False)
+        self._pending.pop(model)

@@ -1,0 +1,110 @@
+"""A server of the app: runs until it is told to end, lets open answers finish, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from langchain_gemma_jax.errors import GemmaJaxError, InstallationError
+from langchain_gemma_jax.server.app import GemmaJaxApp
+from langchain_gemma_jax.server.http.limits import ServerLimits
+from langchain_gemma_jax.server.http.listening import Listening
+
+_AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
+
+
+class RunningServer:
+    """A server that listens somewhere, in this thread (``run``) or in one of its own (``with``)."""
+
+    def __init__(self, app: GemmaJaxApp, listening: Listening, limits: ServerLimits | None = None) -> None:
+        """Make ready to listen.
+
+        Raises:
+            InstallationError: uvicorn is not installed.
+        """
+        self.app, self.listening, self._limits = app, listening, limits or ServerLimits()
+        self.failure: GemmaJaxError | None = None
+        self._server = _draining_server(app, self._limits)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, and then until open answers are over."""
+        try:
+            with _signals_are_no_errors():
+                asyncio.run(self._server.serve(sockets=[self.listening.socket]))
+        finally:
+            self.listening.close()
+
+    def fail(self, error: GemmaJaxError) -> None:
+        """End, as there is no use in going on. Any thread may call this."""
+        self.failure = error
+        self._server.should_exit = True
+
+    def end(self) -> None:
+        """Have it end as SIGTERM would. Any thread may call this."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self.run, name="gemma-jax-server", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            self._thread.join(0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        if self._thread is not None:
+            self._thread.join(self._limits.drain_s + 2 * _AFTER_DRAIN)
+
+
+def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise InstallationError("A server needs uvicorn: pip install 'langchain-gemma-jax[serve]'.") from error
+    from langchain_gemma_jax.server.http.connections import bounded_by
+
+    class DrainingServer(uvicorn.Server):
+        """uvicorn's server, that tells the app when it is to end."""
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            app.calls.drain(limits.drain_s)
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        app,
+        http=bounded_by(limits),
+        ws="none",
+        lifespan="on",
+        log_level=logging.ERROR,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(limits.drain_s + _AFTER_DRAIN),
+        backlog=1024,
+    )
+    return DrainingServer(config)
+
+
+@contextmanager
+def _signals_are_no_errors() -> Iterator[None]:
+    """Have SIGTERM be a wish, which was granted: uvicorn raises it once more when all is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def granted(*_: object) -> None:
+        return
+
+    before: dict[signal.Signals, Callable[..., Any] | int | None] = {
+        each: signal.signal(each, granted) for each in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,109 @@
+"""``gemma-jax serve``: what it refuses, and what it makes ready."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra [serve]")
+
+from langchain_gemma_jax import UnknownModelError
+from langchain_gemma_jax.cli.command import main
+from langchain_gemma_jax.cli.serving import serve
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.server.readiness import Readiness
+
+
+class Loading:
+    """An engine that loads and warms up when it is let."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure, self.may_load, self.may_warm = failure, threading.Event(), threading.Event()
+        self.asked: list[object] = []
+
+    def load(self, model: str, *, timeout: float | None) -> str:
+        self.may_load.wait(30)
+        if self.failure is not None:
+            raise self.failure
+        return model
+
+    def warmup(self, served: str, **how: object) -> None:
+        self.asked.append((served, how))
+        self.may_warm.wait(30)
+
+    def close(self, timeout: float) -> bool:
+        return True
+
+
+@pytest.fixture
+def loading(monkeypatch):
+    def loading(failure: Exception | None = None) -> Loading:
+        engine = Loading(failure)
+        monkeypatch.setattr(process, "engine", lambda: engine)
+        monkeypatch.setattr("langchain_gemma_jax.engine.__call__", lambda: engine, raising=False)
+        return engine
+
+    return loading
+
+
+def until(readiness: Readiness, pending: dict[str, str]) -> None:
+    end = time.monotonic() + 30
+    while readiness.pending != pending:
+        assert time.monotonic() < end, readiness.pending
+        time.sleep(0.005)
+
+
+def test_what_is_pending_is_said_until_all_is_there(loading):
+    engine = loading()
+    readiness = Readiness(("a", "b"), max_context=512)
+    assert readiness.pending == {"a": "weights", "b": "weights"}
+    readiness.begin()
+    readiness.begin()
+    engine.may_load.set()
+    until(readiness, {"a": "programs", "b": "weights"})
+    engine.may_warm.set()
+    until(readiness, {})
+    assert engine.asked == [(name, {"max_context": 512, "progress": False}) for name in "ab"]
+
+
+def test_weights_are_enough_if_that_is_said(loading):
+    engine = loading()
+    engine.may_load.set()
+    readiness = Readiness(("a",), warmup=False)
+    readiness.begin()
+    until(readiness, {})
+    assert engine.asked == []
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_server(loading, tmp_path, capsys):
+    loading(UnknownModelError("There is no model called 'gone'.")).may_load.set()
+    assert main(["serve", "gone", "--socket", str(tmp_path / "a.sock")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith(f"Serving gone at unix:{tmp_path}/a.sock\n")
+    assert "There is no model called 'gone'." in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "other machines can connect, so expected --api-key-file"),
+        (["--socket", "/x/a.sock", "--port", "1"], "expected a socket or a port, found both"),
+        (["--api-key-file", "/none"], "--api-key-file: /none cannot be read"),
+        (["--socket", "/tmp/" + "x" * 200], "a socket's path has at most"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments, said, capsys):
+    assert main(["serve", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys):
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    shown = capsys.readouterr().out
+    assert "ChatGemmaJax(server='auto')" in shown
+    assert "gemma-jax serve --host 127.0.0.1 --port 8000" in shown
+    assert serve.__doc__

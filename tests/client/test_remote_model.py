@@ -1,0 +1,193 @@
+"""A chat model whose engine is elsewhere: nothing is imported that is not needed, and every way to lose it is typed."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from langchain_gemma_jax import ApiKeyError, ChatGemmaJax, DeadlineError, ServerError, ServerUnreachableError
+from langchain_gemma_jax.client import exchange
+from langchain_gemma_jax.client.remote_model import remote_model
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from tests.chat.scripted import ScriptedEngine
+from tests.serving import serving
+
+ROOT = Path(__file__).parents[2]
+KEY = "k" * 20
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+LINE = b'{"content":"Hel"}\n'
+CHUNK = b"%x\r\n%s\r\n" % (len(LINE), LINE)
+
+
+@contextmanager
+def answering(tmp_path: Path, *sends: bytes, then: Callable[[socket.socket], None] = socket.socket.close) -> Iterator:
+    """A server that sends this, whatever it is asked, and then does that."""
+    place = tmp_path / "a.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        listening.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    line, _ = listening.accept()
+                except OSError:
+                    return
+                with suppress(OSError):  # whoever asked may be gone
+                    line.recv(65536)
+                    for each in sends:
+                        line.sendall(each)
+                then(line)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"unix:{place}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+async def every_way(model: ChatGemmaJax) -> list[BaseException | None]:
+    """What a call raises, made in each way."""
+    found: list[BaseException | None] = []
+
+    async def atry(call) -> None:
+        try:
+            await call
+        except Exception as error:  # noqa: BLE001
+            found.append(error)
+        else:
+            found.append(None)
+
+    async def streamed() -> None:
+        async for _ in model.astream("Hi"):
+            pass
+
+    for call in (lambda: model.invoke("Hi"), lambda: list(model.stream("Hi")), lambda: model.get_num_tokens("Hi")):
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001
+            found.append(error)
+        else:
+            found.append(None)
+    await atry(model.ainvoke("Hi"))
+    await atry(streamed())
+    return found
+
+
+async def test_nobody_answers(tmp_path):
+    for server in (f"unix:{tmp_path}/none.sock", "auto", "http://127.0.0.1:9"):
+        for error in await every_way(ChatGemmaJax(server=server)):
+            assert type(error) is ServerUnreachableError
+            assert "Start one: gemma-jax serve" in str(error)
+            assert error.is_retryable
+
+
+@pytest.mark.parametrize(
+    "sends",
+    [
+        (),
+        (b"HTTP/1.1 2",),
+        (HEAD,),
+        (HEAD + CHUNK,),
+        (HEAD + CHUNK[:9],),
+        (HEAD + CHUNK + b"0\r\n\r\n",),  # whole, but it does not say that it is
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{}\n",),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_one_typed_error(tmp_path, sends):
+    with answering(tmp_path, *sends) as server:
+        for error in await every_way(ChatGemmaJax(server=server)):
+            assert type(error) is ServerUnreachableError
+            assert "went away in the middle" in str(error)
+
+
+async def test_what_is_no_server_of_ours_is_said(tmp_path):
+    for number, sent in enumerate((b"SSH-2.0\r\n", b"HTTP/1.1 404 Nope\r\ncontent-length: 2\r\n\r\nno")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with answering(folder, sent) as server:
+            for error in await every_way(ChatGemmaJax(server=server)):
+                assert type(error) is ServerError
+
+
+async def test_a_server_that_says_nothing_is_waited_for_until_the_deadline(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "GRACE_SECONDS", 0.0)
+    kept: list[socket.socket] = []
+    with answering(tmp_path, HEAD + CHUNK, then=kept.append) as server:
+        for error in await every_way(ChatGemmaJax(server=server, timeout=0.1)):
+            assert type(error) is DeadlineError
+    for line in kept:
+        line.close()
+
+
+async def test_the_servers_own_words_of_a_deadline_come_through(tmp_path):
+    told = b'{"error":{"name":"DeadlineError","arguments":["The time was up after 3 s."],"message":""}}\n'
+    with answering(tmp_path, HEAD + CHUNK + b"%x\r\n%s\r\n" % (len(told), told)) as server:
+        for error in await every_way(ChatGemmaJax(server=server, timeout=60)):
+            assert (type(error), str(error)) == (DeadlineError, "The time was up after 3 s.")
+
+
+def test_another_users_socket_is_not_told_anything(tmp_path, monkeypatch):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("who listens is known on Linux alone")
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    monkeypatch.setattr(exchange.struct, "unpack", lambda *_: (1, 4321, 1))
+    with answering(tmp_path, HEAD) as server, pytest.raises(ServerError, match="run by user 4321"):
+        ChatGemmaJax(server=server).invoke("Hi")
+
+
+def test_keys(tmp_path, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"])
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    with serving(None, keys=ApiKeys({KEY: "me"})) as server:
+        at = server.listening.shown
+        assert ChatGemmaJax(server=at, api_key=KEY, scope="a").invoke("Hi").text == "Hello"
+        for key in (None, "wrong"):
+            with pytest.raises(ApiKeyError):
+                ChatGemmaJax(server=at, api_key=key).invoke("Hi")
+        assert engine.submitted[0]["scope"] == "key:me/a"
+        assert KEY not in repr(remote_model(at, ChatGemmaJax(server=at, api_key=KEY).api_key))
+
+
+def test_the_server_is_part_of_what_a_cache_goes_by():
+    here, there = ChatGemmaJax(model="x"), ChatGemmaJax(model="x", server="auto")
+    assert here._identifying_params != there._identifying_params
+
+
+def test_a_process_that_asks_imports_no_jax_and_little_else(tmp_path, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"] * 2)
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    script = """
+        import sys
+        from langchain_gemma_jax import ChatGemmaJax
+        model = ChatGemmaJax(server=sys.argv[1])
+        print(model.invoke("Hi").text, "".join(chunk.text for chunk in model.stream("Hi")))
+        heavy = {"jax", "jaxlib", "httpx", "uvicorn", "h11", "tokenizers", "huggingface_hub"}
+        print(sorted(heavy & set(sys.modules)))
+    """
+    with serving(tmp_path) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", dedent(script), server.listening.shown],
+            cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.stdout == "Hello Hello\n[]\n", done.stderr
+
+
+def test_a_folder_is_found_from_wherever_the_server_runs(tmp_path, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"] * 2)
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with serving(tmp_path) as server:
+        ChatGemmaJax(server=server.listening.shown, model="./model").invoke([HumanMessage("Hi")])
+        assert engine.loaded[0] == str(tmp_path / "model")
+        ChatGemmaJax(server=server.listening.shown).invoke("Hi")
+        assert engine.loaded[0] == "sprout-s"
