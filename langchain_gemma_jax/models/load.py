@@ -32,7 +32,7 @@ from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampli
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
-from langchain_gemma_jax.models.packed.blocks import BlockForms
+from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
@@ -41,12 +41,15 @@ from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
+
+BY_KERNEL = Attention(AttentionForm.KERNEL, AttentionForm.KERNEL)
 
 _loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 
@@ -136,7 +139,10 @@ def load(
             templated = templated or found.templated
         divided = not where.one_device
         stored = _Stored(weights, activations, divided)
-        recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), stored)
+        if recipe is None:
+            recipe = _exact(opened.recipe(choose_recipe(dtype, divided=divided), stored))
+        else:
+            recipe = opened.recipe(recipe, stored.like(recipe))
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -198,11 +204,18 @@ class _Stored:
     weights: str | None
     activations: str | None
     divided: bool  # among devices
+    unasked: str | None = None  # activations where the caller says nothing; None: what is fastest
+
+    def like(self, recipe: Recipe) -> _Stored:
+        """The same for a recipe of the caller's: activations are as they are, unless attention is by kernels too."""
+        if self.activations is not None or recipe.attention == BY_KERNEL or not isinstance(recipe.storage, Dense):
+            return self
+        return replace(self, unasked="float32")
 
     def forms(self, storage: Dense | AsInFile | PerChannel | Quantised) -> BlockForms:
         """How matrices in blocks are multiplied: as a storage says that brings it with it, else as is fastest here."""
         if isinstance(storage, Dense):
-            return choose_block_forms(self.activations, divided=self.divided)
+            return choose_block_forms(self.activations or self.unasked, divided=self.divided)
         forms = storage.forms
         return forms if self.activations is None else replace(forms, activations=self.activations)
 
@@ -344,6 +357,18 @@ def _as_stored(opened: _Opened, source: BlockSource | MobileSource, recipe: Reci
     if storage.has_dense(opened.config, recipe.dtype):
         return replace(recipe, storage=storage)
     return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
+
+
+def _exact(recipe: Recipe) -> Recipe:
+    """A recipe that was chosen here, in which a token is the same to the bit however it was read.
+
+    Rounding to eight bits makes much of a last bit, and attention by XLA gives another one in a longer chunk.
+    """
+    storage = recipe.storage
+    forms = storage.forms if isinstance(storage, AsInFile | Quantised) else None
+    if forms is None or forms.activations != "int8" or forms.one_row is not BlockForm.KERNEL:
+        return recipe
+    return replace(recipe, attention=BY_KERNEL)
 
 
 def _open(path: Path) -> _Opened:

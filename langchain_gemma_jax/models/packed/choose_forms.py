@@ -46,8 +46,7 @@ def choose_block_forms(activations: str | None = None, *, divided: bool = False)
     activations are rounded to eight bits if kernels multiply by them: elsewhere that would gain nothing.
     """
     forms = _of_this_machine(divided=divided)
-    by_kernel = forms.one_row is BlockForm.KERNEL
-    return replace(forms, activations=activations or ("int8" if by_kernel else "float32"))
+    return replace(forms, activations=activations or ("int8" if forms.one_row is BlockForm.KERNEL else "float32"))
 
 
 def _of_this_machine(*, divided: bool) -> BlockForms:

@@ -11,10 +11,13 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.gemma.kv_cache import allocate
+from langchain_gemma_jax.models.load import BY_KERNEL, load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.recipes.recipe import Attention
 from langchain_gemma_jax.models.weights import PLAIN
 from tests.kernels.made_up_matrices import library, product, variants
 
@@ -97,6 +100,7 @@ def test_they_are_rounded_where_kernels_are_faster_so_or_where_it_is_asked_for(m
         assert {w.forms.activations for w in jax.tree.leaves(model.params, is_leaf=is_blocks) if is_blocks(w)} == {
             found
         }
+        assert (model.recipe.attention == BY_KERNEL) or (forms, found) != (KERNEL, "int8"), "other bits in long chunks"
         names.add(fingerprint.family(Shape(model.architecture, model.recipe, 320, 64, 1), model.placement))
     with load("sprout-s", recipe=model.recipe, activations="float32", progress=False) as again:
         assert again.recipe.storage.forms.activations == "float32"
@@ -117,3 +121,38 @@ def test_what_cannot_be_is_said():
         load("sprout-s", activations="int8", progress=False)
     with load("sprout-s", activations="float32", progress=False) as model:
         assert not any(map(is_blocks, jax.tree.leaves(model.params, is_leaf=is_blocks)))
+
+
+def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
+    monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
+    for attention, found in ((Attention(), "float32"), (BY_KERNEL, "int8")):
+        recipe = Recipe("float32", attention=attention)
+        with load("sprout-s", weights="int8", recipe=recipe, progress=False) as model:
+            assert (model.recipe.attention, model.recipe.storage.forms.activations) == (attention, found)
+
+
+@needs_them
+def test_a_token_is_the_same_to_the_bit_however_it_was_read(monkeypatch):
+    """Alone, in a chunk of any length, beside others, and in a cache of any size: rounding makes much of a last bit."""
+    monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
+    with load("sprout-s", weights="int8", dtype="float32", progress=False) as model:
+        ids, (forward, recipe) = list(range(300, 348)), (model.architecture.forward, model.recipe)
+        program = jax.jit(
+            lambda params, tokens, start, count, kv: forward(params, recipe, tokens, start, count, kv, None)
+        )
+
+        def read(tokens: int, rows: int, capacity: int) -> np.ndarray:
+            layout, dtype = model.architecture.cache_layout, recipe.kv_dtype
+            kv = tuple(allocate(layout, 1, capacity, dtype, model.device) for _ in range(rows))
+            found = []
+            for start in range(0, len(ids), tokens):
+                part = ids[start : start + tokens]
+                chunk = np.tile(np.array(part + [0] * (tokens - len(part)), np.int32), (rows, 1))
+                numbers = (np.full(rows, number, np.int32) for number in (start, len(part)))
+                hidden, kv = program(model.params, chunk, *numbers, kv)
+                found.append(np.asarray(hidden)[-1, : len(part)])
+            return np.concatenate(found)
+
+        alone = read(1, 1, 64)
+        for tokens, rows, capacity in ((48, 1, 64), (32, 1, 256), (20, 1, 64), (5, 1, 128), (1, 4, 64)):
+            np.testing.assert_array_equal(read(tokens, rows, capacity), alone, err_msg=f"{tokens} {rows} {capacity}")
