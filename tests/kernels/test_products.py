@@ -72,6 +72,7 @@ def test_random_shapes(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_many_random_shapes(kind):
     try_shapes(kind, 5000, seed=2)
