@@ -27,7 +27,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
 
 # Imported only with the extra of that name.
-OPTIONAL = {"deepagents", "gemma", "langchain", "opentelemetry", "prometheus-client", "pytest"}
+OPTIONAL = {"deepagents", "gemma", "langchain", "opentelemetry", "prometheus-client", "pytest", "uvicorn"}
 FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
 
 
@@ -67,7 +67,16 @@ def test_the_wheel_says_what_it_is(wheel, wheel_metadata):
 
 
 def test_the_extras_are_there(wheel_metadata):
-    assert set(wheel_metadata.get_all("Provides-Extra")) == {"agents", "cuda", "tpu", "gemma", "metrics", "otel", "dev"}
+    assert set(wheel_metadata.get_all("Provides-Extra")) == {
+        "agents",
+        "cuda",
+        "tpu",
+        "gemma",
+        "metrics",
+        "otel",
+        "serve",
+        "dev",
+    }
 
 
 def test_nothing_heavy_is_required_through_any_number_of_steps():

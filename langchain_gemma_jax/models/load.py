@@ -45,6 +45,7 @@ from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
+from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
@@ -320,6 +321,7 @@ class _OpenedGguf(_Opened):
         if self._vocabulary is None:
             self._vocabulary = gguf_tokenizer(self._made.metadata, self.path, self.config.vocab_size)
             self._made.metadata.forget_strings()  # there is to be room for the weights
+            give_back()
         return self._vocabulary
 
     def spoken(self, tokenizer: Tokenizer) -> str | None:

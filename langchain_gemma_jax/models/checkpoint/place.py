@@ -92,11 +92,13 @@ def place(
         filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
         return filled if planned.stays else storage.pack(path, spec, filled)
 
+    # What is packed here is dense until then, and no two of these are in memory at once.
+    several = source.shared and (from_file is not None or all(planned.stays for planned in plan))
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}
     try:
-        with closing(_filled(plan, fill, READERS if source.shared else 1)) as filled:
+        with closing(_filled(plan, fill, READERS if several else 1)) as filled:
             for path, buffers in filled:
                 nbytes = total_bytes(specs[path])
                 if nbytes <= _SMALL:

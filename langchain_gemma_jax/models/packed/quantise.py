@@ -7,6 +7,7 @@ those of files that have them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from langchain_gemma_jax.models.packed.kinds import KINDS
 
 GROUP = 32
 WEIGHTS = ("int8", "int4")
+THREADS = 2  # that share a matrix: the next one is read when it is done
 _PIECE_BYTES = 4 << 20  # of float32, quantised at a time
 _SHARES = np.array([0.92, 0.85, 0.78], np.float32)
 """Shares of a group's largest number that a scale of four bits may reach to: cutting off a little can err less."""
@@ -48,9 +50,13 @@ class Quantised:
         scales = np.empty(shape, np.float16)
         values = np.empty((*shape, *KINDS[kind].parts[-1].shape), KINDS[kind].parts[-1].dtype)
         quantise = _eight_bits if kind == "Q8_0" else _four_bits
-        for piece, scale, value in _pieces(logical, scales, values):
+
+        def pack_piece(piece: npt.NDArray[Any], scale: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
             groups = piece.astype(np.float32).reshape(*piece.shape[:-1], -1, GROUP)
             scale[...], value[...] = quantise(groups)
+
+        with ThreadPoolExecutor(THREADS, "pack") as threads:
+            list(threads.map(lambda piece: pack_piece(*piece), _pieces(logical, scales, values)))
         return BlockMatrix((scales, values), kind, dense.dtype, self.forms)
 
     def _kind(self, path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import gguf
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.recipes import Plan, Recipe
 from langchain_gemma_jax.models.weights import total_bytes
 
@@ -56,6 +58,23 @@ def test_a_folder_is_loaded_so(weights, share):
         for before, after in zip(model.params["embed"].parts, again.params["embed"].parts, strict=True):
             np.testing.assert_array_equal(before, after)
         again.close()
+
+
+def test_no_two_matrices_are_dense_at_once(monkeypatch):
+    dense, most, pack = [], [], Quantised.pack
+
+    def counted(storage, path, spec, array):
+        dense.append(path)
+        most.append(len(dense))
+        time.sleep(0.002)
+        found = pack(storage, path, spec, array)
+        dense.remove(path)
+        return found
+
+    monkeypatch.setattr(Quantised, "pack", counted)
+    load("sprout-s", weights="int8", progress=False).close()
+    assert len(most) > 10
+    assert max(most) == 1
 
 
 def test_what_cannot_be_asked_for(tmp_path):
