@@ -32,25 +32,20 @@ from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampli
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
-from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
-from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
+from langchain_gemma_jax.models.packed.from_file import BlockSource
+from langchain_gemma_jax.models.packed.qat.mobile import MobileSource
 from langchain_gemma_jax.models.packed.qat.quantised_folder import open_quantised, quantisation_of
-from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
-from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm
 from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
+from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
 
 GENERATION_DEFAULTS = "generation_config.json"
-
-BY_KERNEL = Attention(AttentionForm.KERNEL, AttentionForm.KERNEL)
 
 _loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 
@@ -139,11 +134,11 @@ def load(
         if templated is not None:
             templated = templated or found.templated
         divided = not where.one_device
-        stored = _Stored(weights, activations, divided)
+        asked_storage = AskedStorage(weights, activations, divided)
         if recipe is None:
-            recipe = _exact(opened.recipe(choose_recipe(dtype, divided=divided), stored))
+            recipe = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
         else:
-            recipe = opened.recipe(recipe, stored.like(recipe))
+            recipe = opened.recipe(recipe, asked_storage.beside(recipe))
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -187,7 +182,7 @@ def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
     if (
         opened.config != like.config
-        or opened.recipe(like.recipe, _Stored(None, None, not like.placement.one_device)) != like.recipe
+        or opened.recipe(like.recipe, AskedStorage(None, None, not like.placement.one_device)) != like.recipe
     ):
         return "another one"
     before = like.read_from
@@ -196,29 +191,6 @@ def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None
     if opened.generation_defaults() != like.generation_defaults:
         return f"another {GENERATION_DEFAULTS} than its own"
     return None if opened.tokenizer()[1] == before.tokenizer else "another tokenizer than its own"
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """What a caller says of how matrices are stored and multiplied, beside a recipe."""
-
-    weights: str | None
-    activations: str | None
-    divided: bool  # among devices
-    unasked: str | None = None  # activations where the caller says nothing; None: what is fastest
-
-    def like(self, recipe: Recipe) -> _Stored:
-        """The same for a recipe of the caller's: activations are as they are, unless attention is by kernels too."""
-        if self.activations is not None or recipe.attention == BY_KERNEL or not isinstance(recipe.storage, Dense):
-            return self
-        return replace(self, unasked="float32")
-
-    def forms(self, storage: Dense | AsInFile | PerChannel | Quantised) -> BlockForms:
-        """How matrices in blocks are multiplied: as a storage says that brings it with it, else as is fastest here."""
-        if isinstance(storage, Dense):
-            return choose_block_forms(self.activations or self.unasked, divided=self.divided)
-        forms = storage.forms
-        return forms if self.activations is None else replace(forms, activations=self.activations)
 
 
 class _Opened(ABC):
@@ -250,7 +222,7 @@ class _Opened(ABC):
         return None
 
     @abstractmethod
-    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
 
     def __enter__(self) -> Self:
@@ -281,26 +253,10 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return _generation_defaults(self.folder)
 
-    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         if isinstance(self.tensors, BlockSource | MobileSource):
-            return _as_stored(self, self.tensors, recipe, stored)
-        weights, storage = stored.weights, recipe.storage
-        if weights is not None:
-            if not isinstance(storage, Dense):
-                raise InputError(
-                    f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
-                )
-            return replace(recipe, storage=quantised(weights, stored.forms(storage)))
-        if stored.activations is None:
-            return recipe
-        if isinstance(storage, Quantised):
-            return replace(recipe, storage=replace(storage, forms=stored.forms(storage)))
-        if stored.activations != "float32":
-            raise InputError(
-                f"{self.tensors.location}: activations={stored.activations!r} is for packed weights, and these are "
-                'dense. Leave it out, or ask for weights="int8" too.'
-            )
-        return recipe
+            return asked.as_in_file(self.tensors, self.naming, self.config, recipe)
+        return asked.of_dense(recipe, self.tensors)
 
 
 class _OpenedGguf(_Opened):
@@ -334,43 +290,13 @@ class _OpenedGguf(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
-    def recipe(self, recipe: Recipe, stored: _Stored) -> Recipe:
-        return _as_stored(self, self._made.tensors, recipe, stored)
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
+        return asked.as_in_file(self._made.tensors, self.naming, self.config, recipe)
 
 
 def _of_unpacked(where: Placement) -> str:
     """The dtype of products: XLA:CPU multiplies by what it unpacked faster in float32, and loses nothing so."""
     return "float32" if where.platform == "cpu" else "bfloat16"
-
-
-def _as_stored(opened: _Opened, source: BlockSource | MobileSource, recipe: Recipe, stored: _Stored) -> Recipe:
-    """The recipe, with matrices as their files have them."""
-    if (weights := stored.weights) is not None:
-        raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
-    if not isinstance(recipe.storage, Dense | AsInFile | PerChannel):
-        advice = "cannot be stored in another way"
-        raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    if isinstance(source, MobileSource) and stored.activations is not None:
-        raise InputError(
-            f"{source.location}: its activations are on grids that are a part of the model. Leave them out."
-        )
-    facts = opened.naming, opened.config, recipe.dtype, stored.forms(recipe.storage)
-    storage = per_channel(source, *facts) if isinstance(source, MobileSource) else as_in_file(source, *facts)
-    if storage.has_dense(opened.config, recipe.dtype):
-        return replace(recipe, storage=storage)
-    return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
-
-
-def _exact(recipe: Recipe) -> Recipe:
-    """A recipe that was chosen here, in which a token is the same to the bit however it was read.
-
-    Rounding to eight bits makes much of a last bit, and attention by XLA gives another one in a longer chunk.
-    """
-    storage = recipe.storage
-    forms = storage.forms if isinstance(storage, AsInFile | Quantised) else None
-    if forms is None or forms.activations != "int8" or forms.one_row is not BlockForm.KERNEL:
-        return recipe
-    return replace(recipe, attention=BY_KERNEL)
 
 
 def _open(path: Path) -> _Opened:
