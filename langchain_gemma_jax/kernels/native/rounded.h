@@ -8,8 +8,9 @@
 
 namespace {
 
-INLINE void round_block(const float* x, int8_t* code, float* scale, float* total) {
-  float most = 0;
+INLINE void round_block(const float* from, int8_t* code, float* scale, float* total) {
+  float x[32], most = 0;
+  memcpy(x, from, sizeof x);  // wherever it lies
   for (int i = 0; i < 32; i++) {
     const float size = x[i] < 0 ? -x[i] : x[i];
     most = size > most ? size : most;
