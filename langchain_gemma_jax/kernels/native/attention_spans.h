@@ -92,6 +92,12 @@ INLINE void scores_of_rows(const Queries& q, int64_t row, const typename D::T* k
 
 // ---- values
 
+// What is wanted next, and comes to the caches while something else is gone through.
+struct Soon {
+  const char* from;
+  int64_t bytes;
+};
+
 // M queries, N registers of a value: what is there already goes on.
 template <class D, int M, int N>
 INLINE void some_values(const float* const* shares, const typename D::T* values, int64_t count, int64_t dim,
@@ -113,13 +119,15 @@ INLINE void some_values(const float* const* shares, const typename D::T* values,
 
 template <class D, int M>
 INLINE void values_of_rows(const Queries& q, int64_t row, const float* scores, const typename D::T* values,
-                           int64_t count, float* out) {
+                           int64_t count, float* out, const Soon& soon) {
   enum { N = 8 / M };
   const float* shares[M];
   float* to[M];
   for (int m = 0; m < M; m++) shares[m] = scores + least(row + m, q.rows - 1) * SPAN;
   int64_t d = 0;
   for (; d + N * W <= q.dim; d += N * W) {
+    const int64_t first = d * soon.bytes / q.dim, last = (d + N * W) * soon.bytes / q.dim;
+    for (int64_t line = (first + 63) / 64 * 64; line < last; line += 64) fetch(soon.from + line);
     for (int m = 0; m < M; m++) to[m] = out + least(row + m, q.rows - 1) * q.dim + d;
     some_values<D, M, N>(shares, values + d, count, q.dim, to);
   }
@@ -164,7 +172,7 @@ template <class D>
 void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, float* scores, const Mixed& out) {
   typedef typename D::T T;
   const int64_t low = most(seen_by(at, q, sight, 0).low, from);
-  const int64_t high = least(seen_by(at, q, sight, q.rows - 1).high, from + SPAN);
+  const int64_t all_high = seen_by(at, q, sight, q.rows - 1).high, high = least(all_high, from + SPAN);
   if (low >= high) {
     for (int64_t row = 0; row < q.rows; row++) out.sums[row] = 0;
     return;
@@ -192,10 +200,15 @@ void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, f
     const Run run = run_at(at, position, least(position + some, high));
     const T* values = (const T*)at.values + run.slot * q.dim;
     const float* shares = scores + (position - from);
+    Soon soon = {0, 0};
+    if (alone && position + SPAN < all_high) {  // the next span's keys
+      const Run next = run_at(at, position + SPAN, least(position + SPAN + run.count, all_high));
+      soon = {(const char*)((const T*)at.keys + next.slot * q.dim), next.count * q.dim * (int64_t)sizeof(T)};
+    }
     int64_t row = 0;
-    for (; row + 2 < q.rows; row += 4) values_of_rows<D, 4>(q, row, shares, values, run.count, out.values);
-    if (row + 1 < q.rows) values_of_rows<D, 2>(q, row, shares, values, run.count, out.values), row += 2;
-    if (row < q.rows) values_of_rows<D, 1>(q, row, shares, values, run.count, out.values);
+    for (; row + 2 < q.rows; row += 4) values_of_rows<D, 4>(q, row, shares, values, run.count, out.values, soon);
+    if (row + 1 < q.rows) values_of_rows<D, 2>(q, row, shares, values, run.count, out.values, soon), row += 2;
+    if (row < q.rows) values_of_rows<D, 1>(q, row, shares, values, run.count, out.values, soon);
     position += run.count;
   }
 }
