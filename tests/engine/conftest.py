@@ -28,7 +28,7 @@ from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
-from tests.engine.tiny import CONFIGS, LADDERS, TIE, Cold
+from tests.engine.tiny import CONFIGS, LADDERS, RECIPES, TIE, Cold
 from tests.tiny_gemma import tiny_gemma
 
 
@@ -70,7 +70,7 @@ def model_of(tiny_folder) -> Callable[[str], Model]:
 
     def model_of(name: str) -> Model:
         if name not in known:
-            config, recipe = CONFIGS[name], Recipe(dtype="float32")
+            config, recipe = CONFIGS[name], RECIPES.get(name, Recipe(dtype="float32"))
             numbers = np.random.default_rng(5)
 
             def array(spec: ArraySpec) -> jax.Array:

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.conversations.kv_store import WORTH_A_COPY
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.steps.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
+from langchain_gemma_jax.kernels.products import kernels_run
 from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, kv_store_of, settle, text
 
 SLACK = 16
@@ -252,6 +253,7 @@ def test_random_conversations_get_the_tokens_of_a_cold_run_and_read_no_more_than
     assert conversations.reused > 0.4 * conversations.prompts
 
 
+by_kernels = pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
 TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
 
 
@@ -262,6 +264,9 @@ TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
     [
         ("all global", ONE_SIZE),
         ("shared KV", ONE_SIZE),
+        pytest.param(
+            "by kernels", TWO_SIZES, marks=pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
+        ),
         pytest.param("a wide window", TWO_SIZES, marks=pytest.mark.slow),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -106,20 +108,52 @@ def attend_all(
     recipe: Recipe,
 ) -> jax.Array:
     """``attend`` over rows whose keys and values lie apart: each of ``seen`` has its equal share of them, in order."""
-    one, form = seen[0], recipe.attention.form(queries.shape[1])
-    splits = [what.split for what in seen if what.split is not None]
-    if form is AttentionForm.KERNEL and len(splits) == len(seen) and can_attend(layer.head_dim, one.keys.dtype):
-        return attend_by_kernel(
-            queries,
-            positions[:, 0],
-            jnp.concatenate(splits),
-            [(what.keys, what.values) for what in seen],
-            behind=one.behind,
-            window=layer.window,
-            cap=config.attention_softcap,
-        )
+    kernel = recipe.attention.form(queries.shape[1]) is AttentionForm.KERNEL
+    in_order = all(what.split is not None for what in seen)
+    if kernel and in_order and can_attend(layer.head_dim, seen[0].keys.dtype):
+        return _by_kernel(queries, positions, tuple(seen), config, layer, recipe)
+    return _by_products(queries, positions, tuple(seen), config, layer, recipe)
+
+
+_Seen: TypeAlias = tuple[VisibleKV, ...]
+
+
+def _by_products(
+    queries: jax.Array, positions: jax.Array, seen: _Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+) -> jax.Array:
     shares = zip(jnp.split(queries, len(seen)), jnp.split(positions, len(seen)), seen, strict=True)
     return jnp.concatenate([attend(q, at, what, config, layer, recipe) for q, at, what in shares])
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+def _by_kernel(
+    queries: jax.Array, positions: jax.Array, seen: _Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+) -> jax.Array:
+    del recipe
+    return attend_by_kernel(
+        queries,
+        positions[:, 0],
+        jnp.concatenate([what.split for what in seen if what.split is not None]),
+        [(what.keys, what.values) for what in seen],
+        behind=seen[0].behind,
+        window=layer.window,
+        cap=config.attention_softcap,
+    )
+
+
+@_by_kernel.defjvp
+def _derivative(
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+    primals: tuple[jax.Array, jax.Array, _Seen],
+    tangents: tuple[jax.Array, jax.Array, _Seen],
+) -> tuple[jax.Array, jax.Array]:
+    def plain(queries: jax.Array, positions: jax.Array, seen: _Seen) -> jax.Array:
+        return _by_products(queries, positions, seen, config, layer, recipe)
+
+    found: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
+    return found
 
 
 def attend(

@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma import attention
 from langchain_gemma_jax.models.gemma.attention import VisibleKV
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV, slot_positions
 from langchain_gemma_jax.models.gemma.rope import rotate, rotation
-from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Recipe
 
 QUICK = {"compiler_options": {"xla_backend_optimization_level": 0}}
 attend = jax.jit(attention.attend, static_argnums=(3, 4, 5), **QUICK)
@@ -80,6 +81,23 @@ def test_a_query_that_sees_nothing_stays_finite():
     seen = VisibleKV(jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.ones((1, KV_HEADS, 4, SIZE)), jnp.full((1, 4), -1))
     found = attend(jnp.ones((1, 1, HEADS, SIZE)), jnp.zeros((1, 1), jnp.int32), seen, CONFIG, LAYER, FLOAT32)
     assert np.isfinite(found).all()
+
+
+@pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
+def test_attention_by_kernels_has_derivatives():
+    """Those of products: of queries, keys and values."""
+    layer, at = replace(LAYER, head_dim=16), jnp.arange(3)[None]
+    queries, keys, values = (
+        jnp.asarray(normal(1, *shape, seed=2)) for shape in ((3, HEADS, 16), (KV_HEADS, 5, 16), (KV_HEADS, 5, 16))
+    )
+
+    def total(form, queries, keys, values):
+        seen = VisibleKV(keys, values, jnp.arange(5)[None], jnp.zeros(1, jnp.int32))
+        recipe = Recipe("float32", attention=Attention(form, form))
+        return jnp.sum(attention.attend_all(queries, at, [seen], CONFIG, layer, recipe) ** 2)
+
+    ours, plain = (jax.grad(total, argnums=(1, 2, 3))(form, queries, keys, values) for form in AttentionForm)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), ours, plain)
 
 
 def weights(kv_parts=2):
