@@ -125,13 +125,13 @@ class ChatGemmaJax(BaseChatModel):
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: str | None = None
-    """How a dense checkpoint's matrices are stored: "int8" or "int4", packed while they are read, in a half or a
-    quarter of the memory. None: as they are in its files."""
+    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    activations: str | None = None
+    """What packed matrices are multiplied by: "int8", rounded first, which makes tokens faster. None: "float32"."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
-    """A token of the Hugging Face Hub, for gated models. None: that of the environment variable HF_TOKEN, or of
-    ``hf auth login``. It is told to the Hub alone."""
+    """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
     server: str | None = None
     """The engine that answers: "auto", the one that this user runs by ``gemma-jax serve``; "unix:/path/to/a.sock",
     "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""

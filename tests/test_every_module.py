@@ -103,6 +103,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "hub_errors": ("download", "what is said of a download that fails"),
     "hub_request": ("download", "what is asked of the Hub"),
     "hub_stop": ("download loads_under_way", "ends a download, of a server that drips"),
+    "asked_storage": ("activations", "what packed weights are multiplied by, asked for or not"),
     "random_params": ("weights", "weights for tests and benchmarks"),
     "recipe": ("probe unchanged", "a plain value"),
     "hf_json": ("content components decode", "one of the tokenizers that all tests of tokenizers are run with"),

@@ -74,6 +74,7 @@ ROOMS = [
     "compile_cache",
     "models",
     "models.gguf",
+    "models.storage",
     "models.packed.qat",
     "models.packed",
     "models.hub",
@@ -101,7 +102,17 @@ TOGETHER = [
     {"grammar", "grammar.schema"},
     *(
         {"models", f"models.{name}"}
-        for name in ("gguf", "packed", "packed.qat", "hub", "checkpoint", "checkpoint.official", "gemma", "recipes")
+        for name in (
+            "gguf",
+            "storage",
+            "packed",
+            "packed.qat",
+            "hub",
+            "checkpoint",
+            "checkpoint.official",
+            "gemma",
+            "recipes",
+        )
     ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},

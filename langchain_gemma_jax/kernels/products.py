@@ -14,9 +14,9 @@ MOST_ROWS = 16
 DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
-def can_multiply(rows: int) -> bool:
-    """Return True if the kernels run here and take so many rows."""
-    return 1 <= rows <= MOST_ROWS and kernels_run()
+def can_multiply(rows: int, *, rounded: bool = False) -> bool:
+    """Return True if the kernels run here and take so many rows: any number, of those that are rounded first."""
+    return (1 <= rows <= MOST_ROWS or (rounded and rows > 0)) and kernels_run()
 
 
 def kernels_run() -> bool:
@@ -33,7 +33,8 @@ def multiply(x: jax.Array, parts: Sequence[jax.Array], kind: str, *, rounded: bo
     """``x [row, in]`` times a matrix of some kind, whose arrays begin ``[out, block]``: float32 ``[row, out]``.
 
     Activations are float32, and so are all sums. A row's numbers are the same whatever the other rows are. With
-    ``rounded``, activations are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks.
+    ``rounded``, activations are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks;
+    there may be any number of rows then.
     """
     out = jax.ShapeDtypeStruct((x.shape[0], parts[0].shape[0]), jnp.float32)
     found: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(

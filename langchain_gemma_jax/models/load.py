@@ -31,17 +31,17 @@ from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
-from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
-from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
+from langchain_gemma_jax.models.packed.activations import checked_activations
+from langchain_gemma_jax.models.packed.from_file import BlockSource
+from langchain_gemma_jax.models.packed.qat.mobile import MobileSource
 from langchain_gemma_jax.models.packed.qat.quantised_folder import open_quantised, quantisation_of
-from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.weights import PLAIN, Dense, total_bytes
+from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
 
@@ -71,6 +71,7 @@ def load(
     token: str | None = None,
     recipe: Recipe | None = None,
     weights: str | None = None,
+    activations: str | None = None,
     device: jax.Device | Placement | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
@@ -97,6 +98,8 @@ def load(
             on this machine.
         weights: how matrices are stored, where the files have them dense: "int8" or "int4", packed while they are read
             (8.5 or 4.5 bits a number). By default as they are in the files.
+        activations: what packed matrices are multiplied by: "float32", the default, or "int8": rounded to eight bits
+            first, with which the package's kernels make a token faster, and read a prompt more slowly.
         device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -116,6 +119,7 @@ def load(
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
+    checked_activations(activations)
     found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
     where = placement_of(device)
@@ -130,7 +134,11 @@ def load(
         if templated is not None:
             templated = templated or found.templated
         divided = not where.one_device
-        recipe = opened.recipe(recipe or choose_recipe(dtype, divided=divided), weights, divided=divided)
+        asked_storage = AskedStorage(weights, activations, divided)
+        if recipe is None:
+            recipe = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
+        else:
+            recipe = opened.recipe(recipe, asked_storage)
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
@@ -174,7 +182,7 @@ def _what_is_other(like: Model, opened: _Opened, files: Unchanged) -> str | None
     """What would not fit to weights that are read from these files. None: all that is kept of a model fits."""
     if (
         opened.config != like.config
-        or opened.recipe(like.recipe, None, divided=not like.placement.one_device) != like.recipe
+        or opened.recipe(like.recipe, AskedStorage(None, None, not like.placement.one_device)) != like.recipe
     ):
         return "another one"
     before = like.read_from
@@ -214,7 +222,7 @@ class _Opened(ABC):
         return None
 
     @abstractmethod
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
 
     def __enter__(self) -> Self:
@@ -245,16 +253,10 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return _generation_defaults(self.folder)
 
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         if isinstance(self.tensors, BlockSource | MobileSource):
-            return _as_stored(self, self.tensors, recipe, weights, divided=divided)
-        if weights is None:
-            return recipe
-        if not isinstance(recipe.storage, Dense):
-            raise InputError(
-                f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
-            )
-        return replace(recipe, storage=quantised(weights, choose_block_forms(divided=divided)))
+            return asked.as_in_file(self.tensors, self.naming, self.config, recipe)
+        return asked.of_dense(recipe, self.tensors)
 
 
 class _OpenedGguf(_Opened):
@@ -288,30 +290,13 @@ class _OpenedGguf(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
-    def recipe(self, recipe: Recipe, weights: str | None, *, divided: bool) -> Recipe:
-        return _as_stored(self, self._made.tensors, recipe, weights, divided=divided)
+    def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
+        return asked.as_in_file(self._made.tensors, self.naming, self.config, recipe)
 
 
 def _of_unpacked(where: Placement) -> str:
     """The dtype of products: XLA:CPU multiplies by what it unpacked faster in float32, and loses nothing so."""
     return "float32" if where.platform == "cpu" else "bfloat16"
-
-
-def _as_stored(
-    opened: _Opened, source: BlockSource | MobileSource, recipe: Recipe, weights: str | None, *, divided: bool
-) -> Recipe:
-    """The recipe, with matrices as their files have them."""
-    if weights is not None:
-        raise InputError(f"{source.location}: weights={weights!r} is for dense checkpoints; these are packed already.")
-    if not isinstance(recipe.storage, Dense | AsInFile | PerChannel):
-        advice = "cannot be stored in another way"
-        raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
-    forms = choose_block_forms(divided=divided) if isinstance(recipe.storage, Dense) else recipe.storage.forms
-    facts = opened.naming, opened.config, recipe.dtype, forms
-    storage = per_channel(source, *facts) if isinstance(source, MobileSource) else as_in_file(source, *facts)
-    if storage.has_dense(opened.config, recipe.dtype):
-        return replace(recipe, storage=storage)
-    return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
 
 
 def _open(path: Path) -> _Opened:

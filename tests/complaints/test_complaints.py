@@ -93,6 +93,7 @@ def test_objects_are_valid_whatever_the_model_is_like(whole_of):
         Draft202012Validator(SCHEMA).validate(model.invoke("HELLO", config={"tags": [str(seed)]}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("thinking", [False, True])
 def test_a_schema_holds_with_thoughts_and_without_and_beside_tools(thinking, whole_of):
     model = whole_of(temperature=1.0, thinking=thinking)

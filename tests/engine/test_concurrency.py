@@ -138,6 +138,7 @@ async def test_who_leaves_in_the_middle_changes_nothing_for_the_others(small, rn
     assert now.threads - before.threads <= 1, "the event loop's own worker"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["cancel", "close", "drop"])
 def test_decoding_stops_within_one_dispatch(small, way):
     engine, served, _ = small

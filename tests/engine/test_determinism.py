@@ -155,6 +155,7 @@ def test_the_loop_form_makes_the_same_tokens(drafts, engine_of, tiny_model, prom
     ]
 
 
+@pytest.mark.long
 def test_the_loop_stops_where_a_step_would(engine_of, tiny_model, prompt, expected):
     engine = engine_of(loop_steps=4, ladders=LOOPS)
     for length in range(1, 10):

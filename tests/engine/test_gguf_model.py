@@ -18,6 +18,7 @@ from tests.models.gguf.make import CONFIGS, small_tokenizer, write
 
 CONFIG = CONFIGS["gemma, untied"]  # a tied one with random weights repeats what it read last
 PROMPT = list(range(6, 30))
+EXACT = {"activations": "float32"}  # compared with a dense model
 
 
 def kind_of(name: str) -> str:
@@ -44,7 +45,7 @@ def said(engine, served, count=6):
 def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_changed(engine_of, files, tmp_path):
     (first, dense), (second, _) = files.items()
     before, engine = baseline(), engine_of(ladders=SMALL)
-    served = engine.load(str(first))
+    served = engine.load(str(first), **EXACT)
     model, entry = served.model, engine._owner.models.known[served].entry
     assert served.name == "tiny-0-Q4_K_M"
     assert isinstance(model.params["embed"], BlockMatrix)
@@ -61,7 +62,7 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     assert engine.close(30)
 
     engine = engine_of(ladders=SMALL, memory_budget=2 * need)  # a dense one and a packed one would need more
-    one, two = engine.load(str(first)), engine.load(str(second))
+    one, two = engine.load(str(first), **EXACT), engine.load(str(second), **EXACT)
     assert said(engine, one) == answer != said(engine, two)
     assert engine.report().models_evicted == 0
     assert engine.close(30)
@@ -69,7 +70,7 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     engine = engine_of(ladders=SMALL, memory_budget=2 * need - 1)
     path = tmp_path / "tiny.gguf"
     path.write_bytes(first.read_bytes())
-    three, four = engine.load(str(path)), engine.load(str(second))
+    three, four = engine.load(str(path), **EXACT), engine.load(str(second), **EXACT)
     assert three.model.closed
     assert said(engine, three) == answer  # read again
     assert four.model.closed

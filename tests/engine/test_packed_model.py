@@ -172,3 +172,12 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     assert found[2] == ("bfloat16", "bfloat16", True, 4)
     ids_bytes = 4 * sequence_kv.physical(CONTEXT)
     assert found[3] - ids_bytes == (found[1] - ids_bytes) // 2
+
+
+def test_what_packed_weights_are_multiplied_by_makes_two_models_of_one_file(engine_of):
+    engine = engine_of(ladders=SMALL)
+    kinds = ("int8", "float32", "int8")
+    served = [engine.load("sprout-s", weights="int8", activations=kind) for kind in kinds]
+    assert served[0] is served[2] is not served[1]
+    assert engine.status("sprout-s", weights="int8", activations="float32").resident
+    assert engine.status("sprout-s", weights="int8") is None

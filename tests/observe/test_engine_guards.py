@@ -15,6 +15,7 @@ from tests.engine.tiny import CONTEXT
 TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,), draft=0)
 
 
+@pytest.mark.long
 def test_a_conversation_that_the_warm_up_was_not_for_is_told_of(running_of, tiny_model):
     engine = running_of(ladders=TWO_SIZES, guards={"recompile": "raise"})
     served = engine.serve(tiny_model)

@@ -101,6 +101,7 @@ def inject(ground: Ground, count: int, seed: str) -> None:
     assert not any(app.startswith("quiet") for apps in report.trips_by_app.values() for app in apps)
 
 
+@pytest.mark.long
 def test_faults_are_told_of_with_their_kind_and_application(ground):
     inject(ground, 100, "faults")
 

@@ -56,6 +56,7 @@ class Streaming(threading.Thread):
         self.begun.set()
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_and_one_that_is_told_to_end(tmp_path):
     place = tmp_path / "engine.sock"
     model = ChatGemmaJax(server=f"unix:{place}")

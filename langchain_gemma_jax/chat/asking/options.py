@@ -31,7 +31,7 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "weights", "dialect", "scope", "timeout", "max_context", "thinking",
+    "model", "dtype", "revision", "weights", "activations", "dialect", "scope", "timeout", "max_context", "thinking",
     "parallel_tool_calls", "route", "keep_alive", "app", "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
@@ -76,6 +76,7 @@ class Options:
     dtype: str | None
     revision: str | None
     weights: str | None
+    activations: str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -102,7 +103,7 @@ class Options:
     @property
     def loaded_as(self) -> LoadedAs:
         """What tells apart models that were loaded from the same place, as arguments of the engine."""
-        return {"dtype": self.dtype, "revision": self.revision, "weights": self.weights}
+        return LoadedAs(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
 
     @property
     def model_was_named(self) -> bool:
@@ -117,7 +118,7 @@ class Options:
     @property
     def how_to_load(self) -> HowToLoad:
         """The arguments of ``engine().load``, with the token of the Hub in plain words if there is one."""
-        found = HowToLoad(dtype=self.dtype, revision=self.revision, weights=self.weights)
+        found = HowToLoad(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
         if self.token is not None:
             found["token"] = self.token.get_secret_value()
         return found
@@ -217,6 +218,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         dtype=cast("str | None", found.get("dtype")),
         revision=cast("str | None", found.get("revision")),
         weights=cast("str | None", found.get("weights")),
+        activations=cast("str | None", found.get("activations")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),

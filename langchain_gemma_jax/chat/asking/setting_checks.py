@@ -13,6 +13,7 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.route import as_route
 
 WEIGHTS = ("int8", "int4")
+ACTIVATIONS = ("float32", "int8")
 DTYPES = ("bfloat16", "float32", "float16")
 MOST_TOKENS = 2**31 - 1
 
@@ -59,10 +60,10 @@ def _context(name: str, value: object) -> int:
     return value
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[str, object], str]:
+def _one_of(choices: tuple[str, ...], none: str = "the checkpoint's own") -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in choices:
-            raise _error(name, f"one of {', '.join(choices)}, or None for the checkpoint's own", value)
+            raise _error(name, f"one of {', '.join(choices)}, or None for {none}", value)
         return value
 
     return check
@@ -87,6 +88,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "dtype": _one_of(DTYPES),
     "revision": _text,
     "weights": _one_of(WEIGHTS),
+    "activations": _one_of(ACTIVATIONS, "float32"),
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,

@@ -83,6 +83,7 @@ class Engine:
         dtype: str | None = None,
         revision: str | None = None,
         weights: str | None = None,
+        activations: str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -101,9 +102,8 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        return self._wait_here(
-            self.arriving(source, dtype=dtype, revision=revision, weights=weights, token=token, clock=clock), clock
-        )
+        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, token=token)
+        return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(
         self,

@@ -32,8 +32,8 @@ from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None]
-"""Where a model is, its dtype, its revision, how its matrices are stored."""
+LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None]
+"""Where a model is, its dtype, its revision, how its matrices are stored, and what they are multiplied by."""
 
 
 class ModelApi:
@@ -173,8 +173,8 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision, weights = key
-        loaded_as: LoadedAs = {"dtype": dtype, "revision": revision, "weights": weights}
+        _, dtype, revision, weights, activations = key
+        loaded_as = LoadedAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
         with collected_later(), self._owner.loading.here():
             served = self._loaded[key] = self._loader.load_first(source, loaded_as, token, load)
         return served
@@ -207,7 +207,13 @@ def _key(source: object, loaded_as: LoadedAs) -> LoadKey:
         source = own
     folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
     place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
-    return place, loaded_as.get("dtype"), loaded_as.get("revision"), loaded_as.get("weights")
+    return (
+        place,
+        loaded_as.get("dtype"),
+        loaded_as.get("revision"),
+        loaded_as.get("weights"),
+        loaded_as.get("activations"),
+    )
 
 
 def _look_at_the_time() -> None:

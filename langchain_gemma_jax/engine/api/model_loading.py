@@ -55,6 +55,7 @@ class LoadsModels(Protocol):
         dtype: str | None = None,
         revision: str | None = None,
         weights: str | None = None,
+        activations: str | None = None,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,

@@ -123,11 +123,11 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   auto work = std::make_shared<Work>();
   work->product = product, work->matrix = matrix, work->rows = rows, work->out = out;
   work->x = rounds ? rounded_rows(*rounds, x, rows * matrix.inputs, work->scratch) : Rows{x, nullptr, nullptr, nullptr};
-  const int64_t total = bytes * matrix.outputs;
+  const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
   if (threads < 2) return product(matrix, work->x, rows, out, 0, matrix.outputs);
-  int64_t wanted = kChunkBytes;
-  if (total / wanted < 4 * threads) wanted = total / (4 * threads);  // a share for each, even if one begins late
+  int64_t wanted = kChunkBytes, whole = bytes * matrix.outputs;
+  if (whole / wanted < 4 * threads) wanted = whole / (4 * threads);  // a share for each, even if one begins late
   work->chunk = wanted / bytes / 8 * 8;
   if (work->chunk < 8) work->chunk = 8;
   work->chunks = (matrix.outputs + work->chunk - 1) / work->chunk;
@@ -159,7 +159,7 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool pool, ffi::Buffe
                       ffi::Result<ffi::Buffer<ffi::F32>> out) {
   const Kind& kind = kinds[number];
   const auto in = x.dimensions(), to = out->dimensions();
-  if (in.size() != 2 || in[0] < 1 || in[0] > MOST_ROWS) {
+  if (in.size() != 2 || in[0] < 1 || (in[0] > MOST_ROWS && !rounded)) {
     return wrong(kind, "expected x of 1 to " + std::to_string(MOST_ROWS) + " rows, [row, in], found " + shape(in));
   }
   if (to.size() != 2 || to[0] != in[0] || to[1] < 1) {
@@ -281,7 +281,7 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
                                int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last,
                                int rounded) {
   const Choice found = find(variant);
-  if (!found.variant || !found.runs || rows < 1 || rows > MOST_ROWS || first < 0 || last > outputs) return 1;
+  if (!found.variant || !found.runs || rows < 1 || (rows > MOST_ROWS && !rounded) || first < 0 || last > outputs) return 1;
   for (int k = 0; k < KINDS; k++) {
     if (std::strcmp(kinds[k].name, kind_name)) continue;
     if (inputs < 1 || inputs % kinds[k].elements) return 1;

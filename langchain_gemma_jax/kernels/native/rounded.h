@@ -8,20 +8,25 @@
 
 namespace {
 
-INLINE void round_block(const float* from, int8_t* code, float* scale, float* total) {
-  float x[32], most = 0;
-  memcpy(x, from, sizeof x);  // wherever it lies
+// As models/packed/activations.py defines it, to the bit. Sizes are compared as whole numbers, which have the same order:
+// the largest of them is NaN or infinite where any is, so the scale is, and whatever comes of the block.
+INLINE void round_block(const float* x, int8_t* code, float* scale, float* total) {
+  float numbers[32];  // wherever they lie
+  uint32_t bits[32], most = 0;
+  memcpy(numbers, x, sizeof numbers);
+  memcpy(bits, x, sizeof bits);
   for (int i = 0; i < 32; i++) {
-    const float size = x[i] < 0 ? -x[i] : x[i];
+    const uint32_t size = bits[i] & 0x7fffffff;
     most = size > most ? size : most;
   }
-  const float d = most / 127, inverse = d > 0 ? 1 / d : 0;
+  const float d = f32_of_bits(most) * (1.0f / 127), inverse = d > 1e-37f ? 1 / d : 0;
+  float moved[32];
+  for (int i = 0; i < 32; i++) moved[i] = numbers[i] * inverse + 12582912.0f;  // 1.5 * 2^23: what is left of it is whole
+  memcpy(bits, moved, sizeof bits);
   int sum = 0;
   for (int i = 0; i < 32; i++) {
-    const float y = x[i] * inverse;
-    const int found = (int)(y + (y < 0 ? -0.5f : 0.5f));
-    code[i] = (int8_t)found;
-    sum += found;
+    code[i] = (int8_t)bits[i];
+    sum += code[i];
   }
   *scale = d, *total = d * (float)sum;
 }

@@ -11,6 +11,7 @@ class LoadedAs(TypedDict, total=False):
     dtype: str | None
     revision: str | None
     weights: str | None
+    activations: str | None
 
 
 class HowToLoad(LoadedAs, total=False):

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.products import can_multiply, multiply
+from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
 from langchain_gemma_jax.models.weights import Packed, Plan
@@ -35,12 +36,16 @@ class BlockForms:
     one_row: BlockForm = BlockForm.TILES
     few_rows: BlockForm = BlockForm.TILES  # 2 to ``Plan.FEW_ROWS``
     more_rows: BlockForm = BlockForm.TILES
-    activations: str = "float32"  # or "int8": what kernels multiply by, rounded first
+    activations: str = "float32"  # or "int8": they are rounded first, for any number of rows
 
     def form(self, rows: int) -> BlockForm:
         """Return the form of a product with so many rows."""
         if rows == 1:
             return self.one_row
+        if self.activations == "int8" and self.few_rows is BlockForm.KERNEL and rows > 0:
+            return (
+                self.few_rows
+            )  # rounding makes much of the last bits: they have to be the same for any number of rows
         few = Plan.KERNEL_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
         return self.few_rows if rows <= few else self.more_rows
 
@@ -61,10 +66,14 @@ class BlockMatrix(Packed):
     def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
         rows = x.reshape(-1, x.shape[-1])
         count = rows.shape[0]
+        rounded = self.forms.activations == "int8"
         form = self.forms.form(count)
-        if form is BlockForm.KERNEL and can_multiply(count):
-            out = multiply(rows, self.parts, self.kind, rounded=self.forms.activations == "int8")
-        elif form is BlockForm.SUMS:
+        if form is BlockForm.KERNEL and can_multiply(count, rounded=rounded):
+            out = multiply(rows, self.parts, self.kind, rounded=rounded)
+            return out.reshape(*x.shape[:-1], out.shape[-1])
+        if rounded:
+            rows = in_eight_bits(rows)
+        if form is BlockForm.SUMS:
             out = jnp.stack([self._sums(row) for row in rows])
         elif form is BlockForm.WHOLE:
             out = self._multiplied(self.parts, rows).T

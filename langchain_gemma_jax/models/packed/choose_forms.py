@@ -12,9 +12,9 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -33,20 +33,21 @@ ON_ACCELERATORS = BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
 
 CLEARLY = 0.8  # another form has to take at most this share of the tiles' time: noise must not flip the choice
 SHAPE, TRIED = (2048, 2048), ("Q4_K", "Q8_0")
-RUNS = 4
+RUNS = 6
 _NAME, _LARGEST = "blocks", 2**12
 _lock = threading.Lock()
 _chosen: dict[str, BlockForms] = {}
 
-FormTimer: TypeAlias = Callable[[BlockForm], float]
-"""Seconds that one row's products take in a form."""
 
-
-def choose_block_forms(*, divided: bool = False) -> BlockForms:
+def choose_block_forms(activations: str | None = None, *, divided: bool = False) -> BlockForms:
     """The forms for this machine; for matrices that are divided among devices, what XLA can divide.
 
     The first call on one measures for about a second and remembers the result.
     """
+    return replace(_of_this_machine(divided=divided), activations=activations or "float32")
+
+
+def _of_this_machine(*, divided: bool) -> BlockForms:
     backend = jax.default_backend()
     if backend != "cpu":
         return ON_ACCELERATORS
@@ -58,10 +59,10 @@ def choose_block_forms(*, divided: bool = False) -> BlockForms:
         return _chosen[backend]
 
 
-def measured(timer: FormTimer) -> BlockForms:
-    """The default, with another form for one row if that is clearly faster."""
-    tiles, sums = timer(BlockForm.TILES), timer(BlockForm.SUMS)
-    if kernels().run and timer(BlockForm.KERNEL) < CLEARLY * min(tiles, sums):
+def measured(seconds: Mapping[BlockForm, float]) -> BlockForms:
+    """The default, with another form for one row if that is clearly faster, by what its products took in each form."""
+    tiles, sums = seconds[BlockForm.TILES], seconds[BlockForm.SUMS]
+    if seconds.get(BlockForm.KERNEL, math.inf) < CLEARLY * min(tiles, sums):
         return replace(DEFAULT, one_row=BlockForm.KERNEL, few_rows=BlockForm.KERNEL)
     return replace(DEFAULT, one_row=BlockForm.SUMS) if sums < CLEARLY * tiles else DEFAULT
 
@@ -69,15 +70,50 @@ def measured(timer: FormTimer) -> BlockForms:
 def _measured_alone() -> BlockForms:
     with alone(_NAME):
         if (known := _recall()) is None:  # whoever was waited for may have measured
-            known = measured(_time_of)
+            known = measured(_seconds())
             _remember(known)
         return known
 
 
-def _time_of(form: BlockForm) -> float:
-    """Time the products with a matrix of each kind that is tried."""
-    forms = BlockForms(form, form, form)
-    return sum(_seconds(BlockMatrix(_ones(kind), kind, "float32", forms)) for kind in TRIED)
+def _seconds() -> Mapping[BlockForm, float]:
+    """The seconds that the products with a matrix of each kind that is tried take, form by form.
+
+    They are timed in turns: what else the machine does meets all of them alike.
+    """
+    forms = [BlockForm.TILES, BlockForm.SUMS, *([BlockForm.KERNEL] if kernels().run else [])]
+    x = jax.device_put(np.ones((1, SHAPE[1]), np.float32))
+    arrays = {kind: _ones(kind) for kind in TRIED}
+    tried = [
+        _Tried(form, BlockMatrix(arrays[kind], kind, "float32", BlockForms(form, form, form)), x)
+        for form in forms
+        for kind in TRIED
+    ]
+    for _ in range(RUNS):
+        for each in tried:
+            each.run()
+    return {form: sum(each.best for each in tried if each.form is form) for form in forms}
+
+
+class _Tried:
+    """A product in one form, and the best time that it took."""
+
+    def __init__(self, form: BlockForm, matrix: BlockMatrix, x: jax.Array) -> None:
+        self.form, self.best = form, math.inf
+        self._given, self._program = (matrix, x), None
+        with suppress(jax.errors.JaxRuntimeError):  # some releases have no such product
+            self._program = jax.jit(BlockMatrix.product, static_argnums=2).lower(matrix, x, PLAIN).compile()
+
+    def run(self) -> None:
+        """Take the time once more."""
+        if self._program is None:
+            return
+        began = time.perf_counter()
+        try:
+            jax.block_until_ready(self._program(*self._given))
+        except jax.errors.JaxRuntimeError:
+            self._program, self.best = None, math.inf
+            return
+        self.best = min(self.best, time.perf_counter() - began)
 
 
 def _ones(kind: str) -> tuple[jax.Array, ...]:
@@ -86,20 +122,6 @@ def _ones(kind: str) -> tuple[jax.Array, ...]:
     specs = ((*blocks, *part.shape) for part in KINDS[kind].parts)
     arrays = (np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, KINDS[kind].parts, strict=True))
     return tuple(map(jax.device_put, arrays))  # said outright: a caller may have forbidden every other transfer
-
-
-def _seconds(matrix: BlockMatrix) -> float:
-    x = jax.device_put(np.ones((1, SHAPE[1]), np.float32))
-    try:
-        program = jax.jit(BlockMatrix.product, static_argnums=2).lower(matrix, x, PLAIN).compile()
-        best = math.inf
-        for _ in range(RUNS):
-            began = time.perf_counter()
-            jax.block_until_ready(program(matrix, x))
-            best = min(best, time.perf_counter() - began)
-    except jax.errors.JaxRuntimeError:  # some releases have no such product
-        return math.inf
-    return best
 
 
 def _recall() -> BlockForms | None:

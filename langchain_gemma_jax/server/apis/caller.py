@@ -16,7 +16,15 @@ from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
 
-_OF_OWNERS = ("dtype", "revision", "weights", "keep_alive", "guards", "token")  # of a model that all callers share
+_OF_OWNERS = (
+    "dtype",
+    "revision",
+    "weights",
+    "activations",
+    "keep_alive",
+    "guards",
+    "token",
+)  # of a model that all callers share
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ async def test_a_call_that_was_cut_off_is_invalid_in_every_way(way, dialect, ver
         assert call["error"] == f"The call was cut off, and is not to be executed: {told['cut_off']}"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 @pytest.mark.parametrize("version", ["v2", "v3"])
 async def test_for_events_too(version, chat_of, transfer):
@@ -257,6 +258,7 @@ async def ainsist(request, handler):
     return await handler(request.override(tool_choice="any"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_an_agent_does_not_execute_it_and_can_go_on(dialect, chat_of, transfer, ran):
     model = chat_of(dialect, max_tokens=80, temperature=1.0, seed=1)

@@ -34,6 +34,7 @@ WRONG = {
     "dtype": ["int4"],
     "revision": [1],
     "weights": ["int3", 8],
+    "activations": ["int4", 8],
 }
 
 
@@ -137,9 +138,10 @@ def test_a_recommendation_that_is_not_possible_names_its_file(scripted):
 
 
 def test_the_model_can_be_given_with_the_call(scripted):
-    model, engine = scripted("Hello", dtype="float32", revision="main", weights="int8")
+    model, engine = scripted("Hello", dtype="float32", revision="main", weights="int8", activations="float32")
     answer = model.invoke("Hello", model="another", dtype="bfloat16")
-    assert engine.loaded == ("another", {"dtype": "bfloat16", "revision": "main", "weights": "int8"})
+    how = {"dtype": "bfloat16", "revision": "main", "weights": "int8", "activations": "float32"}
+    assert engine.loaded == ("another", how)
     assert answer.response_metadata["model_name"] == "another"
 
 

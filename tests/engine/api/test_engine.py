@@ -64,6 +64,7 @@ def test_ids_come_in_any_sequence(small):
     assert len(found[-1]) == 3
 
 
+@pytest.mark.long
 def test_the_callers_array_is_copied(small):
     engine, served = small
     ids = array("i", [10, 11, 12])

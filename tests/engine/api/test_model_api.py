@@ -204,6 +204,7 @@ def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the
     assert engine._owner.models.runners[served].library._soon == ran, "nobody has to ask"
 
 
+@pytest.mark.long
 def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fitting, folders, alone):
     engine = fitting(1)
     models = [engine.load(folder) for folder in folders]
@@ -293,6 +294,7 @@ def test_a_request_waits_for_a_model_no_longer_than_its_deadline(fitting, folder
     assert is_there(engine, one), "nobody waits any more, so nobody goes"
 
 
+@pytest.mark.long
 def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, folders):
     engine = fitting(1)
     one, two = (engine.load(folder) for folder in folders[:2])
@@ -515,6 +517,7 @@ def test_rows_that_nobody_needs_take_no_more_than_there_is(engine_of, folders, r
     assert max(used) <= entry.weights + count * entry.floor
 
 
+@pytest.mark.long
 def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_put_off(engine_of, folders):
     engine = engine_of(ladders=dataclasses.replace(SMALL, rows=(1, 2, 4)))
     served, prompts, alone = beside_each_other(engine, folders[0], 3)

@@ -92,6 +92,7 @@ def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, 
 # Scopes
 
 
+@pytest.mark.long
 def test_another_scope_shares_nothing(engine_of, tiny_model, cold, rng):
     engine = engine_of()
     served = engine.serve(tiny_model)

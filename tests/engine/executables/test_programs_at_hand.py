@@ -118,6 +118,7 @@ def test_requests_run_in_the_steps_that_are_there_while_wider_ones_are_made(engi
     assert engine.report().programs <= engine.report().program_bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("there", "together", "width"), [((1, 2), 6, 2), ((1, 8), 3, 8), ((1, 2, 8), 3, 8)])
 def test_of_the_steps_that_are_there_the_best_is_taken(engine_with, workshop, rng, there, together, width):
     workshop.held = lambda key: key[0] in {"step", "pick"} and key[1] not in there

@@ -80,6 +80,7 @@ def shown(generation):
     return pieces, generation.result()
 
 
+@pytest.mark.long
 def test_a_stop_string_that_is_split_over_tokens_is_never_shown(engine_of, tiny_model, prompt):
     engine = engine_of()
     served = engine.serve(tiny_model)
@@ -124,6 +125,7 @@ def test_stop_ids_and_the_end_of_turn_end_an_answer(engine_of, tiny_model, promp
     assert (done.ids, done.finish_reason) == ((1, 1, 1), FinishReason.LENGTH)
 
 
+@pytest.mark.long
 def test_half_a_character_waits_for_its_other_half(engine_of, tiny_model, prompt):
     engine = engine_of()
     served = engine.serve(tiny_model)
@@ -152,6 +154,7 @@ def circle(rng):
     return (text(rng, 6) * 8)[:44]
 
 
+@pytest.mark.long
 def test_the_tokens_of_a_draft_add_up(engine_of, tiny_model, rng):
     engine = engine_of(drafts=True)
     served = engine.serve(tiny_model)

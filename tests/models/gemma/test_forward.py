@@ -76,6 +76,7 @@ def test_token_by_token_is_the_same_as_at_once(name):
         same(np.concatenate([step[row] for step in steps]), whole[row])
 
 
+@pytest.mark.long
 @every
 @pytest.mark.parametrize("seed", most_slow([0, 1], [2, 3]))
 def test_any_chunks_are_the_same_as_at_once(name, seed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.kernels.library import Kernels
+from langchain_gemma_jax.kernels.library import Kernels, kernels
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms, measured
@@ -33,34 +33,33 @@ def fresh(monkeypatch, tmp_path):
         (1, 4, 2, KERNEL),
     ],
 )
-def test_another_form_has_to_be_clearly_faster(monkeypatch, kernel, sums, tiles, found):
+def test_another_form_has_to_be_clearly_faster(kernel, sums, tiles, found):
     times = {BlockForm.KERNEL: kernel, BlockForm.SUMS: sums, BlockForm.TILES: tiles}
-    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels("avx2", ""))
-    assert measured(times.__getitem__) == found
-    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels(None, ""))
-    assert measured(times.__getitem__) != KERNEL
+    assert measured(times) == found
+    del times[BlockForm.KERNEL]
+    assert measured(times) != KERNEL
 
 
 def test_what_was_measured_is_remembered(monkeypatch):
-    monkeypatch.setattr(
-        choose_forms, "_time_of", {BlockForm.SUMS: 1, BlockForm.TILES: 2, BlockForm.KERNEL: NEVER}.__getitem__
-    )
+    monkeypatch.setattr(choose_forms, "_seconds", lambda: {BlockForm.SUMS: 1, BlockForm.TILES: 2})
     assert choose_block_forms() == SUMS
-    monkeypatch.setattr(choose_forms, "_time_of", lambda _: pytest.fail("measured again"))
+    monkeypatch.setattr(choose_forms, "_seconds", lambda: pytest.fail("measured again"))
     assert choose_block_forms() == SUMS
     choose_forms._chosen.clear()  # as in another process
     assert choose_block_forms() == SUMS
     for damaged in ("", "{}", '{"one_row": "quick"}'):
         recipe_file("blocks").write_text(damaged)
         choose_forms._chosen.clear()
-        monkeypatch.setattr(
-            choose_forms, "_time_of", {BlockForm.SUMS: 2, BlockForm.TILES: 1, BlockForm.KERNEL: NEVER}.__getitem__
-        )
+        monkeypatch.setattr(choose_forms, "_seconds", lambda: {BlockForm.SUMS: 2, BlockForm.TILES: 1})
         assert choose_block_forms() == DEFAULT
 
 
-def test_the_measurement_runs_here():
-    assert 0 < choose_forms._time_of(BlockForm.TILES) < 60
+def test_the_measurement_runs_here(monkeypatch):
+    found = choose_forms._seconds()
+    assert (BlockForm.KERNEL in found) is kernels().run
+    assert all(0 < seconds < 60 for seconds in found.values())
+    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels(None, ""))
+    assert BlockForm.KERNEL not in choose_forms._seconds()
 
 
 def test_accelerators_need_no_measurement(monkeypatch):

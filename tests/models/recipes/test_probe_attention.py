@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 
+import jax
 import pytest
 
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm
-from langchain_gemma_jax.models.recipes.probe import OutOfTimeError
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Plan
+from langchain_gemma_jax.models.recipes.probe import ONE, Matrix, OutOfTimeError, _Stopwatch
 from langchain_gemma_jax.models.recipes.probe_attention import FEW, MANY, probe_attention
 
 KERNEL, PRODUCTS = AttentionForm.KERNEL, AttentionForm.PRODUCTS
@@ -51,3 +53,10 @@ def test_the_real_one_measures_and_stops_in_time():
     began = time.perf_counter()
     assert probe_attention("bfloat16", budget=0, kernels_are_fast=False) == (Attention(), False)
     assert time.perf_counter() - began < 1
+
+
+def test_probes_measure_where_copies_that_nobody_asked_for_are_forbidden():
+    with jax.transfer_guard("disallow"):
+        assert math.isfinite(_Stopwatch("bfloat16", 60)(Matrix.LAYER, Plan(), ONE))
+        if kernels().run:
+            assert probe_attention("bfloat16", budget=60, kernels_are_fast=False)[1]

@@ -74,7 +74,8 @@ def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
     stored, dense = packed_and_dense()
     twin = write(tmp_path / "dense", dense, None)
     folder = write(tmp_path / "packed", stored)
-    with load(folder, dtype="float32", progress=False) as model, load(twin, dtype="float32", progress=False) as other:
+    exact = {"dtype": "float32", "progress": False}
+    with load(folder, activations="float32", **exact) as model, load(twin, **exact) as other:
         down = model.params["layers"][1]["down"]
         assert isinstance(down, BlockMatrix)
         found = numbers(KINDS["INT4"], tuple(np.asarray(part) for part in down.parts))
