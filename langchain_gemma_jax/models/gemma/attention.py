@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
@@ -99,6 +100,11 @@ def remember(
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
 
+def is_by_kernel(tokens: int, layer: LayerConfig, dtype: np.dtype[np.generic], recipe: Recipe) -> bool:
+    """Whether a kernel attends, for a chunk of so many tokens and a cache of this dtype."""
+    return recipe.attention.form(tokens) is AttentionForm.KERNEL and can_attend(layer.head_dim, dtype)
+
+
 def attend_all(
     queries: jax.Array,
     positions: jax.Array,
@@ -108,9 +114,8 @@ def attend_all(
     recipe: Recipe,
 ) -> jax.Array:
     """``attend`` over rows whose keys and values lie apart: each of ``seen`` has its equal share of them, in order."""
-    kernel = recipe.attention.form(queries.shape[1]) is AttentionForm.KERNEL
     in_order = all(what.split is not None for what in seen)
-    if kernel and in_order and can_attend(layer.head_dim, seen[0].keys.dtype):
+    if in_order and is_by_kernel(queries.shape[1], layer, seen[0].keys.dtype, recipe):
         return _by_kernel(queries, positions, tuple(seen), config, layer, recipe)
     return _by_products(queries, positions, tuple(seen), config, layer, recipe)
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, project, remember
+from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, project, remember
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
@@ -80,9 +80,11 @@ def forward_apart(
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
         if keys is not None and values is not None:
             seen[index] = []
+            by_kernel = is_by_kernel(tokens.shape[1], layer, jnp.dtype(recipe.kv_dtype), recipe)
+            in_loop = recipe.write_in_loop and not by_kernel
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
                 old = cast("LayerKV", new[number][index])
-                new[number][index], what = remember(layer, old, k, v, s, c, in_loop=recipe.write_in_loop)
+                new[number][index], what = remember(layer, old, k, v, s, c, in_loop=in_loop)
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
         mixed = attend_all(queries, positions, seen[source], config, layer, recipe)

@@ -48,9 +48,10 @@ class Recipe:
     # Attention by products runs one for each (row, key-value head) pair up to this many pairs, and batched products
     # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
     attention_pairs: int = 0
-    # Whether the cache is written in a loop of one turn. Outside of a loop, XLA:CPU fuses the update with the reshape
-    # in which attention reads the cache, writes all of it anew for that, and copies it twice to keep the old one. On a
-    # GPU a loop costs more than that would.
+    # Whether the cache is written in a loop of one turn, where products attend. Outside of a loop, XLA:CPU fuses the
+    # update with the reshape in which they read the cache, writes all of it anew for that, and copies it twice to keep
+    # the old one. In a loop it still goes through all of a cache in 16 bits (measured: 4 ms at 32,784 slots). Where a
+    # kernel attends, it is written in place without. On a GPU a loop costs more than that would.
     write_in_loop: bool = False
     storage: Storage = DENSE
     cache_dtype: str | None = None  # of keys and values; None: the one that products are taken in
