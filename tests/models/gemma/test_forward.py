@@ -231,12 +231,12 @@ def everything() -> ModelConfig:
 
 
 PLANS = [
-    Recipe("float32", Plan(True, Form.PAD_ROWS, Form.EACH_ROW), Plan(False, Form.DOT, Form.DOT), 0),
+    Recipe("float32", Plan(True, Form.PAD_ROWS, Form.EACH_ROW), Plan(False, Form.DOT, Form.DOT)),
     Recipe(
         "float32",
         Plan(False, Form.EACH_ROW, Form.DOT),
         Plan(True, Form.PAD_ROWS, Form.EACH_ROW),
-        100,
+        attention_pairs=100,
         write_in_loop=True,
     ),
 ]
