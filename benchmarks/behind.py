@@ -81,7 +81,7 @@ class Beside:
         )
 
     def step(self, form: AttentionForm, behind: int) -> Callable[[], float]:
-        """What makes a token, and says how long that took."""
+        """Return a function that makes a token, and gives how long that took."""
         token, ends = self.put((np.array([5], np.int32), np.array([behind], np.int32)))
         state = [self.sequence(form, behind)]
 
@@ -94,7 +94,7 @@ class Beside:
         return run
 
     def chunk(self, form: AttentionForm, prompt: int) -> Callable[[], float]:
-        """What reads the middle of a prompt, and says how long that took."""
+        """Return a function that reads the middle of a prompt, and gives how long that took."""
         tokens = np.random.default_rng(0).integers(1000, 200_000, (1, CHUNK)).astype(np.int32)
         numbers = np.array([(prompt - CHUNK) // 2], np.int32), np.array([CHUNK], np.int32)
         given = self.put((tokens, *numbers))

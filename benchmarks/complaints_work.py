@@ -1,4 +1,4 @@
-"""What three complaints are measured by, of any engine: memory once weights are in, a tool's result, a long context.
+"""Work that three complaints are measured by, of any engine: loading, a tool's result, a long context.
 
 Read in environments that have neither JAX nor this package: the standard library only.
 """
@@ -56,6 +56,6 @@ def serve_reader(imported: Callable[[Job], None], opened: Callable[[Job], Reader
 
 
 def resident_bytes() -> int:
-    """What this process has in memory, pages of files that it mapped among it."""
+    """Return the bytes that this process has in memory, pages of files that it mapped among them."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from langchain_gemma_jax import Ladders, Sampling, configure, engine, start_metrics_server
+from langchain_gemma_jax import Ladders, Sampling, Served, configure, engine, start_metrics_server
 from langchain_gemma_jax.engine.base.metrics import Histogram, Series
 
 TOKENS = 200
@@ -59,10 +59,10 @@ def main() -> None:
     )
 
 
-def run(served: object) -> tuple[float, float]:
+def run(served: Served) -> tuple[float, float]:
     """Return the seconds of the engine's own Python for each step, and the seconds that a step took."""
     before, began = engine().report(), time.perf_counter()
-    engine().submit(served, PROMPT, Sampling(max_tokens=TOKENS, ignore_eos=True)).result()  # type: ignore[arg-type]
+    engine().submit(served, PROMPT, Sampling(max_tokens=TOKENS, ignore_eos=True)).result()
     wall, after = time.perf_counter() - began, engine().report()
     made = after.steps - before.steps
     return (after.host_s - before.host_s) / made, wall / made

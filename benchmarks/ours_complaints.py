@@ -1,4 +1,4 @@
-"""This package about three complaints: the file as it is, through its engine."""
+"""Three complaints, measured of this package: the file as it is, through its engine."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class GemmaDecisionModel(BaseDecisionModel):
     weights: str | None = None
     """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
-    """What packed matrices are multiplied by: "int8", rounded first, which makes tokens faster. None: "float32"."""
+    """The numbers that packed matrices are multiplied by: "int8", rounded first, for faster tokens. None: "float32"."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

@@ -25,12 +25,12 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Whether only users of this machine who may open the socket get there."""
+        """True for a Unix socket: only users of this machine who may open it get there."""
         return bool(self.path)
 
     @property
     def header(self) -> str:
-        """What the request names as its host."""
+        """The host that a request names in its header."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return f"{shown}:{self.port}" if self.host else "localhost"
 

@@ -29,7 +29,7 @@ _READ = 65536
 
 @dataclass(frozen=True)
 class WireRequest:
-    """What is asked, and of whom."""
+    """A request: its address, path and body, and how long its answer may take."""
 
     address: Address
     what: str  # of the server's calls

@@ -29,8 +29,8 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
         )
     found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route"}}
     found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
-    if bias := asked.sampled.get("logit_bias"):
-        found["logit_bias"] = [list(each) for each in dict(bias).items()]  # type: ignore[call-overload]
+    if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would make texts of the ids
+        found["logit_bias"] = [list(each) for each in bias.items()]
     found["tools"] = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
         for tool in asked.tools

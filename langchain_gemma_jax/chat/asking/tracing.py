@@ -1,4 +1,4 @@
-"""What LangSmith's tracing is told of a call before it is made."""
+"""Facts for LangSmith's tracing: a call's model and settings, told before it is made."""
 
 from __future__ import annotations
 

@@ -6,19 +6,6 @@
 
 namespace {
 
-struct InF32 {
-  typedef float T;
-  INLINE V get(const T* p) { return load(p); }
-};
-struct InF16 {
-  typedef uint16_t T;
-  INLINE V get(const T* p) { return load_f16(p); }
-};
-struct InBF16 {
-  typedef uint16_t T;
-  INLINE V get(const T* p) { return load_bf16(p); }
-};
-
 enum { NEAR_BYTES = 16 << 10 };  // of keys or values that all queries go through before the next ones come
 enum { MOST_ALONE = 8 };         // so few queries are done with keys before the values are there
 
@@ -243,4 +230,4 @@ void finish(const Queries& q, const Mixed& mixed, float* out) {
 }  // namespace
 
 #define DEFINE_ATTENTION(NAME) \
-  extern const Attention attention_##NAME = {#NAME, {part<InF32>, part<InF16>, part<InBF16>}, join, finish};
+  extern const Attention attention_##NAME = {#NAME, {part<OfF32>, part<OfF16>, part<OfBF16>}, join, finish};

@@ -3,12 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cpu.h"
+#include "share.h"
 #include "variant.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -81,33 +80,6 @@ int64_t row_bytes(const Kind& kind, int64_t inputs) {
 constexpr int64_t kChunkBytes = 96 << 10;  // of weights: long enough to be worth a thread's while
 constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
 
-// One product. Chunks are taken in order by whoever has time: the thread that XLA called, and those of its pool that
-// come by. A thread that comes late finds nothing left, and the last one that knows the work frees it.
-struct Work {
-  Product product;
-  Matrix matrix;
-  Rows x;
-  std::vector<char> scratch;  // of rounded rows
-  int64_t rows;
-  float* out;
-  int64_t chunk, chunks;
-  std::atomic<int64_t> taken{0}, done{0};
-
-  void take_part() {
-    for (int64_t index; (index = taken.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
-      const int64_t first = index * chunk, last = first + chunk;
-      product(matrix, x, rows, out, first, last < matrix.outputs ? last : matrix.outputs);
-      done.fetch_add(1, std::memory_order_release);
-    }
-  }
-};
-
-inline void breathe() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 // Rounds rows, into memory that comes with them.
 Rows rounded_rows(const Variant& variant, const float* x, int64_t numbers, std::vector<char>& scratch) {
   const int64_t blocks = numbers / 32;
@@ -120,27 +92,19 @@ Rows rounded_rows(const Variant& variant, const float* x, int64_t numbers, std::
 
 void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int64_t bytes, const float* x, int64_t rows,
               float* out, const Variant* rounds) {
-  auto work = std::make_shared<Work>();
-  work->product = product, work->matrix = matrix, work->rows = rows, work->out = out;
-  work->x = rounds ? rounded_rows(*rounds, x, rows * matrix.inputs, work->scratch) : Rows{x, nullptr, nullptr, nullptr};
+  std::vector<char> scratch;  // of rounded rows
+  const Rows given = rounds ? rounded_rows(*rounds, x, rows * matrix.inputs, scratch) : Rows{x, nullptr, nullptr, nullptr};
   const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
-  if (threads < 2) return product(matrix, work->x, rows, out, 0, matrix.outputs);
+  if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
   int64_t wanted = kChunkBytes, whole = bytes * matrix.outputs;
   if (whole / wanted < 4 * threads) wanted = whole / (4 * threads);  // a share for each, even if one begins late
-  work->chunk = wanted / bytes / 8 * 8;
-  if (work->chunk < 8) work->chunk = 8;
-  work->chunks = (matrix.outputs + work->chunk - 1) / work->chunk;
-  const int64_t helpers = (threads < work->chunks ? threads : work->chunks) - 1;
-  for (int64_t i = 0; i < helpers; i++) {
-    pool.Schedule([work]() mutable { work->take_part(); });
-  }
-  work->take_part();
-  // Whatever is left was taken by a thread that is at it now: nothing is waited for that has not begun.
-  for (int64_t looks = 0; work->done.load(std::memory_order_acquire) < work->chunks; looks++) {
-    if (looks < 4096) breathe();
-    else std::this_thread::yield();
-  }
+  int64_t chunk = wanted / bytes / 8 * 8;
+  if (chunk < 8) chunk = 8;
+  share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
+    const int64_t first = index * chunk, last = first + chunk;
+    product(matrix, given, rows, out, first, last < matrix.outputs ? last : matrix.outputs);
+  });
 }
 
 // ---- the handlers

@@ -12,19 +12,6 @@ namespace {
 
 // ---- dense
 
-struct OfF32 {
-  typedef float T;
-  INLINE V get(const T* p) { return load(p); }
-};
-struct OfF16 {
-  typedef uint16_t T;
-  INLINE V get(const T* p) { return load_f16(p); }
-};
-struct OfBF16 {
-  typedef uint16_t T;
-  INLINE V get(const T* p) { return load_bf16(p); }
-};
-
 // M rows of activations with R outputs at once: M * R sums are under way, enough to hide how long one addition takes.
 template <class D, int M, int R>
 INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t ahead) {

@@ -240,3 +240,20 @@ INLINE C32 minus_32(C32 c) { return c - 32; }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }
 
 #endif
+
+namespace {  // each variant's own, as all of this is: how numbers of a dense array become floats
+
+struct OfF32 {
+  typedef float T;
+  INLINE V get(const T* p) { return load(p); }
+};
+struct OfF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_f16(p); }
+};
+struct OfBF16 {
+  typedef uint16_t T;
+  INLINE V get(const T* p) { return load_bf16(p); }
+};
+
+}  // namespace
