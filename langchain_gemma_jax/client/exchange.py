@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_gemma_jax.client.addresses import HOW_TO_START, Address
@@ -33,8 +33,8 @@ class WireRequest:
 
     address: Address
     what: str  # of the server's calls
-    body: bytes
-    key: str | None = None
+    body: bytes = field(repr=False)  # somebody's words, and the key: in no log
+    key: str | None = field(default=None, repr=False)
     until: float | None = None  # by time.monotonic()
 
     @property

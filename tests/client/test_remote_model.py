@@ -16,6 +16,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_gemma_jax import ApiKeyError, ChatGemmaJax, DeadlineError, ServerError, ServerUnreachableError
 from langchain_gemma_jax.client import exchange
+from langchain_gemma_jax.client.addresses import address_of
 from langchain_gemma_jax.client.remote_model import remote_model
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
@@ -191,3 +192,11 @@ def test_a_folder_is_found_from_wherever_the_server_runs(tmp_path, monkeypatch):
         assert engine.loaded[0] == str(tmp_path / "model")
         ChatGemmaJax(server=server.listening.shown).invoke("Hi")
         assert engine.loaded[0] == "sprout-s"
+
+
+def test_neither_the_words_nor_the_key_are_shown_with_a_request():
+    asked = exchange.WireRequest(address_of("http://127.0.0.1:8000"), "answer", b"somebody's words", "a key")
+    assert "words" not in repr(asked)
+    assert "a key" not in repr(asked)
+    assert "words" in asked.request.decode()
+    assert "a key" in asked.request.decode()

@@ -42,10 +42,9 @@ class BlockForms:
         """Return the form of a product with so many rows."""
         if rows == 1:
             return self.one_row
+        # Rounding makes much of the last bits, which have to be the same for any number of rows.
         if self.activations == "int8" and self.few_rows is BlockForm.KERNEL and rows > 0:
-            return (
-                self.few_rows
-            )  # rounding makes much of the last bits: they have to be the same for any number of rows
+            return self.few_rows
         few = Plan.KERNEL_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
         return self.few_rows if rows <= few else self.more_rows
 
