@@ -171,8 +171,8 @@ def platform_tag(folder: Path, here: str) -> str:
 
 def _objects(variants: Sequence[str]) -> list[str]:
     """The sources that are compiled: what is made for a variant is called after it. What takes longest comes first."""
-    made = [f"{part}_{variant}" for part in ("variant", "attention") for variant in reversed(variants)]
-    return [*made, "handlers", "attention"]
+    made = [f"{part}_{variant}" for part in ("variant", "attention", "between") for variant in reversed(variants)]
+    return [*made, "handlers", "attention", "between"]
 
 
 def _processors() -> int:

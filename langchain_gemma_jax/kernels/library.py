@@ -21,7 +21,7 @@ from typing import Any
 from langchain_gemma_jax.config import KERNEL_VARIANTS, kernels_wanted
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, headers, interface_version, sources_digest
-from langchain_gemma_jax.kernels.targets import ATTENTION, IN_BLOCKS, KINDS, VERSION, function, target
+from langchain_gemma_jax.kernels.targets import ATTENTION, BETWEEN, IN_BLOCKS, KINDS, VERSION, between, function, target
 
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("avx512", "avx2", "portable")
@@ -168,6 +168,7 @@ def _register(library: ctypes.CDLL) -> None:
     wanted = [(kind, False) for kind in KINDS] + [(kind, True) for kind in IN_BLOCKS]
     found = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
     found[ATTENTION] = "gemma_jax_attention"
+    found |= {between(name): f"gemma_jax_{name}" for name in BETWEEN}
     entries = {name: getattr(library, symbol) for name, symbol in found.items()}
     for name, entry in entries.items():
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(entry), platform="cpu")

@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.configuration.model_config import LayerConfig, M
 from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Recipe
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Recipe
 
 CONTEXT = 128
 WINDOW = 8  # so rings have 24 slots
@@ -64,9 +64,13 @@ CONFIGS = {
         per_layer_input=PerLayerInputConfig(width=5, vocab_size=320),
     ),
     "a wide window": _config(_layer(40), _layer()),  # rings of 56 slots, fewer in the smallest cache
-    "by kernels": _config(_layer(WINDOW, head_dim=16), _layer(head_dim=16)),
+    "by kernels": _config(_layer(WINDOW, head_dim=32), _layer(head_dim=32)),
 }
-RECIPES = {"by kernels": Recipe("float32", attention=Attention(AttentionForm.KERNEL, AttentionForm.KERNEL))}
+RECIPES = {
+    "by kernels": Recipe(
+        "float32", attention=Attention(AttentionForm.KERNEL, AttentionForm.KERNEL), between=BetweenForm.KERNEL
+    )
+}
 
 
 @dataclass
@@ -86,7 +90,9 @@ class Cold:
 
     def __post_init__(self) -> None:
         config, device = self.model.config, self.model.device
-        recipe = replace(self.model.recipe, attention=Attention())  # by products, whatever the model does
+        recipe = replace(
+            self.model.recipe, attention=Attention(), between=BetweenForm.XLA
+        )  # by products, whatever the model does
         shape = (self.ROWS, config.max_context)
 
         def read(params: object, tokens: jax.Array, count: jax.Array) -> jax.Array:

@@ -57,6 +57,12 @@ def try_shapes(kind, count, seed, loaded=None):
             close_enough(found, parts, kind, in_eight_bits(x) if rounds else x)
             alone = product(loaded, variant, kind, parts, x[row : row + 1], outputs, (first, last), rounded=rounds)
             np.testing.assert_array_equal(alone[0, first:last], found[row, first:last], err_msg=f"{variant} {kind}")
+            if rounds:  # any number of rows, in any order
+                more = np.concatenate([x, x[::-1], x])
+                many = product(loaded, variant, kind, parts, more, outputs, (first, last), rounded=True)
+                np.testing.assert_array_equal(
+                    many[:, first:last], np.concatenate([found, found[::-1], found])[:, first:last]
+                )
             assert np.isnan(np.delete(alone, range(first, last), axis=1)).all(), "others were written"
 
 

@@ -18,7 +18,8 @@ GOOD = """
 import ctypes, sys
 from dataclasses import replace
 import numpy as np
-from tests.kernels import made_up_attention as attention, made_up_matrices as matrices, test_attention, test_products
+from tests.kernels import made_up_attention as attention, made_up_matrices as matrices
+from tests.kernels import test_attention, test_between, test_products
 
 loaded = ctypes.CDLL(sys.argv[1])
 for dtype in attention.STORED:
@@ -31,6 +32,7 @@ for dtype in attention.STORED:
                 attention.attend_by_hand(loaded, variant, replace(case, first=at, split=at), apart=apart)
 for kind in test_products.TARGETS:
     test_products.try_shapes(kind, 25, 7, loaded)
+test_between.try_shapes(60, 7, loaded)
 print("nothing was seen")
 """
 BAD = """

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -80,22 +81,35 @@ int64_t row_bytes(const Kind& kind, int64_t inputs) {
 constexpr int64_t kChunkBytes = 96 << 10;  // of weights: long enough to be worth a thread's while
 constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
 
+constexpr int64_t kAloneBlocks = 4096;     // of activations to be rounded
+
+char* room(int64_t bytes) {
+  thread_local std::vector<char> kept;
+  if ((int64_t)kept.size() < bytes) kept.resize(bytes);
+  return kept.data();
+}
+
 // Rounds rows, into memory that comes with them.
-Rows rounded_rows(const Variant& variant, const float* x, int64_t numbers, std::vector<char>& scratch) {
-  const int64_t blocks = numbers / 32;
-  scratch.resize(numbers + 2 * blocks * sizeof(float));
-  float* scales = reinterpret_cast<float*>(scratch.data());
-  Rows found = {x, reinterpret_cast<int8_t*>(scales + 2 * blocks), scales, scales + blocks};
-  variant.round(x, blocks, const_cast<int8_t*>(found.codes), scales, scales + blocks);
-  return found;
+Rows rounded_rows(ffi::ThreadPool* pool, int64_t threads, const Variant& variant, const float* x, int64_t numbers,
+                  std::unique_ptr<char[]>& scratch) {
+  const int64_t blocks = numbers / 32, parts = (blocks + kAloneBlocks - 1) / kAloneBlocks;
+  scratch.reset(new char[numbers + 2 * blocks * sizeof(float)]);
+  float* scales = reinterpret_cast<float*>(scratch.get());
+  int8_t* codes = reinterpret_cast<int8_t*>(scales + 2 * blocks);
+  share(pool, threads, parts, [&variant, x, codes, scales, blocks, parts](int64_t index) {
+    const int64_t first = blocks * index / parts, last = blocks * (index + 1) / parts;
+    variant.round(x + 32 * first, last - first, codes + 32 * first, scales + first, scales + blocks + first);
+  });
+  return {x, codes, scales, scales + blocks, room};
 }
 
 void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int64_t bytes, const float* x, int64_t rows,
               float* out, const Variant* rounds) {
-  std::vector<char> scratch;  // of rounded rows
-  const Rows given = rounds ? rounded_rows(*rounds, x, rows * matrix.inputs, scratch) : Rows{x, nullptr, nullptr, nullptr};
+  std::unique_ptr<char[]> scratch;  // of rounded rows
   const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
+  const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
+                            : Rows{x, nullptr, nullptr, nullptr, nullptr};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
   int64_t wanted = kChunkBytes, whole = bytes * matrix.outputs;
   if (whole / wanted < 4 * threads) wanted = whole / (4 * threads);  // a share for each, even if one begins late
@@ -253,8 +267,9 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
     for (int i = 0; i < kinds[k].parts; i++) matrix.parts[i] = parts[i];
     const Product product = (rounded ? found.variant->rounded : found.variant->products)[k];
     if (!product) return 1;
-    std::vector<char> scratch;
-    const Rows given = rounded ? rounded_rows(*found.variant, x, rows * inputs, scratch) : Rows{x, nullptr, nullptr, nullptr};
+    std::unique_ptr<char[]> scratch;
+    const Rows given = rounded ? rounded_rows(nullptr, 1, *found.variant, x, rows * inputs, scratch)
+                               : Rows{x, nullptr, nullptr, nullptr, nullptr};
     product(matrix, given, rows, out, first, last);
     return 0;
   }

@@ -76,8 +76,16 @@ INLINE void fetch_next(const Runs& runs) {
   for (int line = 0; line < 8 * F::BYTES; line += 64) fetch(codes + line);
 }
 
-INLINE void times(const float* from, float factor, int count, float* to) {
-  for (int i = 0; i < count; i++) to[i] = from[i] * factor;
+template <int COUNT>
+INLINE void times(const float* from, float factor, float* to) {
+  for (int i = 0; i < COUNT; i++) to[i] = from[i] * factor;
+}
+
+// Eight numbers, of which those from `count` on are zero.
+INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {
+  if (count == 8) return eight_f16(p, out);
+  const Up8 found = up_to_8(p, count);
+  eight_f16(found.number, out);
 }
 
 struct OfQ8_0 {
@@ -95,7 +103,7 @@ struct OfQ4_0 {
   enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 1, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
-    times(scale, -8, count, offset);
+    times<8>(scale, -8, offset);
   }
   template <int B>
   INLINE C32 codes(const Runs& runs) {
@@ -106,8 +114,9 @@ struct OfQ4_0 {
 struct OfINT4 : OfQ4_0 {
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     const uint16_t* from = part<0, uint16_t>(runs, 1, runs.at);
-    for (int i = 0; i < count; i++) scale[i] = f32_of_bf16(get16(from + i));
-    times(scale, -8, count, offset);
+    const Up8 found = count == 8 ? Up8{} : up_to_8(from, count);
+    eight_bf16(count == 8 ? from : found.number, scale);
+    times<8>(scale, -8, offset);
   }
 };
 
@@ -134,7 +143,7 @@ struct OfQ5_0 {
   enum { SUPER = 0, SCALES = 1, OFFSETS = 1, CODES = 2, BYTES = 16 };
   INLINE void scales(const Runs& runs, int count, float* scale, float* offset) {
     f16_to_f32(part<0, uint16_t>(runs, 1, runs.at), count, scale);
-    times(scale, -16, count, offset);
+    times<8>(scale, -16, offset);
   }
   template <int B>
   INLINE C32 codes(const Runs& runs) {
@@ -153,12 +162,6 @@ struct OfQ5_1 {
     return with_bits_of_word(nibbles_of_16(part<3, uint8_t>(runs, 16, runs.at + B)), word<2>(runs, runs.at + B));
   }
 };
-
-INLINE float one_f16(const uint16_t* p) {
-  float found;
-  f16_to_f32(p, 1, &found);
-  return found;
-}
 
 struct OfQ4_K {
   enum { SUPER = 1, SCALES = 1, OFFSETS = 1, CODES = 4, BYTES = 16 };
@@ -191,7 +194,7 @@ struct OfQ6_K {
     const int8_t* each = part<1, int8_t>(runs, 16, runs.super);
     i8_to_f32(each, d, scale);
     i8_to_f32(each + 8, d, scale + 8);
-    times(scale, -32, 16, offset);
+    times<16>(scale, -32, offset);
   }
   template <int B>
   INLINE C32 codes(const Runs& runs) {

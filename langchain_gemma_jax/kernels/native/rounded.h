@@ -35,66 +35,79 @@ void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, fl
   for (int64_t b = 0; b < blocks; b++) round_block(x + 32 * b, codes + 32 * b, scales + b, totals + b);
 }
 
-template <class F, int B, int M>
-INLINE void rounded_run(const Runs& runs, const float (*scales)[8 * F::SCALES], const int8_t* x, int64_t n, Eight* sums) {
-  C32 codes = F::template codes<B>(runs);
-  if constexpr (F::SCALES == 2) codes = minus_32(codes);  // two halves with scales of their own: no offset is one for all
-  for (int m = 0; m < M; m++) {
-    const C32 those = load_codes(x + m * n + 32 * B);
-    Whole dot;
-    if constexpr (F::OFFSETS && F::SCALES == 1) dot = dot_unsigned(codes, those);
-    else dot = dot_signed(codes, those);
-    if constexpr (F::SCALES == 2) sums[m] = eight_fma(eight_of(dot), two(scales[m][2 * B], scales[m][2 * B + 1]), sums[m]);
-    else sums[m] = eight_fma(eight_of(dot), eight_all(scales[m][B]), sums[m]);
+#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+
+// What eight blocks come to together: lane b is the sum of every eighth block from b on, so each number has eight sums,
+// which are added at the end. A block's dot is one whole number, or two, of its halves, where they have scales of their own.
+
+template <class F, int B>
+INLINE Whole dot_of_run(const Runs& runs, const int8_t* x) {
+  const C32 codes = F::template codes<B>(runs), those = load_codes(x + 32 * B);
+  if constexpr (F::SCALES == 2) return dot_signed(minus_32(codes), those);  // two scales: no offset is one for all
+  else if constexpr (F::OFFSETS) return dot_unsigned(codes, those);
+  else return dot_signed(codes, those);
+}
+
+// Eight runs of one output, or `some`, with one row.
+template <class F, bool ALL>
+INLINE Eight rounded_runs(const Runs& runs, int given, const Rows& x, int64_t at, Eight sums) {
+  const int some = ALL ? 8 : given;
+  float scale[8 * F::SCALES], offset[8 * F::SCALES];
+  F::scales(runs, some, scale, offset);
+  const Eight sizes = ALL ? eight_load(x.scales + at) : eight_load_some(x.scales + at, some);
+  Whole dots[8];
+  const int8_t* from = x.codes + 32 * at;
+  dots[0] = dot_of_run<F, 0>(runs, from);
+  dots[1] = some > 1 ? dot_of_run<F, 1>(runs, from) : no_whole();
+  dots[2] = some > 2 ? dot_of_run<F, 2>(runs, from) : no_whole();
+  dots[3] = some > 3 ? dot_of_run<F, 3>(runs, from) : no_whole();
+  dots[4] = some > 4 ? dot_of_run<F, 4>(runs, from) : no_whole();
+  dots[5] = some > 5 ? dot_of_run<F, 5>(runs, from) : no_whole();
+  dots[6] = some > 6 ? dot_of_run<F, 6>(runs, from) : no_whole();
+  dots[7] = some > 7 ? dot_of_run<F, 7>(runs, from) : no_whole();
+  if constexpr (F::SCALES == 2) {
+    Whole first, second;
+    halves_of_eight(dots, first, second);
+    float one[8], other[8];
+    for (int b = 0; b < 8; b++) one[b] = scale[2 * b], other[b] = scale[2 * b + 1];
+    sums = eight_fma(eight_of(first), eight_mul(eight_load(one), sizes), sums);
+    return eight_fma(eight_of(second), eight_mul(eight_load(other), sizes), sums);
+  } else {
+    if constexpr (F::OFFSETS) {
+      const Eight totals = ALL ? eight_load(x.totals + at) : eight_load_some(x.totals + at, some);
+      sums = eight_fma(eight_load(offset), totals, sums);
+    }
+    return eight_fma(eight_of(totals_of_eight(dots)), eight_mul(eight_load(scale), sizes), sums);
   }
 }
 
-template <class F, int M, int R>
+template <class F, int R>
 INLINE void rounded_outputs(const Matrix& matrix, int64_t o, const Rows& x, float* out) {
-  const int64_t n = matrix.inputs, count = n / 32;
-  Eight sums[R][M];
-  for (int r = 0; r < R; r++)
-    for (int m = 0; m < M; m++) sums[r][m] = eight_all(0);
-  for (int64_t at = 0; at < count; at += 8) {
-    const int some = count - at < 8 ? (int)(count - at) : 8;
+  const int64_t count = matrix.inputs / 32;
+  Eight sums[R];
+  for (int r = 0; r < R; r++) sums[r] = eight_all(0);
+  int64_t at = 0;
+  for (; at + 8 <= count; at += 8) {
     for (int r = 0; r < R; r++) {
       const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
       fetch_next<F, R>(runs);
-      float scale[8 * F::SCALES], offset[8 * F::SCALES], scales[M][8 * F::SCALES];
-      F::scales(runs, some, scale, offset);
-      for (int m = 0; m < M; m++) {
-        const float* their = x.scales + m * count + at;
-        for (int b = 0; b < some; b++)
-          for (int s = 0; s < F::SCALES; s++) scales[m][b * F::SCALES + s] = scale[b * F::SCALES + s] * their[b];
-        if (F::OFFSETS && F::SCALES == 1) {
-          const float* totals = x.totals + m * count + at;
-          if (some == 8) {
-            sums[r][m] = eight_fma(eight_load(offset), eight_load(totals), sums[r][m]);
-          } else {
-            float padded[8] = {0}, those[8] = {0};
-            for (int b = 0; b < some; b++) padded[b] = offset[b], those[b] = totals[b];
-            sums[r][m] = eight_fma(eight_load(padded), eight_load(those), sums[r][m]);
-          }
-        }
-      }
-      const int8_t* from = x.codes + 32 * at;
-      Eight* to = sums[r];
-      rounded_run<F, 0, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 1) rounded_run<F, 1, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 2) rounded_run<F, 2, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 3) rounded_run<F, 3, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 4) rounded_run<F, 4, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 5) rounded_run<F, 5, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 6) rounded_run<F, 6, M>(runs, scales, from, n, to);
-      if (F::SUPER || some > 7) rounded_run<F, 7, M>(runs, scales, from, n, to);
+      sums[r] = rounded_runs<F, true>(runs, 8, x, at, sums[r]);
     }
   }
-  for (int r = 0; r < R; r++)
-    for (int m = 0; m < M; m++) out[m * matrix.outputs + o + r] = eight_sum(sums[r][m]);
+  if (!F::SUPER && at < count) {
+    for (int r = 0; r < R; r++) {
+      const Runs runs = {matrix, (o + r) * count + at, 0};
+      fetch_next<F, R>(runs);
+      sums[r] = rounded_runs<F, false>(runs, (int)(count - at), x, at, sums[r]);
+    }
+  }
+  for (int r = 0; r < R; r++) out[o + r] = eight_sum(sums[r]);
 }
 
-// The same with 256 codes put down at a time: a function a format, and all else once for all formats that are alike.
-// It compiles in a fifth of the time, and takes half as long again where registers hold all of the above.
+#endif
+
+// Several rows: 256 codes are put down at a time, by a function a format, and all else is there once for all formats
+// that are alike.
 struct Codes {
   int8_t code[256];
   float scale[16], offset[16];
@@ -112,7 +125,7 @@ template <class F>
 void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to) {
   const int64_t count = matrix.inputs / 32;
   const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
-  fetch_next<F, 1>(runs);
+  fetch_next<F, 8>(runs);
   F::scales(runs, some, to.scale, to.offset);
   put_down_run<F, 0>(runs, some, to);
   put_down_run<F, 1>(runs, some, to);
@@ -126,6 +139,130 @@ void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes
 
 typedef void (*PutDownCodes)(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to);
 
+#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+
+// Eight outputs at a time, side by side: in each register four numbers of every one of them, which four numbers of a row
+// are multiplied by. They are unpacked once for all rows. The sums are those of the above, and in their order.
+
+INLINE int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+struct EightOutputs {
+  int8_t* codes;                // [block, eight fours, output, 4]
+  float *scales, *offsets;      // [block, scale, output], [block, output]
+};
+
+INLINE EightOutputs eight_outputs(const Rows& x, int64_t count, int scales) {
+  char* room = x.room(count * (256 + 32 * scales + 32) + 64);
+  room += -(intptr_t)room & 63;
+  float* floats = (float*)(room + 256 * count);
+  return {(int8_t*)room, floats, floats + 8 * scales * count};
+}
+
+template <int SCALES, bool OFFSETS>
+void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, int outputs, const EightOutputs& to) {
+  const int64_t count = matrix.inputs / 32;
+  Codes codes[8];
+  for (int64_t at = 0; at < count; at += 8) {
+    const int some = count - at < 8 ? (int)(count - at) : 8;
+    for (int r = 0; r < 8; r++) put_down(matrix, o + (r < outputs ? r : 0), at, some, codes[r]);
+    for (int b = 0; b < some; b++) {
+      C32 eight[8];
+      for (int r = 0; r < 8; r++) eight[r] = load_codes(codes[r].code + 32 * b);
+      turn_fours(eight);
+      for (int k = 0; k < 8; k++) memcpy(to.codes + 256 * (at + b) + 32 * k, eight + k, 32);
+      for (int s = 0; s < SCALES; s++)
+        for (int r = 0; r < 8; r++) to.scales[((at + b) * SCALES + s) * 8 + r] = codes[r].scale[b * SCALES + s];
+      if (OFFSETS)
+        for (int r = 0; r < 8; r++) to.offsets[(at + b) * 8 + r] = codes[r].offset[b];
+    }
+  }
+}
+
+// Four numbers of a block of eight outputs with those of M rows. In templates, so that all of it is in registers.
+template <int SCALES, bool OFFSETS, int M, int K>
+INLINE void one_four(const int8_t* codes, const int8_t* from, int64_t n, Pairs* pairs, Whole (*dots)[M]) {
+  const C32 four = load_codes(codes + 32 * K);
+  for (int m = 0; m < M; m++) {
+    const C32 those = four_of_row(from + m * n + 4 * K);
+    if constexpr (OFFSETS) {  // no code is above 31: four sums of two products are less than 2^15
+      const Pairs found = pairs_unsigned(four, those);
+      pairs[m] = K % 4 ? add_pairs(pairs[m], found) : found;
+      if (K == 3) dots[0][m] = whole_of(pairs[m]);
+      if (K == 7) dots[0][m] = add_whole(dots[0][m], whole_of(pairs[m]));
+    } else {
+      enum { HALF = SCALES == 2 && K > 3, FIRST = SCALES == 2 ? K % 4 == 0 : K == 0 };
+      const Whole found = whole_of(pairs_signed(four, those));
+      dots[HALF][m] = FIRST ? found : add_whole(dots[HALF][m], found);
+    }
+  }
+}
+
+// A block of eight outputs with M rows.
+template <int SCALES, bool OFFSETS, int M>
+INLINE void one_block(const EightOutputs& w, int64_t at, const Rows& x, int64_t n, Eight* sums) {
+  const int8_t *codes = w.codes + 256 * at, *from = x.codes + 32 * at;
+  Whole dots[SCALES][M];
+  Pairs pairs[M];
+  one_four<SCALES, OFFSETS, M, 0>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 1>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 2>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 3>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 4>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 5>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 6>(codes, from, n, pairs, dots);
+  one_four<SCALES, OFFSETS, M, 7>(codes, from, n, pairs, dots);
+  const int64_t count = n / 32;
+  for (int m = 0; m < M; m++) {
+    const Eight size = eight_all(x.scales[m * count + at]);
+    if (OFFSETS) sums[m] = eight_fma(eight_load(w.offsets + 8 * at), eight_all(x.totals[m * count + at]), sums[m]);
+    for (int s = 0; s < SCALES; s++) {
+      const Eight scale = eight_mul(eight_load(w.scales + (at * SCALES + s) * 8), size);
+      sums[m] = eight_fma(eight_of(dots[s][m]), scale, sums[m]);
+    }
+  }
+}
+
+template <int SCALES, bool OFFSETS, int M>
+void eight_with_rows(const EightOutputs& w, const Rows& x, int64_t n, float* out, int64_t outputs, int some) {
+  const int64_t count = n / 32;
+  Eight parts[8][M];
+  for (int64_t b = 0; b < 8; b++) {
+    Eight sums[M];
+    for (int m = 0; m < M; m++) sums[m] = eight_all(0);
+    for (int64_t at = b; at < count; at += 8) one_block<SCALES, OFFSETS, M>(w, at, x, n, sums);
+    for (int m = 0; m < M; m++) parts[b][m] = sums[m];
+  }
+  for (int m = 0; m < M; m++) {
+    Eight four[4];
+    for (int b = 0; b < 4; b++) four[b] = eight_add(parts[b][m], parts[b + 4][m]);  // as eight_sum does
+    const Eight found = eight_add(eight_add(four[0], four[2]), eight_add(four[1], four[3]));
+    memcpy(out + m * outputs, &found, (size_t)some * sizeof(float));
+  }
+}
+
+template <int SCALES, bool OFFSETS>
+void in_eights(const Matrix& matrix, PutDownCodes put_down, const Rows& given, int64_t rows, float* out, int64_t first,
+               int64_t last) {
+  const int64_t n = matrix.inputs, count = n / 32;
+  const EightOutputs w = eight_outputs(given, count, SCALES);
+  for (int64_t o = first; o < last; o += 8) {
+    const int some = last - o < 8 ? (int)(last - o) : 8;
+    put_side_by_side<SCALES, OFFSETS>(matrix, put_down, o, some, w);
+    Rows x = given;
+    float* to = out + o;
+    for (int64_t left = rows; left > 0;) {
+      const int64_t now = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      if (now == 4) eight_with_rows<SCALES, OFFSETS, 4>(w, x, n, to, matrix.outputs, some);
+      else if (now == 2) eight_with_rows<SCALES, OFFSETS, 2>(w, x, n, to, matrix.outputs, some);
+      else eight_with_rows<SCALES, OFFSETS, 1>(w, x, n, to, matrix.outputs, some);
+      left -= now, to += now * matrix.outputs;
+      x.codes += now * n, x.scales += now * count, x.totals += now * count;
+    }
+  }
+}
+
+#else
+
 template <int SCALES, bool OFFSETS, int M>
 void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x, float* out, int64_t first, int64_t last) {
   const int64_t n = matrix.inputs, count = n / 32;
@@ -136,20 +273,23 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
     for (int64_t at = 0; at < count; at += 8) {
       const int some = count - at < 8 ? (int)(count - at) : 8;
       put_down(matrix, o, at, some, codes);
-      for (int b = some; b < 8; b++) codes.offset[b] = 0;  // of an output before, which may be anything
       for (int m = 0; m < M; m++) {
-        const int64_t their = m * count + at;
-        if (OFFSETS) {
-          float totals[8] = {0};
-          memcpy(totals, x.totals + their, (size_t)some * sizeof totals[0]);
-          sums[m] = eight_fma(eight_load(codes.offset), eight_load(totals), sums[m]);
-        }
+        float one[8] = {0}, other[8] = {0}, offset[8] = {0}, totals[8] = {0};
+        Whole dots[8] = {};
         for (int b = 0; b < some; b++) {
-          const Whole dot = dot_signed(load_codes(codes.code + 32 * b), load_codes(x.codes + m * n + 32 * (at + b)));
-          const float* scale = codes.scale + SCALES * b;
-          const float size = x.scales[their + b];
-          const Eight scales = SCALES == 2 ? two(scale[0] * size, scale[SCALES - 1] * size) : eight_all(scale[0] * size);
-          sums[m] = eight_fma(eight_of(dot), scales, sums[m]);
+          const float size = x.scales[m * count + at + b];
+          one[b] = codes.scale[SCALES * b] * size, other[b] = codes.scale[SCALES * b + SCALES - 1] * size;
+          offset[b] = codes.offset[b], totals[b] = x.totals[m * count + at + b];
+          dots[b] = dot_signed(load_codes(codes.code + 32 * b), load_codes(x.codes + m * n + 32 * (at + b)));
+        }
+        if (SCALES == 2) {
+          Whole first_half, second_half;
+          halves_of_eight(dots, first_half, second_half);
+          sums[m] = eight_fma(eight_of(first_half), eight_load(one), sums[m]);
+          sums[m] = eight_fma(eight_of(second_half), eight_load(other), sums[m]);
+        } else {
+          if (OFFSETS) sums[m] = eight_fma(eight_load(offset), eight_load(totals), sums[m]);
+          sums[m] = eight_fma(eight_of(totals_of_eight(dots)), eight_load(one), sums[m]);
         }
       }
     }
@@ -157,30 +297,47 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
   }
 }
 
-template <class F, int M>
-void rounded_rows(const Matrix& matrix, const Rows& x, float* out, int64_t first, int64_t last) {
-  if constexpr (ONE_PASS) {
-    enum { R = M > 2 ? 1 : M > 1 ? 2 : 4 };
-    int64_t o = first;
-    for (; o + R <= last; o += R) rounded_outputs<F, M, R>(matrix, o, x, out);
-    for (; o < last; o++) rounded_outputs<F, M, 1>(matrix, o, x, out);
-  } else {
-    rounded_put_down<F::SCALES, F::OFFSETS && F::SCALES == 1, M>(matrix, put_down_codes<F>, x, out, first, last);
+#endif
+
+#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+
+template <class F>
+void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
+  if (rows > 2) {
+    in_eights<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, x, rows, out, first, last);
+    return;
+  }
+  enum { R = 4 };
+  int64_t o = first;
+  Rows other = x;
+  if (rows > 1) other.codes += matrix.inputs, other.scales += matrix.inputs / 32, other.totals += matrix.inputs / 32;
+  for (; o + R <= last; o += R) {
+    for (int m = 0; m < rows; m++) rounded_outputs<F, R>(matrix, o, m ? other : x, out + m * matrix.outputs);
+  }
+  for (; o < last; o++) {
+    for (int m = 0; m < rows; m++) rounded_outputs<F, 1>(matrix, o, m ? other : x, out + m * matrix.outputs);
   }
 }
 
-template <class F>
-void rounded(const Matrix& matrix, const Rows& given, int64_t rows, float* out, int64_t first, int64_t last) {
-  Rows x = given;
+#else
+
+template <int SCALES, bool OFFSETS>
+void one_by_one(const Matrix& matrix, PutDownCodes put_down, Rows x, int64_t rows, float* out, int64_t first, int64_t last) {
   while (rows > 0) {
-    int64_t some = 1;
-    if (rows >= 4) rounded_rows<F, 4>(matrix, x, out, first, last), some = 4;
-    else if (rows >= 2) rounded_rows<F, 2>(matrix, x, out, first, last), some = 2;
-    else rounded_rows<F, 1>(matrix, x, out, first, last);
+    const int64_t some = rows >= 4 ? 4 : 1;
+    if (some == 4) rounded_put_down<SCALES, OFFSETS, 4>(matrix, put_down, x, out, first, last);
+    else rounded_put_down<SCALES, OFFSETS, 1>(matrix, put_down, x, out, first, last);
     rows -= some, out += some * matrix.outputs;
     x.codes += some * matrix.inputs, x.scales += some * (matrix.inputs / 32), x.totals += some * (matrix.inputs / 32);
   }
 }
+
+template <class F>
+void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
+  one_by_one<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, x, rows, out, first, last);
+}
+
+#endif
 
 }  // namespace
 

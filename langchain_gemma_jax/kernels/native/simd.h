@@ -33,6 +33,19 @@ INLINE uint16_t get16(const uint16_t* p) {  // wherever it lies
   return value;
 }
 
+struct Up8 {  // up to eight numbers of sixteen bits, and zeros
+  uint16_t number[8];
+};
+
+INLINE Up8 up_to_8(const uint16_t* p, int count) {
+  Up8 found = {{0}};
+  int at = 0;
+  if (count & 4) memcpy(found.number, p, 8), at = 4;
+  if (count & 2) memcpy(found.number + at, p + at, 4), at += 2;
+  if (count & 1) memcpy(found.number + at, p + at, 2);
+  return found;
+}
+
 #if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
 
 #include <immintrin.h>
@@ -91,12 +104,13 @@ INLINE float sum(V v) {
   q = _mm_add_ps(q, _mm_movehl_ps(q, q));
   return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
-INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {  // at most eight
-  if (count == 8) {
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)));
-    return;
-  }
-  for (int i = 0; i < count; i++) out[i] = _cvtsh_ss(get16(p + i));
+INLINE float one_f16(const uint16_t* p) { return _cvtsh_ss(get16(p)); }
+INLINE void eight_f16(const uint16_t* p, float* out) {
+  _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)));
+}
+INLINE void eight_bf16(const uint16_t* p, float* out) {
+  const __m128i bits = _mm_loadu_si128((const __m128i*)p);
+  _mm256_storeu_si256((__m256i*)out, _mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
 INLINE void u8_to_f32(const uint8_t* p, float times, float* out) {  // eight, each times a factor
   const __m128i eight = _mm_loadl_epi64((const __m128i*)p);
@@ -141,9 +155,6 @@ typedef __m256i Whole;
 INLINE Eight eight_all(float x) { return _mm256_set1_ps(x); }
 INLINE Eight eight_load(const float* p) { return _mm256_loadu_ps(p); }
 INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return _mm256_fmadd_ps(a, b, c); }
-INLINE Eight two(float first, float second) {
-  return _mm256_set_m128(_mm_set1_ps(second), _mm_set1_ps(first));
-}
 INLINE Eight eight_of(Whole w) { return _mm256_cvtepi32_ps(w); }
 INLINE float eight_sum(Eight v) {
   __m128 q = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -154,6 +165,54 @@ INLINE Whole dot_unsigned(C32 u, C32 x) {  // lane i: the four numbers from 4 i 
   return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1));
 }
 INLINE Whole dot_signed(C32 w, C32 x) { return dot_unsigned(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
+INLINE Eight eight_load_some(const float* p, int some) {  // and zeros; what is behind them is not read
+  const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(some), lanes));
+}
+INLINE Eight eight_add(Eight a, Eight b) { return _mm256_add_ps(a, b); }
+INLINE Eight eight_mul(Eight a, Eight b) { return _mm256_mul_ps(a, b); }
+INLINE Whole no_whole() { return _mm256_setzero_si256(); }
+INLINE void fours_of_eight(const Whole* d, Whole& low, Whole& high) {  // of dots 0 to 3, of 4 to 7: first halves, second ones
+  low = _mm256_hadd_epi32(_mm256_hadd_epi32(d[0], d[1]), _mm256_hadd_epi32(d[2], d[3]));
+  high = _mm256_hadd_epi32(_mm256_hadd_epi32(d[4], d[5]), _mm256_hadd_epi32(d[6], d[7]));
+}
+INLINE void halves_of_eight(const Whole* d, Whole& first, Whole& second) {  // lane b: what half of dot b comes to
+  Whole low, high;
+  fours_of_eight(d, low, high);
+  first = _mm256_permute2x128_si256(low, high, 0x20), second = _mm256_permute2x128_si256(low, high, 0x31);
+}
+INLINE Whole totals_of_eight(const Whole* d) {  // lane b: what dot b comes to
+  Whole first, second;
+  halves_of_eight(d, first, second);
+  return _mm256_add_epi32(first, second);
+}
+// Sums of two products in sixteen bits, which have to fit.
+typedef __m256i Pairs;
+INLINE C32 four_of_row(const int8_t* p) {  // four numbers, eight times
+  int four;
+  memcpy(&four, p, 4);
+  return _mm256_set1_epi32(four);
+}
+INLINE Pairs pairs_unsigned(C32 u, C32 x) { return _mm256_maddubs_epi16(u, x); }
+INLINE Pairs pairs_signed(C32 w, C32 x) { return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
+INLINE Pairs add_pairs(Pairs a, Pairs b) { return _mm256_add_epi16(a, b); }
+INLINE Whole whole_of(Pairs p) { return _mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
+INLINE Whole add_whole(Whole a, Whole b) { return _mm256_add_epi32(a, b); }
+INLINE void turn_fours(C32* v) {  // eight registers of eight fours: four k of register r becomes four r of register k
+  C32 a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]), a[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int j = 0; j < 2; j++) {
+      b[i + 2 * j] = _mm256_unpacklo_epi64(a[i + j], a[i + j + 2]);
+      b[i + 2 * j + 1] = _mm256_unpackhi_epi64(a[i + j], a[i + j + 2]);
+    }
+  }
+  for (int i = 0; i < 4; i++) {
+    v[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20), v[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
+  }
+}
 INLINE C32 minus_32(C32 c) { return _mm256_sub_epi8(c, _mm256_set1_epi8(32)); }
 INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
 
@@ -201,8 +260,12 @@ INLINE float sum(V v) {
   const float a = v[0] + v[4], b = v[1] + v[5], c = v[2] + v[6], d = v[3] + v[7];
   return (a + c) + (b + d);
 }
-INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {
-  for (int i = 0; i < count; i++) out[i] = f32_of_f16(get16(p + i));
+INLINE float one_f16(const uint16_t* p) { return f32_of_f16(get16(p)); }
+INLINE void eight_f16(const uint16_t* p, float* out) {
+  for (int i = 0; i < 8; i++) out[i] = f32_of_f16(get16(p + i));
+}
+INLINE void eight_bf16(const uint16_t* p, float* out) {
+  for (int i = 0; i < 8; i++) out[i] = f32_of_bf16(get16(p + i));
 }
 INLINE void u8_to_f32(const uint8_t* p, float times, float* out) { store(out, __builtin_convertvector(get<U8>(p), V) * times); }
 INLINE void i8_to_f32(const int8_t* p, float times, float* out) { store(out, floats_of(p) * times); }
@@ -227,7 +290,6 @@ typedef int16_t Pairs __attribute__((vector_size(32)));
 INLINE Eight eight_all(float x) { return all(x); }
 INLINE Eight eight_load(const float* p) { return load(p); }
 INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return fma(a, b, c); }
-INLINE Eight two(float first, float second) { return V{first, first, first, first, second, second, second, second}; }
 INLINE Eight eight_of(Whole w) { return __builtin_convertvector(w, V); }
 INLINE float eight_sum(Eight v) { return sum(v); }
 INLINE Whole dot_signed(C32 w, C32 x) {  // two products of such codes are a number of sixteen bits: 2 * 128 * 127
@@ -235,7 +297,16 @@ INLINE Whole dot_signed(C32 w, C32 x) {  // two products of such codes are a num
   const Whole found = (Whole)((a << 8 >> 8) * (b << 8 >> 8) + (a >> 8) * (b >> 8));
   return (found << 16 >> 16) + (found >> 16);
 }
-INLINE Whole dot_unsigned(C32 u, C32 x) { return dot_signed(u, x); }  // none is above 63
+INLINE void halves_of_eight(const Whole* d, Whole& first, Whole& second) {  // lane b: what half of dot b comes to
+  for (int b = 0; b < 8; b++) {
+    first[b] = d[b][0] + d[b][1] + d[b][2] + d[b][3], second[b] = d[b][4] + d[b][5] + d[b][6] + d[b][7];
+  }
+}
+INLINE Whole totals_of_eight(const Whole* d) {  // lane b: what dot b comes to
+  Whole first, second;
+  halves_of_eight(d, first, second);
+  return first + second;
+}
 INLINE C32 minus_32(C32 c) { return c - 32; }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }
 

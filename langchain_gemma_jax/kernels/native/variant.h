@@ -17,6 +17,7 @@ struct Rows {
   const int8_t* codes;   // [row, inputs]
   const float* scales;   // [row, inputs / 32]
   const float* totals;   // the same: what a block comes to, once it is rounded
+  char* (*room)(int64_t bytes);  // memory of the thread's own, until it asks again
 };
 
 // out[row * outputs + o] for outputs first <= o < last, of all rows of x. Each number is summed in an order of

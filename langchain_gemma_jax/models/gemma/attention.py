@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from langchain_gemma_jax.kernels import between
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV
-from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
+from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap, with_derivative
 from langchain_gemma_jax.models.gemma.rope import rotate
 from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import AttentionForm, Recipe
+from langchain_gemma_jax.models.recipes.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.weights import Layer
 
 # In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
@@ -51,9 +52,35 @@ def project(
 ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
     """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned."""
     rows, tokens, _ = x.shape
-    split = [config.heads, config.heads + layer.kv_heads, config.heads + 2 * layer.kv_heads]
     # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
     heads = linear(x, weights["qkv"], recipe.layers).reshape(rows, tokens, -1, layer.head_dim)
+    if layer.owns_kv and recipe.between is BetweenForm.KERNEL and between.can_turn(layer.head_dim):
+        return _heads_by_kernel(heads, weights, config, layer, sin_cos)
+    return _split_heads(heads, weights, config, layer, sin_cos)
+
+
+def _heads_by_kernel(
+    heads: jax.Array, weights: Layer, config: ModelConfig, layer: LayerConfig, sin_cos: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    how = {"value_norm": config.v_norm, "eps": config.norm_eps, "size": config.attention_scale}
+    norms = (weights["q_norm"], weights["k_norm"]) if config.qk_norm else ()
+
+    def kernel(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
+        scales = (norms[0], norms[1]) if norms else None
+        return between.heads(heads, (sin, cos), scales, config.heads, layer.kv_heads, **how)
+
+    def plain(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
+        scales = dict(zip(("q_norm", "k_norm"), norms, strict=False))
+        return _split_heads(heads, scales, config, layer, (sin, cos))
+
+    queries, keys, values = with_derivative(kernel, plain, heads, *sin_cos, *norms)
+    return queries, keys, values
+
+
+def _split_heads(
+    heads: jax.Array, weights: Layer, config: ModelConfig, layer: LayerConfig, sin_cos: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
+    split = [config.heads, config.heads + layer.kv_heads, config.heads + 2 * layer.kv_heads]
     queries = heads[:, :, : split[0]]
     if config.qk_norm:
         queries = rms_norm(queries, weights["q_norm"], config.norm_eps)

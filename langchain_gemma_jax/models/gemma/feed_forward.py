@@ -5,31 +5,34 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.kernels import between
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
-from langchain_gemma_jax.models.gemma.norms import rms_norm
+from langchain_gemma_jax.models.gemma.norms import rms_norm, with_derivative
 from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.weights import Layer, matrix_at
 
 
-def gated(gate_up: jax.Array) -> jax.Array:
+def gated(gate_up: jax.Array, form: BetweenForm = BetweenForm.XLA) -> jax.Array:
     """``gelu(gate) * up`` of the joint product ``[..., 2 * width]``."""
+    if form is BetweenForm.KERNEL and gate_up.size and between.can_turn(gate_up.shape[-1]):
+        return with_derivative(between.gated, gated, gate_up)
     gate, up = jnp.split(gate_up, 2, axis=-1)
     return jax.nn.gelu(gate, approximate=True) * up
 
 
-def feed_forward(x: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe) -> jax.Array:
-    """The layer's feed-forward for the residual ``x``, up to but without its closing norm."""
-    h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
-    dense = linear(gated(linear(h, weights["gate_up"], recipe.layers)), weights["down"], recipe.layers)
+def feed_forward(x: jax.Array, h: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe) -> jax.Array:
+    """The layer's feed-forward for the residual ``x``, ``h`` when it is normed, up to but without its closing norm."""
+    middle = gated(linear(h, weights["gate_up"], recipe.layers), recipe.between)
+    dense = linear(middle, weights["down"], recipe.layers)
     if config.moe is None:
         return dense
-    dense = rms_norm(dense, weights["dense_post_norm"], config.norm_eps)
+    dense = rms_norm(dense, weights["dense_post_norm"], config.norm_eps, recipe.between)
     flat = x.reshape(-1, x.shape[-1])
     choice, share = _route(flat, weights, config, config.moe, recipe)
-    h = rms_norm(flat, weights["moe_norm"], config.norm_eps)
+    h = rms_norm(flat, weights["moe_norm"], config.norm_eps, recipe.between)
     sparse = _experts(h, choice, share, weights, config.moe, recipe).reshape(x.shape)
-    return dense + rms_norm(sparse, weights["moe_post_norm"], config.norm_eps)
+    return dense + rms_norm(sparse, weights["moe_post_norm"], config.norm_eps, recipe.between)
 
 
 def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Recipe) -> jax.Array:
@@ -42,7 +45,7 @@ def _route(
     x: jax.Array, weights: Layer, config: ModelConfig, moe: MoeConfig, recipe: Recipe
 ) -> tuple[jax.Array, jax.Array]:
     """Each token's experts and how much each counts: two arrays ``[token, experts_per_token]``."""
-    h = rms_norm(x, None, config.norm_eps) * weights["router_scale"][None] * config.width**-0.5
+    h = rms_norm(x, None, config.norm_eps, recipe.between) * weights["router_scale"][None] * config.width**-0.5
     odds = jax.nn.softmax(linear(h, weights["router"], recipe.layers), axis=-1)
     share, choice = jax.lax.top_k(odds, moe.experts_per_token)
     share = share / jnp.sum(share, axis=-1, keepdims=True)
@@ -77,7 +80,7 @@ def _experts(
         pair = first_pair[expert] + (index - first_tile[expert]) * tile + jnp.arange(tile, dtype=jnp.int32)
         inside = pair < first_pair[expert + 1]
         pair = jnp.where(inside, pair, 0)
-        h = gated(linear(x[token[pair]], matrix_at(weights["experts_gate_up"], expert), recipe.layers))
+        h = gated(linear(x[token[pair]], matrix_at(weights["experts_gate_up"], expert), recipe.layers), recipe.between)
         answer = linear(h, matrix_at(weights["experts_down"], expert), recipe.layers)
         return out.at[token[pair]].add(jnp.where(inside, weight[pair], 0.0)[:, None] * answer)
 

@@ -22,7 +22,7 @@ from langchain_gemma_jax.models.configuration.model_config import LayerConfig, M
 from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, project, remember
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
-from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
+from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotation
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -71,12 +71,14 @@ def forward_apart(
     new = [list(cache) for cache in caches]
     seen: dict[int, list[VisibleKV]] = {}
 
+    form, eps = recipe.between, config.norm_eps
+    h = rms_norm(x, layers[0]["attn_norm"], eps, form)
+
     for index, (layer, weights) in enumerate(zip(config.layers, layers, strict=True)):
         if index == first_without_kv and keep is not None:
-            x, positions = _only(keep, x), _only(keep, positions)
+            x, h, positions = _only(keep, x), _only(keep, h), _only(keep, positions)
             signals = None if signals is None else _only(keep, signals)
             turns, keep = _Rotations(positions), None
-        h = rms_norm(x, weights["attn_norm"], config.norm_eps)
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
         if keys is not None and values is not None:
             seen[index] = []
@@ -89,18 +91,26 @@ def forward_apart(
         source = index if layer.kv_from is None else layer.kv_from
         mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
         h = linear(mixed, weights["attn_out"], recipe.layers)
-        x = x + _post_norm(h, weights, "post_attn_norm", config)
-        h = feed_forward(x, weights, config, recipe)
-        x = x + _post_norm(h, weights, "post_ffw_norm", config)
+        posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
+        x, h = add_and_norm(x, h, posts[0], weights["ffw_norm"], eps, form)
+        h = feed_forward(x, h, weights, config, recipe)
+        last = index + 1 == len(layers)
+        if last and keep is not None:
+            x, h = _only(keep, x), _only(keep, h)
+            signals = None if signals is None else _only(keep, signals)
+        to_come = params["final_norm"] if last else layers[index + 1]["attn_norm"]
+        if signals is None and not config.layer_scale:
+            x, h = add_and_norm(x, h, posts[1], to_come, eps, form)
+            continue
+        x = x + (h if posts[1] is None else rms_norm(h, posts[1], eps, form))
         if signals is not None:
             h = per_layer_input(x, signals[:, :, index], weights, recipe)
-            x = x + rms_norm(h, weights["ple_norm"], config.norm_eps)
+            x = x + rms_norm(h, weights["ple_norm"], eps, form)
         if config.layer_scale:
             x = x * weights["scale"]
+        h = rms_norm(x, to_come, eps, form)
 
-    if keep is not None:
-        x = _only(keep, x)
-    return rms_norm(x, params["final_norm"], config.norm_eps), tuple(tuple(cache) for cache in new)
+    return h, tuple(tuple(cache) for cache in new)
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
@@ -130,12 +140,8 @@ def _per_layer_signals(
     scale = _rounded(ple.width**0.5, recipe)
     identity = rows_of(params["ple_embed"], known, PLAIN).reshape(shape) * scale
     context = linear(x, params["ple_in"], recipe.layers).reshape(shape) * config.width**-0.5
-    context = rms_norm(context, params["ple_in_norm"], config.norm_eps)
+    context = rms_norm(context, params["ple_in_norm"], config.norm_eps, recipe.between)
     return jnp.multiply(context + identity, 2.0**-0.5)
-
-
-def _post_norm(h: jax.Array, weights: Layer, name: str, config: ModelConfig) -> jax.Array:
-    return rms_norm(h, weights[name], config.norm_eps) if config.post_norms else h
 
 
 def _shares(count: int, *arrays: jax.Array) -> Iterator[tuple[jax.Array, ...]]:

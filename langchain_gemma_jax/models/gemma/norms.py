@@ -1,15 +1,52 @@
-"""The two small functions that every block uses."""
+"""The small functions that every block uses, by XLA or by the kernels, as the recipe says."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.models.recipes.recipe import BetweenForm
 
-def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
+Found = TypeVar("Found")
+
+XLA, KERNEL = BetweenForm.XLA, BetweenForm.KERNEL
+
+
+def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float, form: BetweenForm = XLA) -> jax.Array:
     """``x`` over its root mean square, times ``scale`` (the factor itself, whatever a checkpoint stored)."""
+    if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
+        given = (x,) if scale is None else (x, scale)
+        return with_derivative(
+            lambda x, scale=None: between.norm(x, scale, eps), lambda x, scale=None: rms_norm(x, scale, eps), *given
+        )
     normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
     return normed if scale is None else normed * scale.reshape((1,) * (x.ndim - 1) + scale.shape)
+
+
+def add_and_norm(
+    x: jax.Array, h: jax.Array, post: jax.Array | None, scale: jax.Array, eps: float, form: BetweenForm
+) -> tuple[jax.Array, jax.Array]:
+    """The residual ``x + h``, with ``h`` normed first if ``post`` is its scale; and that, normed again."""
+    if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
+        given = (x, h, scale) if post is None else (x, h, scale, post)
+        return with_derivative(
+            lambda x, h, scale, post=None: between.join(x, h, post, scale, eps),
+            lambda x, h, scale, post=None: add_and_norm(x, h, post, scale, eps, XLA),
+            *given,
+        )
+    x = x + (h if post is None else rms_norm(h, post, eps))
+    return x, rms_norm(x, scale, eps)
+
+
+def with_derivative(kernel: Callable[..., Found], plain: Callable[..., Found], *arrays: jax.Array) -> Found:
+    """What a kernel makes of arrays, with the derivative of the plain function that it stands for."""
+    found = jax.custom_jvp(kernel)
+    found.defjvp(lambda primals, tangents: jax.jvp(plain, primals, tangents))
+    return found(*arrays)
 
 
 def soft_cap(x: jax.Array, cap: float | None) -> jax.Array:

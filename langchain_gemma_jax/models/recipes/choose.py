@@ -11,6 +11,7 @@ from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.probe_attention import probe_attention
+from langchain_gemma_jax.models.recipes.probe_between import probe_between
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
 
@@ -49,7 +50,9 @@ def _choose(backend: str, dtype: str) -> Recipe:
                 measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)
                 if ours.run:
                     attention, both = probe_attention(dtype, kernels_are_fast=fast)
-                    measured, complete = dataclasses.replace(measured, attention=attention), complete and both
+                    between = probe_between()
+                    measured = dataclasses.replace(measured, attention=attention, between=between)
+                    complete = complete and both
                 remember(measured, complete=complete)
                 return measured
     pairs, in_loop = default.attention_pairs, default.write_in_loop

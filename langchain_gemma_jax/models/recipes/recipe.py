@@ -19,6 +19,13 @@ class AttentionForm(StrEnum):
     KERNEL = "kernel"  # by the package's own code, over what is there; products where that does not run
 
 
+class BetweenForm(StrEnum):
+    """One way to compute what lies between products: norms, residuals, the turn of heads, gates."""
+
+    XLA = "xla"
+    KERNEL = "kernel"  # by the package's own code, a few calls a layer; as XLA does where that does not run
+
+
 @dataclass(frozen=True)
 class Attention:
     """The ways for chunks of few tokens, as in a step or when drafts are checked, and of many, as in a prompt."""
@@ -45,6 +52,7 @@ class Recipe:
     layers: Plan = PLAIN
     embed: Plan = PLAIN
     attention: Attention = Attention()
+    between: BetweenForm = BetweenForm.XLA
     # Attention by products runs one for each (row, key-value head) pair up to this many pairs, and batched products
     # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
     attention_pairs: int = 0

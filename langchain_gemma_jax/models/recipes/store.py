@@ -21,7 +21,7 @@ import jax
 
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm, Recipe
+from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
 from langchain_gemma_jax.private.claims import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
@@ -61,7 +61,9 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
     attention = {"few": recipe.attention.few.value, "many": recipe.attention.many.value}
-    text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans, "attention": attention})
+    text = json.dumps(
+        {"dtype": recipe.dtype, "complete": complete, **plans, "attention": attention, "between": recipe.between.value}
+    )
     with contextlib.suppress(OSError, UnsafeFolderError):
         write_whole(_open(path), path.name, text.encode() + b"\n")
 
@@ -94,7 +96,7 @@ def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
     if value["dtype"] != dtype:
         raise ValueError(f"expected a recipe for {dtype}")
     layers, embed, attention = _plan(value["layers"]), _plan(value["embed"]), _attention(value["attention"])
-    return Recipe(dtype, layers, embed, attention, source="disk")
+    return Recipe(dtype, layers, embed, attention, BetweenForm(str(value["between"])), source="disk")
 
 
 def _plan(value: object) -> Plan:

@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.from_file import AsInFile, BlockSource, as_in_file
 from langchain_gemma_jax.models.packed.qat.mobile import MobileSource, PerChannel, per_channel
 from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
-from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm, Recipe
+from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.weights import PLAIN, Dense
 
 BY_KERNEL = Attention(AttentionForm.KERNEL, AttentionForm.KERNEL)
@@ -92,4 +92,4 @@ def exact(recipe: Recipe) -> Recipe:
     forms = storage.forms if isinstance(storage, AsInFile | Quantised) else None
     if forms is None or forms.activations != "int8" or forms.one_row is not BlockForm.KERNEL:
         return recipe
-    return replace(recipe, attention=BY_KERNEL)
+    return replace(recipe, attention=BY_KERNEL, between=BetweenForm.KERNEL)

@@ -58,7 +58,7 @@ def test_the_gate_is_the_tanh_approximation():
 
 def test_a_dense_layer():
     weights, x = layer(), inputs(2, 3, WIDTH)
-    found = feed_forward(x, weights, config(moe=None), FLOAT32)
+    found = feed_forward(x, normed(x, weights["ffw_norm"]).astype(np.float32), weights, config(moe=None), FLOAT32)
     expected = ffw(normed(x, weights["ffw_norm"]), weights["gate_up"], weights["down"])
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -83,7 +83,7 @@ def test_the_router_shares_among_the_best_and_scales_each():
 @pytest.mark.parametrize("tokens", [1, 9])
 def test_a_layer_with_experts_adds_two_normed_answers(tokens):
     weights, x = layer(), inputs(1, tokens, WIDTH)
-    found = feed_forward(x, weights, config(), FLOAT32)
+    found = feed_forward(x, normed(x, weights["ffw_norm"]).astype(np.float32), weights, config(), FLOAT32)
     dense = ffw(normed(x[0], weights["ffw_norm"]), weights["gate_up"], weights["down"])
     h = normed(x[0], weights["moe_norm"])
     sparse = np.stack([

@@ -18,7 +18,7 @@ from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import _embed_scale, forward, logits
 from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, allocate
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe
 from tests.parity.architectures import WINDOW
 from tests.parity.tiny import ARCHITECTURES, FLOAT32, Runner, parameters, small
 
@@ -266,15 +266,19 @@ def test_a_recipe_does_not_change_the_numbers(recipe):
 )
 @pytest.mark.long
 def test_kernels_attend_as_products_do(name):
-    """Steps, short and long chunks, round the ring, with the last token alone kept; heads as wide as kernels want."""
+    """Steps, short and long chunks, round the ring, with the last token alone kept; all as wide as kernels want.
+
+    And they compute what lies between products, to the same bits for each token however it comes.
+    """
     if not can_attend(16, jnp.dtype("float32")):
         pytest.skip("the kernels do not run here")
     config = small(name)
-    config = config.replace(layers=tuple(replace(layer, head_dim=16) for layer in config.layers))
+    layers = tuple(replace(layer, head_dim=32, ffw_width=48) for layer in config.layers)
+    config = config.replace(layers=layers)
     tokens = np.random.default_rng(5).integers(3, config.vocab_size, (2, 90))
     found = []
-    for form in AttentionForm:
-        recipe = Recipe("float32", attention=Attention(form, form))
+    for form, between in zip(AttentionForm, BetweenForm, strict=True):
+        recipe = Recipe("float32", attention=Attention(form, form), between=between)
         runner = Runner(config, parameters(config), recipe=recipe, lengths=(1, 3, 40))
         parts = [*runner.read(tokens[:, :40])]
         parts += [scores for at in (40, 43) for scores in runner.read(tokens[:, at : at + 3])]

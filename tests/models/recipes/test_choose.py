@@ -9,7 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax.kernels.library import Kernels
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe, choose_recipe, store
+from langchain_gemma_jax.models.recipes import (
+    Attention,
+    AttentionForm,
+    BetweenForm,
+    Form,
+    Plan,
+    Recipe,
+    choose_recipe,
+    store,
+)
 from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
@@ -35,6 +44,7 @@ def probes(monkeypatch):
 
     monkeypatch.setattr(choose, "probe", measure)
     monkeypatch.setattr(choose, "probe_attention", lambda *_, **__: (Attention(), True))
+    monkeypatch.setattr(choose, "probe_between", lambda: BetweenForm.XLA)
     return calls
 
 
@@ -53,8 +63,11 @@ def test_ways_to_attend_are_measured_and_remembered_where_kernels_run(probes, mo
     def chosen(state):
         monkeypatch.setattr(choose, "_chosen", {})
         monkeypatch.setattr(choose, "kernels", lambda: state)
-        return choose_recipe("float32").attention
+        found = choose_recipe("float32")
+        assert (found.between is BetweenForm.KERNEL) == (found.attention == by_kernel)
+        return found.attention
 
+    monkeypatch.setattr(choose, "probe_between", lambda: BetweenForm.KERNEL)
     monkeypatch.setattr(choose, "probe_attention", measure)
     probes.append("an earlier one: this one is complete")
     assert chosen(Kernels(None, "off")) == Attention()

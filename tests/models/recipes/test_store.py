@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Form, Plan, Recipe, store
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe, store
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
 RECIPE = Recipe(
@@ -15,8 +15,10 @@ RECIPE = Recipe(
     Plan(out_first=False, one_row=Form.PAD_ROWS),
     Plan(few_rows=Form.EACH_ROW),
     Attention(few=AttentionForm.KERNEL),
+    BetweenForm.KERNEL,
 )
 PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot"}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot"}'  # noqa: E501
+ATTENTION = '{"few": "kernel", "many": "kernel"}'
 
 
 def test_a_recipe_comes_back_as_it_was():
@@ -49,7 +51,9 @@ def test_the_file_is_the_users_own():
         '{"dtype": "float32", "layers": {"out_first": true, "one_row": "fast", "few_rows": "dot"}, "embed": {}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "kernel"}}',
-        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "fast"}}}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "x"}}, "between": "xla"}}',  # noqa: E501
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {ATTENTION}}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {ATTENTION}, "between": "fast"}}',
         "\x00\xff",
     ],
 )

@@ -1,0 +1,35 @@
+// What lies between a layer's products, in each instruction set: norms, residuals, the turn of heads, gates.
+//
+// All of it is made row by row, in an order that depends on nothing but a row's length: so a token has the same bits
+// alone and among others.
+#pragma once
+
+#include <stdint.h>
+
+// One row of activations, or one token's heads. Numbers are float32; lengths are multiples of 16.
+struct HeadsOf {
+  int64_t queries, pairs, dim;  // heads of queries, of keys (and values); numbers of a head, a multiple of 32
+  bool values_apart;            // else values are keys that are not turned
+  const float *sin, *cos;       // [dim / 2]
+  const float *query_norm, *key_norm;  // [dim]; null: heads are not normed
+  bool value_norm;
+  float eps, size;              // queries are multiplied by the size at last
+};
+
+struct Between {
+  const char* name;
+  // out = x over its root mean square, times the scale if there is one
+  void (*norm)(const float* x, const float* scale, int64_t n, float eps, float* out);
+  // sum = x + h, which is normed first if `post` is there; out = sum, normed
+  void (*join)(const float* x, const float* h, const float* post, const float* next, int64_t n, float eps, float* sum,
+               float* out);
+  // heads [queries + pairs (+ pairs), dim] of one token; a head's keys and values lie `stride` numbers apart
+  void (*heads)(const HeadsOf& how, const float* x, float* queries, float* keys, float* values, int64_t stride);
+  // out [n] = gelu(x [n]) * x [n + ...]
+  void (*gated)(const float* x, int64_t n, float* out);
+};
+
+extern const Between between_portable;
+#if defined(__x86_64__)
+extern const Between between_avx2, between_avx512;
+#endif
