@@ -168,7 +168,7 @@ def test_what_xla_runs():
 
 
 def test_gates_of_any_size_and_what_is_no_number():
-    x = np.array([[-1e30, -1e4, -30, -5, -1, -1e-20, 0, 1e-20, 1, 5, 30, 1e4, np.nan, 2, 3, 4]], np.float32)
+    x = np.array([[-1e12, -1e4, -30, -5, -1, -1e-20, 0, 1e-20, 1, 5, 30, 1e4, np.nan, 2, 3, 4]], np.float32)
     for variant in variants(library()):
         (found,) = by_hand(library(), variant, "gated", [np.concatenate([x, np.ones_like(x)], 1)], [(1, 16)], (1, 16))
         with np.errstate(over="ignore"):
@@ -212,7 +212,7 @@ KEPT = [(1, 1, 2, 32)] * 2
         ("norm", [f32(2, 32), f32(16)], [(2, 32)], "a scale for each of 32 numbers, found [16]"),
         ("norm", [f32(2, 32)], [(2, 16)], "results like [2, 32], found [2, 16]"),
         ("norm", [f32(2, 32).astype("bfloat16")], [(2, 32)], "expected array 0 in f32"),
-        ("norm", [f32(0, 32)], [(0, 32)], "expected rows of numbers, found [0, 32]"),
+        ("norm", [f32()], [()], "expected rows of a multiple of 16 numbers, found []"),
         ("norm", [f32(2, 32)] * 3, [(2, 32)], "expected 1 to 2 arrays and 1 results, found 3 and 1"),
         ("join", [f32(2, 32), f32(3, 32), f32(32)], [(2, 32)] * 2, "two arrays alike, found [2, 32] and [3, 32]"),
         ("join", [f32(2, 32), f32(2, 32), f32(32), f32(2, 32)], [(2, 32)] * 2, "a scale for each of 32"),

@@ -128,7 +128,7 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
   const int64_t last = x.size() ? x[x.size() - 1] : 0;
   int64_t numbers = 1;
   for (size_t i = 0; i < x.size(); i++) numbers *= x[i];
-  if (last < 1 || numbers < 1) return wrong(which, "expected rows of numbers, found " + shape(x));
+  if (last < 1 || numbers < 1) return wrong(which, "expected rows of a multiple of 16 numbers, found " + shape(x));
   Task task = {};
   task.which = which, task.variant = of_variant(chosen_variant());
   task.rows = numbers / last, task.n = last, task.tokens = 1;

@@ -14,7 +14,7 @@ from tests.parity.tiny import FLOAT32, parameters, small
 
 QUICK = {"compiler_options": {"xla_backend_optimization_level": 0}}
 gated = jax.jit(module.gated, **QUICK)
-feed_forward = jax.jit(module.feed_forward, static_argnums=(2, 3), **QUICK)
+feed_forward = jax.jit(module.feed_forward, static_argnums=(3, 4), **QUICK)
 per_layer_input = jax.jit(module.per_layer_input, static_argnums=3, **QUICK)
 route = jax.jit(module._route, static_argnums=(2, 3, 4), **QUICK)
 experts = jax.jit(module._experts, static_argnums=(4, 5), **QUICK)
