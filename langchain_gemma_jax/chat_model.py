@@ -127,7 +127,7 @@ class ChatGemmaJax(BaseChatModel):
     weights: str | None = None
     """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
-    """The numbers that packed matrices are multiplied by: "int8", rounded first, for faster tokens. None: "float32"."""
+    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

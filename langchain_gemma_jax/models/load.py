@@ -98,8 +98,8 @@ def load(
             on this machine.
         weights: how matrices are stored, where the files have them dense: "int8" or "int4", packed while they are read
             (8.5 or 4.5 bits a number). By default as they are in the files.
-        activations: what packed matrices are multiplied by: "float32", the default, or "int8": rounded to eight bits
-            first, with which the package's kernels make a token faster, and read a prompt more slowly.
+        activations: what packed matrices are multiplied by: "float32", or "int8", rounded to eight bits first. By
+            default "int8" where the package's kernels multiply, which are faster so; else "float32".
         device: where the weights go, a device or a placement. By default the first device of JAX.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -138,7 +138,7 @@ def load(
         if recipe is None:
             recipe = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
         else:
-            recipe = opened.recipe(recipe, asked_storage)
+            recipe = opened.recipe(recipe, asked_storage.beside(recipe))
         if planned is not None:
             planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:

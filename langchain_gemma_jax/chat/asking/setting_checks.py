@@ -88,7 +88,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "dtype": _one_of(DTYPES),
     "revision": _text,
     "weights": _one_of(WEIGHTS),
-    "activations": _one_of(ACTIVATIONS, "float32"),
+    "activations": _one_of(ACTIVATIONS, "what is fastest"),
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,

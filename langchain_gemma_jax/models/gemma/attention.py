@@ -56,7 +56,7 @@ def project(
     heads = linear(x, weights["qkv"], recipe.layers).reshape(rows, tokens, -1, layer.head_dim)
     if layer.owns_kv and recipe.between is BetweenForm.KERNEL and between.can_turn(layer.head_dim):
         return _heads_by_kernel(heads, weights, config, layer, sin_cos)
-    return _split_heads(heads, weights, config, layer, sin_cos)
+    return _split_heads(heads, weights, config, layer, sin_cos, recipe.between)
 
 
 def _heads_by_kernel(
@@ -71,28 +71,33 @@ def _heads_by_kernel(
 
     def plain(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
         scales = dict(zip(("q_norm", "k_norm"), norms, strict=False))
-        return _split_heads(heads, scales, config, layer, (sin, cos))
+        return _split_heads(heads, scales, config, layer, (sin, cos), BetweenForm.XLA)
 
     queries, keys, values = with_derivative(kernel, plain, heads, *sin_cos, *norms)
     return queries, keys, values
 
 
 def _split_heads(
-    heads: jax.Array, weights: Layer, config: ModelConfig, layer: LayerConfig, sin_cos: tuple[jax.Array, jax.Array]
+    heads: jax.Array,
+    weights: Layer,
+    config: ModelConfig,
+    layer: LayerConfig,
+    sin_cos: tuple[jax.Array, jax.Array],
+    form: BetweenForm,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
     split = [config.heads, config.heads + layer.kv_heads, config.heads + 2 * layer.kv_heads]
     queries = heads[:, :, : split[0]]
     if config.qk_norm:
-        queries = rms_norm(queries, weights["q_norm"], config.norm_eps)
+        queries = rms_norm(queries, weights["q_norm"], config.norm_eps, form)
     queries = rotate(queries, sin_cos) * config.attention_scale
     if not layer.owns_kv:
         return queries, None, None
     keys = heads[:, :, split[0] : split[1]]
     values = keys if layer.k_eq_v else heads[:, :, split[1] : split[2]]
     if config.qk_norm:
-        keys = rms_norm(keys, weights["k_norm"], config.norm_eps)
+        keys = rms_norm(keys, weights["k_norm"], config.norm_eps, form)
     if config.v_norm:
-        values = rms_norm(values, None, config.norm_eps)
+        values = rms_norm(values, None, config.norm_eps, form)
     return queries, rotate(keys, sin_cos).swapaxes(1, 2), values.swapaxes(1, 2)
 
 

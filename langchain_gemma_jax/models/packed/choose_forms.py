@@ -42,9 +42,11 @@ _chosen: dict[str, BlockForms] = {}
 def choose_block_forms(activations: str | None = None, *, divided: bool = False) -> BlockForms:
     """The forms for this machine; for matrices that are divided among devices, what XLA can divide.
 
-    The first call on one measures for about a second and remembers the result.
+    The first call on one measures for about a second and remembers the result. Where nothing else is asked for,
+    activations are rounded to eight bits if kernels multiply by them: elsewhere that would gain nothing.
     """
-    return replace(_of_this_machine(divided=divided), activations=activations or "float32")
+    forms = _of_this_machine(divided=divided)
+    return replace(forms, activations=activations or ("int8" if forms.one_row is BlockForm.KERNEL else "float32"))
 
 
 def _of_this_machine(*, divided: bool) -> BlockForms:

@@ -25,6 +25,17 @@ class AskedStorage:
     weights: str | None
     activations: str | None
     divided: bool  # among devices
+    unasked: str | None = None  # activations where the caller says nothing; None: what is fastest
+
+    def beside(self, recipe: Recipe) -> AskedStorage:
+        """Return the same for a caller's own recipe: where it leaves more to XLA, nothing is rounded unasked.
+
+        What XLA makes of several rows can differ in its last bits from what it makes of one.
+        """
+        by_kernels = recipe.attention == BY_KERNEL and recipe.between is BetweenForm.KERNEL
+        if self.activations is not None or by_kernels or not isinstance(recipe.storage, Dense):
+            return self
+        return replace(self, unasked="float32")
 
     def of_dense(self, recipe: Recipe, source: TensorSource) -> Recipe:
         """Return the recipe for files that have matrices dense, which are packed if that is asked for.
@@ -78,7 +89,7 @@ class AskedStorage:
     def _forms(self, storage: Dense | AsInFile | PerChannel | Quantised) -> BlockForms:
         """Return how matrices in blocks are multiplied: as a storage says that brings it, else as is fastest here."""
         if isinstance(storage, Dense):
-            return choose_block_forms(self.activations, divided=self.divided)
+            return choose_block_forms(self.activations or self.unasked, divided=self.divided)
         forms = storage.forms
         return forms if self.activations is None else replace(forms, activations=self.activations)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +18,7 @@ from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
-from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.recipes.recipe import Attention
+from langchain_gemma_jax.models.recipes import BetweenForm, Recipe
 from langchain_gemma_jax.models.storage.asked_storage import BY_KERNEL
 from langchain_gemma_jax.models.weights import PLAIN
 from tests.kernels.made_up_matrices import library, product, variants
@@ -86,14 +87,13 @@ def test_a_long_chunk_gives_what_one_row_gives():
 @pytest.mark.parametrize(
     ("forms", "asked", "found"),
     [
-        (KERNEL, None, "float32"),
+        (KERNEL, None, "int8"),
         (DEFAULT, None, "float32"),
         (KERNEL, "float32", "float32"),
-        (KERNEL, "int8", "int8"),
         (DEFAULT, "int8", "int8"),
     ],
 )
-def test_they_are_rounded_where_it_is_asked_for(monkeypatch, forms, asked, found):
+def test_they_are_rounded_where_kernels_are_faster_so_or_where_it_is_asked_for(monkeypatch, forms, asked, found):
     monkeypatch.setattr(choose_forms, "_chosen", {"cpu": forms})
     names = set()
     with load("sprout-s", weights="int8", activations=asked, dtype="float32", progress=False) as model:
@@ -127,17 +127,18 @@ def test_what_cannot_be_is_said():
 
 def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
     monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
-    for attention in (Attention(), BY_KERNEL):
-        recipe = Recipe("float32", attention=attention)
-        with load("sprout-s", weights="int8", activations="int8", recipe=recipe, progress=False) as model:
-            assert (model.recipe.attention, model.recipe.storage.forms.activations) == (attention, "int8")
+    for recipe, unasked in (
+        (Recipe("float32"), "float32"),
+        (Recipe("float32", attention=BY_KERNEL), "float32"),
+        (Recipe("float32", attention=BY_KERNEL, between=BetweenForm.KERNEL), "int8"),
+    ):
+        for asked, found in ((None, unasked), ("int8", "int8")):
+            with load("sprout-s", weights="int8", activations=asked, recipe=recipe, progress=False) as model:
+                assert model.recipe.storage.forms.activations == found
+                assert replace(model.recipe, storage=recipe.storage) == recipe
 
 
 @needs_them
-@pytest.mark.skipif(
-    jax.__version_info__ >= (0, 12),
-    reason="one row alone and among others differ there in last bits that are not the kernels'",
-)
 def test_a_token_is_the_same_to_the_bit_however_it_was_read(monkeypatch):
     """Alone, in a chunk of any length, beside others, and in a cache of any size: rounding makes much of a last bit."""
     monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
