@@ -70,6 +70,16 @@ def heads(
     return found[0], found[1], found[2]
 
 
+def best(scores: jax.Array, valid: int) -> tuple[jax.Array, jax.Array]:
+    """The largest of the first ``valid`` scores of each row ``[row, number]``, and where it is first: float32, int32.
+
+    A row with NaN anywhere has NaN, at 0.
+    """
+    rows = scores.shape[:1]
+    top, at = _call("best", [rows, rows], [scores], valid=valid)
+    return top, at
+
+
 def _call(
     name: str,
     shapes: list[tuple[int, ...]],
@@ -78,10 +88,14 @@ def _call(
     eps: float = 0.0,
     size: float = 1.0,
     value_norm: bool = False,
+    valid: int = 1,
 ) -> list[jax.Array]:
-    made = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    whole = 1 if name == "best" else len(shapes)
+    made = [
+        jax.ShapeDtypeStruct(shape, jnp.int32 if index >= whole else jnp.float32) for index, shape in enumerate(shapes)
+    ]
     given = [array.astype(jnp.float32) for array in arrays if array is not None]
     found: list[jax.Array] = jax.ffi.ffi_call(between(name), made)(
-        *given, eps=np.float32(eps), size=np.float32(size), value_norm=np.int64(value_norm)
+        *given, eps=np.float32(eps), size=np.float32(size), value_norm=np.int64(value_norm), valid=np.int64(valid)
     )
     return found

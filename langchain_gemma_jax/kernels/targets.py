@@ -7,7 +7,7 @@ KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "
 IN_BLOCKS = KINDS[3:]  # those that activations can be rounded for
 
 ATTENTION = f"gemma_jax_attention_{VERSION}"
-BETWEEN = ("norm", "join", "heads", "gated")  # what lies between products
+BETWEEN = ("norm", "join", "heads", "gated", "best")  # what lies between products, and behind the last one
 
 
 def between(name: str) -> str:

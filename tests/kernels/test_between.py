@@ -134,6 +134,43 @@ def try_shapes(count, seed, loaded=None):
                 np.testing.assert_array_equal(alone[index][0, :, 0], found[index][row, :, token])
 
 
+def best_of(loaded, variant, scores, valid):
+    at = np.full(len(scores), -1, np.int32)
+    top = np.full(len(scores), np.nan, np.float32)
+    status = loaded.gemma_jax_between(
+        variant.encode(), BETWEEN.index("best"), (ctypes.c_int64 * 8)(*scores.shape, valid, *(0,) * 5),
+        ctypes.c_float(0), ctypes.c_float(0), (ctypes.c_void_p * 5)(scores.ctypes.data, *(None,) * 4),
+        (ctypes.c_void_p * 3)(top.ctypes.data, at.ctypes.data, None),
+    )  # fmt: skip
+    assert status == 0
+    return top, at
+
+
+def try_best(count, seed, loaded=None):
+    random, loaded = np.random.default_rng(seed), loaded or library()
+    for turn in range(count):
+        n = int(random.integers(1, 5000))
+        valid = int(random.integers(1, n + 1))
+        scores = random.integers(-9, 3 if turn % 2 else 10**6, (2, n)).astype(np.float32)  # ties, and none
+        scores[0, random.integers(0, n, 3)] = random.choice([-np.inf, np.inf, 0.0, -0.0], 3)
+        for variant in variants(loaded):
+            top, at = best_of(loaded, variant, scores, valid)
+            np.testing.assert_array_equal(top, scores[:, :valid].max(-1))
+            np.testing.assert_array_equal(at, scores[:, :valid].argmax(-1))
+        scores[1, random.integers(0, n)] = np.nan
+        top, at = best_of(loaded, kernels().variant, scores, valid)
+        assert np.isnan(top[1])
+        assert (top[0], at[0], at[1]) == (scores[0, :valid].max(), scores[0, :valid].argmax(), 0)
+    return scores, valid, (top, at)
+
+
+def test_the_best_is_found_where_it_is_first():
+    scores, valid, expected = try_best(300, seed=6)
+    found = jax.jit(between.best, static_argnums=1)(scores, valid)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_random_shapes():
     """Every variant on every shape, and each row's very bits by itself and in company, wherever its arrays lie."""
     try_shapes(25, seed=1)
@@ -224,6 +261,7 @@ KEPT = [(1, 1, 2, 32)] * 2
         ("heads", [HEADS, *TURN], [(1, 2, 1, 32), *KEPT], "expected 3 heads"),
         ("heads", [HEADS, *[f32(1, 2, 1, 8)] * 2], [(1, 2, 2, 32), *KEPT], "sines and cosines"),
         ("heads", [HEADS, *TURN], [(1, 2, 2, 32), *[(1, 1, 3, 32)] * 2], "keys and values"),
+                ("best", [f32(2, 9)], [(2,), (2,)], "expected result 1 in s32"),
         (
             "heads",
             [HEADS, *TURN, f32(31), f32(32)],
@@ -233,7 +271,7 @@ KEPT = [(1, 1, 2, 32)] * 2
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_by_name(name, given, made, words):
-    attributes = {"eps": np.float32(EPS), "size": np.float32(1), "value_norm": np.int64(0)}
+    attributes = {"eps": np.float32(EPS), "size": np.float32(1), "value_norm": np.int64(0), "valid": np.int64(9)}
     call = jax.ffi.ffi_call(target(name), [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in made])
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         jax.block_until_ready(jax.jit(lambda *arrays: call(*arrays, **attributes))(*given))

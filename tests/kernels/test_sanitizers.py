@@ -33,6 +33,7 @@ for dtype in attention.STORED:
 for kind in test_products.TARGETS:
     test_products.try_shapes(kind, 25, 7, loaded)
 test_between.try_shapes(60, 7, loaded)
+test_between.try_best(60, 7, loaded)
 print("nothing was seen")
 """
 BAD = """

@@ -26,9 +26,7 @@ def legal_scores(
     A NaN counts as -inf and +inf as the largest float. Where that leaves nothing, the raw scores decide among
     the tokens that the grammar allows (a bias gives way to the grammar), and among all if it allows none.
     """
-    floats, ints = knobs.named_floats(), knobs.named_ints()
-    penalised = (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
-    biased = ints.biases > 0
+    penalised, biased = _is_penalised(knobs), knobs.named_ints().biases > 0
     ids = jnp.arange(scores.size, dtype=jnp.int32)
     known = scores if valid_vocab >= scores.size else jnp.where(ids < valid_vocab, scores, -jnp.inf)
     best = jnp.max(known)
@@ -45,6 +43,16 @@ def legal_scores(
         penalised | biased | masked | ~jnp.isfinite(best), edited, lambda: (known, best)
     )
     return result
+
+
+def is_edited(knobs: Knobs) -> jax.Array:
+    """Whether a request asks for other scores than the model's, grammars aside."""
+    return _is_penalised(knobs) | (knobs.named_ints().biases > 0)
+
+
+def _is_penalised(knobs: Knobs) -> jax.Array:
+    floats = knobs.named_floats()
+    return (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
 
 
 def _penalised(scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array) -> jax.Array:

@@ -30,10 +30,12 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
+from langchain_gemma_jax.kernels.between import best as best_of
+from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.placement import Placement
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
 
 Jitted: TypeAlias = jax.stages.Wrapped
 
@@ -171,8 +173,10 @@ def _pick_rows(
     """The tokens that follow these states."""
     stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     scores = shape.architecture.logits(params, shape.recipe, hidden)
-    picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=shape.valid_vocab)
-    broken = jnp.isnan(jnp.max(scores, axis=-1))
+    valid = shape.valid_vocab
+    best = best_of(scores, valid) if shape.recipe.between is BetweenForm.KERNEL and kernels_run() else None
+    picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=valid, best=best)
+    broken = jnp.isnan(jnp.max(scores, axis=-1) if best is None else best[0])
     return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
 
 

@@ -15,7 +15,7 @@ from jax import lax
 from langchain_gemma_jax.engine.device.filters import best_few, floor_among_few, floor_of_all
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs
-from langchain_gemma_jax.engine.device.logit_edits import legal_scores
+from langchain_gemma_jax.engine.device.logit_edits import is_edited, legal_scores
 
 TOP_LOGPROBS = 20
 
@@ -38,8 +38,12 @@ def pick(
     positions: jax.Array,  # [row] int32: of the token to pick; the history is read below it only
     allowed: jax.Array,  # [row, word] uint32: bit i % 32 of word i // 32, for rows with a grammar
     valid_vocab: int,
+    best: tuple[jax.Array, jax.Array] | None = None,  # [row] each: the best valid score, and its lowest id
 ) -> Picked:
     """Pick the next token of each row; ids from ``valid_vocab`` on are never picked.
+
+    With ``best``, where somebody found it already, a greedy row without penalties looks at no score any more. A row
+    with NaN has NaN there.
 
     Logprobs are those of the raw scores. Then, in this order: repetition, presence and frequency penalty,
     bias, temperature, top-k, top-p, min-p; tokens that tie with the last one kept are kept. At temperature 0
@@ -52,10 +56,10 @@ def pick(
     Whatever the scores are, NaN included, an id in range comes back: ``legal_scores`` says which.
     """
 
-    def one(row: tuple[jax.Array, Knobs, jax.Array, jax.Array, jax.Array]) -> Picked:
+    def one(row: tuple[jax.Array, Knobs, jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]) -> Picked:
         return _pick_one(*row, valid_vocab=valid_vocab)
 
-    rows = (scores, knobs, history, positions, allowed)
+    rows = (scores, knobs, history, positions, allowed, best or ())
     if scores.shape[0] > 1:
         picked: Picked = lax.map(one, rows)
         return picked
@@ -65,7 +69,14 @@ def pick(
 
 
 def _pick_one(
-    scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array, allowed: jax.Array, *, valid_vocab: int
+    scores: jax.Array,
+    knobs: Knobs,
+    history: jax.Array,
+    position: jax.Array,
+    allowed: jax.Array,
+    best: tuple[jax.Array, ...],
+    *,
+    valid_vocab: int,
 ) -> Picked:
     def drawn(masked: jax.Array) -> jax.Array:
         row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab, masked)
@@ -76,7 +87,11 @@ def _pick_one(
         )
         return token
 
-    token = drawn(jnp.bool_(False))
+    if best:
+        plain = (knobs.named_floats().temperature <= 0) & ~is_edited(knobs) & jnp.isfinite(best[0])
+        token = lax.cond(plain, lambda: best[1], lambda: drawn(jnp.bool_(False)))
+    else:
+        token = drawn(jnp.bool_(False))
     illegal = (knobs.named_ints().masked > 0) & ((allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1 == 0)
     token = lax.cond(illegal, lambda: drawn(jnp.bool_(True)), lambda: token)
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kAloneNumbers = 32 << 10;  // fewer are done before another thread has woken
 constexpr int64_t kPartNumbers = 8 << 10;
 
-enum Which { NORM, JOIN, HEADS, GATED };
-const char* const names[] = {"gemma_jax_norm", "gemma_jax_join", "gemma_jax_heads", "gemma_jax_gated"};
+enum Which { NORM, JOIN, HEADS, GATED, BEST };
+const char* const names[] = {"gemma_jax_norm", "gemma_jax_join", "gemma_jax_heads", "gemma_jax_gated", "gemma_jax_best"};
 
 const Between* of_variant(const Variant* variant) {
 #if defined(__x86_64__)
@@ -39,6 +39,8 @@ struct Task {
   float *out, *second, *third;  // what is made, in order
   HeadsOf how;
   int64_t tokens;
+  int64_t valid;  // of the best of some numbers: how many of a row count
+  int32_t* at;
 };
 
 void one_row(const Task& task, int64_t row) {
@@ -48,6 +50,7 @@ void one_row(const Task& task, int64_t row) {
     case JOIN:
       return task.variant->join(task.x + at, task.h + at, task.post, task.next, task.n, task.how.eps, task.out + at,
                                 task.second + at);
+    case BEST: return task.variant->best(task.x + at, task.n, task.valid, task.out + row, task.at + row);
     case GATED: return task.variant->gated(task.x + 2 * at, task.n, task.out + at);
     case HEADS: {
       HeadsOf how = task.how;
@@ -92,14 +95,14 @@ bool alike(Dims a, Dims b) {
 ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
                    ffi::Dictionary attrs) {
   const auto given = attrs.get<float>("eps"), size = attrs.get<float>("size");
-  const auto normed = attrs.get<int64_t>("value_norm");
-  if (!given.has_value() || !size.has_value() || !normed.has_value()) {
-    return wrong(which, "expected the attributes eps and size (f32) and value_norm (s64)");
+  const auto normed = attrs.get<int64_t>("value_norm"), valid = attrs.get<int64_t>("valid");
+  if (!given.has_value() || !size.has_value() || !normed.has_value() || !valid.has_value()) {
+    return wrong(which, "expected the attributes eps and size (f32), value_norm and valid (s64)");
   }
   struct Counts {
     size_t least, most, results;
   };
-  static const Counts counts[] = {{1, 2, 1}, {3, 4, 2}, {3, 5, 3}, {1, 1, 1}};
+  static const Counts counts[] = {{1, 2, 1}, {3, 4, 2}, {3, 5, 3}, {1, 1, 1}, {1, 1, 2}};
   const Counts& wanted = counts[which];
   if (args.size() < wanted.least || args.size() > wanted.most || (which == HEADS && args.size() == 4) ||
       rets.size() != wanted.results) {
@@ -107,6 +110,7 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
                             " arrays and " + std::to_string(wanted.results) + " results, found " +
                             std::to_string(args.size()) + " and " + std::to_string(rets.size()));
   }
+  Task task = {};
   const float* in[5] = {};
   float* out[3] = {};
   Dims dims[5], to[3];
@@ -119,9 +123,11 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
   }
   for (size_t i = 0; i < rets.size(); i++) {
     auto array = rets.get<ffi::AnyBuffer>(i);
-    if (!array.has_value() || (*array)->element_type() != ffi::DataType::F32) {
-      return wrong(which, "expected result " + std::to_string(i) + " in f32");
+    const bool whole = which == BEST && i == 1;
+    if (!array.has_value() || (*array)->element_type() != (whole ? ffi::DataType::S32 : ffi::DataType::F32)) {
+      return wrong(which, "expected result " + std::to_string(i) + (whole ? " in s32" : " in f32"));
     }
+    if (whole) task.at = static_cast<int32_t*>((*array)->untyped_data());
     out[i] = static_cast<float*>((*array)->untyped_data()), to[i] = (*array)->dimensions();
   }
   const Dims x = dims[0];
@@ -129,12 +135,22 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
   int64_t numbers = 1;
   for (size_t i = 0; i < x.size(); i++) numbers *= x[i];
   if (last < 1 || numbers < 1) return wrong(which, "expected rows of a multiple of 16 numbers, found " + shape(x));
-  Task task = {};
   task.which = which, task.variant = of_variant(chosen_variant());
   task.rows = numbers / last, task.n = last, task.tokens = 1;
   task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.how.eps = *given, task.how.size = *size;
-  if (which == GATED) {
+  if (which == BEST) {
+    if (x.size() != 2 || *valid < 1 || *valid > last) {
+      return wrong(which, "expected rows [row, number] of which 1 or more count, found " + shape(x) + " and " +
+                              std::to_string(*valid));
+    }
+    for (size_t i = 0; i < 2; i++) {
+      if (to[i].size() != 1 || to[i][0] != x[0]) {
+        return wrong(which, "expected results of " + std::to_string(x[0]) + " rows, found " + shape(to[i]));
+      }
+    }
+    task.valid = *valid;
+  } else if (which == GATED) {
     task.n = last / 2;
     Dims made = to[0];
     bool fits = last % 32 == 0 && made.size() == x.size() && made[made.size() - 1] == task.n;
@@ -218,18 +234,21 @@ DEFINE_HANDLER(norm, NORM)
 DEFINE_HANDLER(join, JOIN)
 DEFINE_HANDLER(heads, HEADS)
 DEFINE_HANDLER(gated, GATED)
+DEFINE_HANDLER(best, BEST)
 
 // The same by a variant, in this thread and without XLA: how variants are compared. 0: done. `sizes`: rows, numbers of a
-// row that is made, tokens, heads of queries, of keys, numbers of a head, values apart, values normed. Arrays as XLA's.
+// row that is made, tokens (of the best: how many count), heads of queries, of keys, numbers of a head, values apart, values
+// normed. Arrays as XLA's.
 EXPORTED int gemma_jax_between(const char* variant, int which, const int64_t* sizes, float eps, float size,
                                const float* const* in, float* const* out) {
   const Variant* found = variant_named(variant);
-  if (!found || which < NORM || which > GATED || sizes[1] % 16) return 1;
+  if (!found || which < NORM || which > BEST || (which != BEST && sizes[1] % 16)) return 1;
   Task task = {};
   task.which = (Which)which, task.variant = of_variant(found), task.rows = sizes[0], task.n = sizes[1];
   task.tokens = sizes[2], task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.h = in[1], task.next = which == NORM ? in[1] : in[2], task.post = which == JOIN ? in[3] : nullptr;
   task.how = {sizes[3], sizes[4], sizes[5], sizes[6] != 0, in[1], in[2], in[3], in[4], sizes[7] != 0, eps, size};
+  task.valid = sizes[2], task.at = reinterpret_cast<int32_t*>(out[1]);
   run(nullptr, 1, task);
   return 0;
 }

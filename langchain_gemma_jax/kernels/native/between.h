@@ -27,6 +27,8 @@ struct Between {
   void (*heads)(const HeadsOf& how, const float* x, float* queries, float* keys, float* values, int64_t stride);
   // out [n] = gelu(x [n]) * x [n + ...]
   void (*gated)(const float* x, int64_t n, float* out);
+  // The largest of the first `valid` of n numbers and where it is first; none at all, at 0, if any of the n is none.
+  void (*best)(const float* x, int64_t n, int64_t valid, float* out, int32_t* at);
 };
 
 extern const Between between_portable;

@@ -89,6 +89,43 @@ void gated(const float* x, int64_t n, float* out) {
   for (int64_t k = 0; k < n; k += W) store(out + k, mul(gelu(load(x + k)), load(x + n + k)));
 }
 
+enum { NEAR = 1024 };  // numbers that are looked through for where the best is
+
+// The largest of a multiple of W numbers; whether any is none is kept beside.
+INLINE float largest(const float* x, int64_t n, bool* none) {
+  V tops = all(f32_of_bits(0xff800000)), odd = zero();
+  for (int64_t k = 0; k < n; k += W) {
+    const V v = load(x + k);
+    tops = larger(v, tops);  // in this order: none is passed over
+    odd = add(odd, sub(v, v));  // zero, but of what is none or infinite
+  }
+  float each[W], found = f32_of_bits(0xff800000);
+  store(each, tops);
+  for (int i = 0; i < W; i++) found = each[i] > found ? each[i] : found;
+  const float rest = sum(odd);
+  if (rest != rest) {  // seldom: which of them it was
+    for (int64_t k = 0; k < n; k++) *none |= x[k] != x[k];
+  }
+  return found;
+}
+
+void best(const float* x, int64_t n, int64_t valid, float* out, int32_t* at) {
+  float top = f32_of_bits(0xff800000);
+  bool none = false;
+  int64_t where = 0, k = 0;
+  for (; k + NEAR <= valid; k += NEAR) {
+    const float found = largest(x + k, NEAR, &none);
+    if (found > top) top = found, where = k;
+  }
+  for (int64_t i = k; i < valid; i++) {
+    none |= x[i] != x[i];
+    if (x[i] > top) top = x[i], where = i;
+  }
+  for (int64_t i = valid; i < n; i++) none |= x[i] != x[i];
+  while (where + 1 < valid && x[where] != top) where++;
+  *out = none ? f32_of_bits(0x7fc00000) : top, *at = none ? 0 : (int32_t)where;
+}
+
 }  // namespace
 
-#define DEFINE_BETWEEN(NAME) extern const Between between_##NAME = {#NAME, norm, join, heads, gated};
+#define DEFINE_BETWEEN(NAME) extern const Between between_##NAME = {#NAME, norm, join, heads, gated, best};

@@ -20,15 +20,15 @@ LARGE = 3 * FEW * BLOCK + 5  # found by blocks, and no multiple of them
 traces = []
 
 
-def counted(*arguments, valid_vocab):
+def counted(*arguments, valid_vocab, best=None):
     traces.append(arguments[0].shape)
-    return pick(*arguments, valid_vocab=valid_vocab)
+    return pick(*arguments, valid_vocab=valid_vocab, best=best)
 
 
 program = jax.jit(counted, static_argnames="valid_vocab")
 
 
-def picked(scores, wishes, *, seeds=0, history=None, positions=0, allowed=None, valid_vocab=VALID):
+def picked(scores, wishes, *, seeds=0, history=None, positions=0, allowed=None, valid_vocab=VALID, best=None):
     """Pick for the rows of ``scores``; one wish, seed and position for all, or one a row."""
     rows, vocab = scores.shape
     wishes = [wishes] * rows if isinstance(wishes, dict) else wishes
@@ -42,7 +42,7 @@ def picked(scores, wishes, *, seeds=0, history=None, positions=0, allowed=None, 
         np.full((rows, -(-vocab // 32)), 2**32 - 1, np.uint32) if allowed is None else allowed,
     )
     with jax.transfer_guard("disallow"):
-        got = program(*jax.device_put(arguments), valid_vocab=valid_vocab)
+        got = program(*jax.device_put(arguments), valid_vocab=valid_vocab, best=jax.device_put(best))
         got = jax.device_get(got)
     assert ((got.tokens >= 0) & (got.tokens < valid_vocab)).all()
     return got
@@ -118,6 +118,32 @@ def test_the_best_is_the_lowest_among_equals_and_a_token():
     scores[0, [200, 7, 300]] = 5
     got = picked(scores, {"temperature": 0})
     assert got.tokens.tolist() == [7] + [0] * (ROWS - 1)
+
+
+def test_a_best_that_was_found_before_changes_nothing():
+    """Whatever a row asks for, and whatever its scores are."""
+    wishes = [{"temperature": 0}, {"repetition": 1.3}, {"logit_bias": {4: 30.0}}, {"masked": True}, {"top_k": 5}]
+    wishes = [{"temperature": 0, **wish} for wish in wishes[:4]] + wishes[1:]
+    scores = np.tile(random_scores(8, seed=3), (len(wishes), 1))
+    scores[2::8, 7] = np.nan
+    scores[3::8, 9] = np.inf
+    scores[4::8] = -np.inf
+    scores[5::8] = 1.0
+    scores[6::8, VALID:] = 99.0
+    wishes = [wish for wish in wishes for _ in range(8)]
+    history = np.random.default_rng(4).integers(0, VALID, (len(scores), SLOTS))
+    allowed = np.random.default_rng(5).integers(0, 2**32, (len(scores), -(-VOCAB // 32)), np.uint32)
+    given = {"seeds": np.arange(len(scores)), "history": history, "positions": 6, "allowed": allowed}
+    broken = np.isnan(scores).any(1)
+    best = scores[:, :VALID].max(1), scores[:, :VALID].argmax(1).astype(np.int32)
+    best = np.where(broken, np.float32(np.nan), best[0]), np.where(broken, np.int32(0), best[1])
+    plain, found = picked(scores, wishes, **given), picked(scores, wishes, best=best, **given)
+    np.testing.assert_array_equal(found.tokens, plain.tokens)
+    wrong = best[0], np.full_like(best[1], 17)  # which greedy rows without other wishes take as it is, and no others
+    found = picked(scores, wishes, best=wrong, **given).tokens
+    taken = [row for row in range(8) if np.isfinite(best[0][row])]
+    assert [row for row in range(len(scores)) if found[row] != plain.tokens[row]] == taken
+    assert set(found[taken].tolist()) == {17}
 
 
 def test_ties_with_the_kth_are_all_in_the_race():
