@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +49,31 @@ def test_links_that_leave_the_folder_lead_to_copies():
     text = "[a](../examples/agent.py#main) [b](memory.md) [c](../gone.py) [d](https://example.org/../examples/agent.py)"
     assert outside_of(text) == ["examples/agent.py"]
     assert lead_to_copies(text) == text.replace("../examples/agent.py#main", copy_of("examples/agent.py"))
+
+
+def run_script(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The script that builds the site, in a tree of its own with nothing set up."""
+    (folder / "scripts").mkdir()
+    script = shutil.copy(ROOT / "scripts" / "docs", folder / "scripts")
+    return subprocess.run([shutil.which("sh"), script], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_without_a_python_the_script_says_what_is_missing(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("cat", "dirname"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    done = run_script(tmp_path, {"PATH": str(tools)})
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert "docs/*.md" in done.stderr  # what still works
+
+
+@pytest.mark.long
+def test_without_a_network_the_script_says_what_still_works(tmp_path):
+    environment = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "PIP_NO_INDEX": "1", "HOME": str(tmp_path)}
+    done = run_script(tmp_path, environment)
+    assert done.returncode == 1
+    assert "MkDocs could not be installed: is there a network? The pages are plain text: docs/*.md" in done.stderr
+    assert not (tmp_path / ".envs" / "docs" / ".installed").exists()  # so the next run tries again
