@@ -45,7 +45,8 @@ def run_page(text: str, page: str) -> None:
                 raise AssertionError(
                     f"{page}:{line}: ```{info}: what cannot run here is ```text, all else is ```python"
                 )
-            code = compile("\n" * line + body, page, "exec")  # padded, so that a traceback shows the page's line
+            # Padded, so that a traceback shows the page's line; without what this file imports from the future.
+            code = compile("\n" * line + body, page, "exec", dont_inherit=True)
             exec(code, namespace)
 
 
