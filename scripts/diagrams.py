@@ -163,13 +163,13 @@ def cache() -> str:
     """What the first process does for a program, and what the second one does."""
     drawing = Drawing("What one process compiled the next one finds", 5)
     drawing.words(12, 0, "A program is named by what it is made of, and kept under its name.", bold=True)
-    drawing.words(100, 1, "first process", anchor="end")
+    drawing.words(100, 1, "process 1", anchor="end")
     for place, (text, colour) in enumerate((("name", GREY), ("trace", RED), ("compile", RED), ("run", BLUE))):
         drawing.box(112 + 120 * place, 1, 90, text, colour)
         if place:
             drawing.arrow(112 + 120 * place - 28, 1, 112 + 120 * place - 2)
     drawing.words(560, 2, "kept, with its SHA-256", anchor="middle")
-    drawing.words(100, 3, "second process", anchor="end")
+    drawing.words(100, 3, "process 2", anchor="end")
     for place, (text, colour) in enumerate((("name", GREY), ("read, check", GREEN), ("run", BLUE))):
         drawing.box(112 + 120 * place, 3, 90, text, colour)
         if place:
