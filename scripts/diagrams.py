@@ -17,6 +17,25 @@ from langchain_gemma_jax.models.configuration.catalog import published
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 WIDTH, LINE = 720, 28
+DEMO = (  # what `make demo` prints before its figures: tests/test_docs.py compares
+    "(a tiny model for demonstrations answers; name a real one with --model google/gemma-3-4b-it)",
+    "> Hello!",
+    "Hello! How can I help you?",
+    "> Convert 12 miles to kilometres.",
+    "  convert(miles=12)",
+    "  = 19.3 km",
+    "19.3 km.",
+    "> Add a note: Buy stamps for Наталья",
+    "  add_note(text='Buy stamps for Наталья')",
+    "  = Stored as note 1",
+    "Stored as note 1.",
+    "> Look up the weekday of 2026-12-24.",
+    "  weekday(day='2026-12-24')",
+    "  = Thursday",
+    "Thursday.",
+    "> Thank you!",
+    "You are welcome!",
+)
 BLUE, GREEN, GREY, YELLOW, RED = "#c9d7f8", "#c5e8cc", "#e4e4e4", "#fbe3a6", "#f8c9c4"
 
 
@@ -201,8 +220,21 @@ def memory() -> str:
     return drawing.svg()
 
 
+def terminal() -> str:
+    """What the demo prints, as a terminal shows it."""
+    high = 20 * (len(DEMO) + 1) + 24
+    lines = [f'<rect width="{WIDTH}" height="{high}" rx="6" fill="#1e1e2e"/>']
+    for number, line in enumerate(("$ make demo", *DEMO)):
+        colour = {"$": "#a6e3a1", ">": "#89b4fa", " ": "#f9e2af", "(": "#7f849c"}.get(line[0], "#cdd6f4")
+        lines.append(f'<text x="14" y="{30 + 20 * number}" fill="{colour}" xml:space="preserve">{escape(line)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high}" font-family="monospace" '
+        'font-size="12" role="img"><title>make demo</title>\n' + "\n".join(lines) + "\n</svg>\n"
+    )
+
+
 DIAGRAMS: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {each.__name__: each for each in (ladders, reuse, drafts, grammars, packed, cache, memory)}
+    {each.__name__: each for each in (ladders, reuse, drafts, grammars, packed, cache, memory, terminal)}
 )
 
 
