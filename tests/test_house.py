@@ -29,6 +29,7 @@ ROOMS = [
     "cli.health",
     "cli.tools",
     "cli.terminal",
+    "scale",
     "server",
     "server.apis",
     "server.http",
