@@ -12,6 +12,7 @@ Nothing here raises because of what is on the disk, or is not: a cache that cann
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -30,6 +31,8 @@ from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolde
 from langchain_gemma_jax.private.writing import write_whole
 
 __all__ = ["DEFAULT_CAP", "CompileCacheWarning", "Counts", "Entry", "Store", "Stored"]
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_CAP: Final = 4 * 2**30
 _REMEDY: Final = "GEMMA_JAX_COMPILE_CACHE can name another folder, or be off."
@@ -236,7 +239,11 @@ class Store:
             return None
         if folder.visible:
             warn_once(_visibility(folder.visible[0]), "others may look in")
-        self._sweep(folder, {})
+        self._writes = folder.writable
+        if self._writes:
+            self._sweep(folder, {})
+        else:  # as in an image, or where one process of many writes: nothing is wrong, so nobody is warned
+            _log.info("Compiled programs in %s are used, and no more are kept: it is read-only.", folder.path)
         return folder
 
     def _sweep(self, folder: Folder, written: dict[str, Listed]) -> None:
