@@ -12,7 +12,6 @@ Nothing here raises because of what is on the disk, or is not: a cache that cann
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
@@ -31,8 +30,6 @@ from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolde
 from langchain_gemma_jax.private.writing import write_whole
 
 __all__ = ["DEFAULT_CAP", "CompileCacheWarning", "Counts", "Entry", "Store", "Stored"]
-
-_log = logging.getLogger(__name__)
 
 DEFAULT_CAP: Final = 4 * 2**30
 _REMEDY: Final = "GEMMA_JAX_COMPILE_CACHE can name another folder, or be off."
@@ -239,11 +236,10 @@ class Store:
             return None
         if folder.visible:
             warn_once(_visibility(folder.visible[0]), "others may look in")
+        # Where nothing can be written, as in an image, that is meant: what is there is used, and nobody is warned.
         self._writes = folder.writable
         if self._writes:
             self._sweep(folder, {})
-        else:  # as in an image, or where one process of many writes: nothing is wrong, so nobody is warned
-            _log.info("Compiled programs in %s are used, and no more are kept: it is read-only.", folder.path)
         return folder
 
     def _sweep(self, folder: Folder, written: dict[str, Listed]) -> None:

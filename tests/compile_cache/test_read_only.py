@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 FILL = """
-from langchain_gemma_jax import engine
-engine().warmup("sprout-s", max_context=64, progress=False)
+from langchain_gemma_jax import configure, engine
+configure(max_context=64)
+engine().warmup("sprout-s", progress=False)
 """
 USE = """
 import json, sys, warnings
