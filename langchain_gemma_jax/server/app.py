@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from langchain_gemma_jax.client.exchange import PATH
+from langchain_gemma_jax.client.exchange import DEADLINE, PATH
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
@@ -17,7 +17,7 @@ from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
 from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
-from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send
+from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send, path_of
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
@@ -27,7 +27,6 @@ from langchain_gemma_jax.server.readiness import Readiness
 
 _log = logging.getLogger(__name__)
 
-DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
 _OPEN = {"/health", "/ready"}  # what those may ask who have no key
 
 
@@ -82,7 +81,7 @@ class GemmaJaxApp:
                 return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, receive, send, self._form_of(scope["path"]), self._limits)
+        exchange = Exchange(scope, receive, send, self._form_of(path_of(scope)), self._limits)
         try:
             try:
                 await self._carry_out(exchange)
@@ -106,7 +105,8 @@ class GemmaJaxApp:
 
     async def _carry_out(self, exchange: Exchange) -> None:
         self._check_origin(exchange.headers)
-        caller = Caller(self._models, self._scope_of(exchange), _deadline(exchange.headers))
+        allowed = [each for each in (_deadline(exchange.headers), self._limits.call_s) if each is not None]
+        caller = Caller(self._models, self._scope_of(exchange), min(allowed, default=None))
         found = self._apis.get(exchange.path)
         if found is None:
             await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))

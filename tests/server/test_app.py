@@ -13,9 +13,12 @@ import pytest
 from langchain_gemma_jax import errors
 from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.exchange import PATH
+from langchain_gemma_jax.server.apis.caller import ServedModels
+from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.problems import problem_of
+from langchain_gemma_jax.server.readiness import Readiness
 from tests.serving import asked, connected, serving
 
 ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdef"
@@ -85,6 +88,9 @@ def test_paths_and_methods(at, says):
     assert asked(at, "/nowhere")[1]["error"]["code"] == "no_such_path"
     for path in (*PUBLIC, NATIVE):
         assert asked(at, path)[0] == 405
+    status, found, _ = asked(at, "/v1/embeddings", {"model": "text-embedding-3-small", "input": "Hi"})
+    assert (status, found["error"]["code"], found["error"]["type"]) == (404, "model_not_found", "not_found_error")
+    assert "no model that makes embeddings. It has 'sprout-s'" in found["error"]["message"]
     assert asked(at, "/health", {})[0] == 405
     assert asked(at, PATH + "nothing", {})[1]["error"]["name"] == "InputError"
 
@@ -95,6 +101,31 @@ def test_the_deadline_of_a_header_is_kept(at, says):
         status, found, headers = asked(at, path, body, {"x-deadline-s": "0.05"})
         assert (status, found["error"]["code"], headers["x-should-retry"]) == (504, "deadline_exceeded", "false")
     assert asked(at, CHAT, HELLO, {"x-deadline-s": "soon"})[0] == 400
+
+
+def test_a_server_has_its_own_longest_time_of_a_call(says):
+    says()
+    with serving(None, limits=ServerLimits(call_s=0.05, drain_s=1)) as server:
+        for headers in ({}, {"x-deadline-s": "60"}):
+            status, found, _ = asked(server.listening.shown, CHAT, HELLO, headers)
+            assert (status, found["error"]["code"]) == (504, "deadline_exceeded")
+
+
+async def test_an_app_that_is_mounted_in_another_one(says):
+    says("Hello<turn|>")
+    app, told = GemmaJaxApp(ServedModels(("scripted",)), readiness=Readiness(())), []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b""} if not told else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, object]) -> None:
+        told.append(message)
+
+    for root, path, status in (("", "/health", 200), ("/a/b", "/a/b/health", 200), ("/a", "/b/health", 404)):
+        told.clear()
+        headers = [(b"host", b"localhost")]
+        await app({"type": "http", "method": "GET", "path": path, "root_path": root, "headers": headers}, receive, send)
+        assert told[0]["status"] == status, path
 
 
 def test_models_that_are_not_served_are_refused_and_named(says):
