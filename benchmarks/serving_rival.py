@@ -100,7 +100,7 @@ def asked(port: int, method: str, path: str, body: object = None) -> tuple[int, 
 
 
 def body_of(number: int, model: str, form: Mapping[str, Any]) -> dict[str, Any]:
-    """The request of a number, in one of six kinds."""
+    """The request of a number, of one of five kinds."""
     said = [{"role": "user", "content": f"{WORDS[number % len(WORDS)]} ({number})"}]
     if number % 3 == 0:
         said.insert(0, {"role": "system", "content": SYSTEM})

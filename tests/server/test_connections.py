@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra [serve]")
 
 from langchain_gemma_jax import engine
-from langchain_gemma_jax.server.http.connections import Joined, bounded_by
+from langchain_gemma_jax.server.http.connections import bounded_by
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from tests.own_engine import own_engine
 from tests.serving import asked, connected, serving
@@ -122,35 +121,3 @@ def test_a_client_that_leaves_frees_its_rows(tmp_path):
 def test_each_server_has_its_own_bounds():
     assert bounded_by(SHORT).limits.head_s == 0.3
     assert bounded_by(ServerLimits()).limits.head_s == 20.0
-
-
-async def test_what_is_written_in_one_turn_is_sent_at_once_and_before_the_end():
-    class Transport:
-        def __init__(self) -> None:
-            self.sent: list[bytes | str] = []
-            self.is_closed = False
-
-        def write(self, data: bytes) -> None:
-            self.sent.append(data)
-
-        def close(self) -> None:
-            self.is_closed = True
-            self.sent.append("closed")
-
-        def is_closing(self) -> bool:
-            return self.is_closed
-
-    below = Transport()
-    joined = Joined(below, asyncio.get_running_loop())
-    for data in (b"5\r\n", b"Hello", b"\r\n"):
-        joined.write(data)
-    assert below.sent == []
-    await asyncio.sleep(0)
-    assert below.sent == [b"5\r\nHello\r\n"]
-    joined.write(b"the ")
-    joined.write(b"end")
-    joined.close()
-    joined.write(b"too late")
-    await asyncio.sleep(0)
-    assert below.sent[1:] == [b"the end", "closed"]
-    assert joined.is_closing()

@@ -87,20 +87,26 @@ class Mailbox(Generic[T]):
         Raises:
             TimeoutError: none came in time.
         """
-        loop = asyncio.get_running_loop()
+        if timeout is None:
+            return await self._anext()
         async with asyncio.timeout(timeout):
-            while True:
-                if (found := self._take()) is not None:
-                    return found[0]
-                waiter = (waker_of(loop), loop.create_future())
-                self._waiters.append(waiter)
-                try:
-                    if (found := self._take()) is not None:
-                        return found[0]
-                    await waiter[1]
-                finally:
-                    with contextlib.suppress(ValueError, IndexError):  # the same; or others came and went meanwhile
+            return await self._anext()
+
+    async def _anext(self) -> T:
+        loop = asyncio.get_running_loop()
+        while (found := self._take()) is None:
+            waiter, woken = (waker_of(loop), loop.create_future()), False
+            self._waiters.append(waiter)
+            try:
+                if (found := self._take()) is not None:  # it came before anybody knew that this one waits
+                    break
+                await waiter[1]
+                woken = True
+            finally:
+                if not woken:
+                    with contextlib.suppress(ValueError, IndexError):  # it was woken just now, or others came and went
                         self._waiters.remove(waiter)
+        return found[0]
 
     def _take(self) -> tuple[T] | None:
         """The next item, if there is one."""

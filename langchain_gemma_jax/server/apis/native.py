@@ -24,6 +24,8 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
 from langchain_gemma_jax.server.http.problems import Problem
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
+
 LINES = "application/x-ndjson"
 _END = b'{"end":true}\n'
 
@@ -116,4 +118,4 @@ def _lines_of(heard: deque[Warning]) -> bytes:
 
 
 def _line(told: dict[str, Any]) -> bytes:
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    return _encoded(told).encode() + b"\n"

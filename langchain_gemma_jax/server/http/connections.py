@@ -17,40 +17,13 @@ from langchain_gemma_jax.server.http.limits import ServerLimits
 _FLUSH_SECONDS = 5.0  # for what was sent to reach a client that is being let go
 
 
-class Joined:
-    """A transport that sends at once what was written in one turn of the event loop: a chunk is several writes."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._written: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send some bytes, soon."""
-        if not self._written:
-            self._loop.call_soon(self._send)
-        self._written.append(data)
-
-    def close(self) -> None:
-        """Send what was written, and close."""
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        written, self._written = self._written, []
-        if written and not self._transport.is_closing():
-            self._transport.write(b"".join(written))
-
-
 class BoundedConnection(H11Protocol):
     """A connection as uvicorn has it, that ends when its client does nothing."""
 
     limits = ServerLimits()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.limits.connections:
             most = self.limits.connections
