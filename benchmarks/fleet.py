@@ -131,9 +131,8 @@ def agents(
 
 def measured(model: str) -> Machine:
     """Return the machine that this one is with a model: prompts and steps timed in an engine, the best of three."""
-    from langchain_gemma_jax import Sampling, configure, engine
+    from langchain_gemma_jax import Sampling, engine
 
-    configure(progress=False)
     served = engine().load(model)
     length, tokens, drawn = min(1024, served.max_context // 2), 32, random.Random(0)
     rows = (1, 2, 4, 8)

@@ -83,7 +83,7 @@ class ChatGemmaJax(BaseChatModel):
     logit_bias: dict[int, float] | None = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: int | None = None
-    """With the same number, the same conversation and settings give the same answer. None: a new one each time."""
+    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it: one, or up to 64. They count in words
     and thoughts, and cut no call and no object that is held to a schema."""
