@@ -40,6 +40,7 @@ class GemmaJaxApp:
         keys: who may ask. None: everybody who can connect.
         limits: the bounds of what a client may take.
         readiness: what has to be there before calls are answered fast. None: it makes its own when it starts.
+        open_metrics: whether those who have no key may read ``/metrics``, too.
     """
 
     def __init__(
@@ -48,9 +49,12 @@ class GemmaJaxApp:
         keys: ApiKeys | None = None,
         limits: ServerLimits | None = None,
         readiness: Readiness | None = None,
+        *,
+        open_metrics: bool = False,
     ) -> None:
         self.calls = OpenCalls()
         self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
+        self._open = _OPEN | {"/metrics"} if open_metrics else _OPEN
         self.readiness = readiness or Readiness(models.names)
         self._pages = Pages(models, self.readiness, self.calls)
         native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
@@ -132,7 +136,7 @@ class GemmaJaxApp:
         try:
             return self._keys.scope_of(exchange.headers)
         except GemmaJaxError:
-            if exchange.path in _OPEN:
+            if exchange.path in self._open:
                 return ""
             raise
 

@@ -146,6 +146,13 @@ def test_models_that_are_not_served_are_refused_and_named(says):
         assert asked(at, NATIVE, native)[0] == 404
 
 
+def test_metrics_may_be_open_where_nothing_else_is():
+    with serving(None, keys=ApiKeys({ALICE: "alice"}), open_metrics=True) as server:
+        at = server.listening.shown
+        assert "gemma_jax_engine_up" in asked(at, "/metrics")[1]
+        assert [asked(at, path, body)[0] for path, body in (("/v1/models", None), (CHAT, HELLO))] == [401, 401]
+
+
 def test_nothing_is_answered_without_a_key_and_each_has_a_scope_of_its_own(says):
     engine = says(*["Hello<turn|>"] * 4)
     with serving(None, keys=ApiKeys({ALICE: "alice", BOB: "bob"})) as server:
