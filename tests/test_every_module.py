@@ -48,6 +48,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "native_call_reader": ("native_parser fuzz", "the part of the parser that is inside a call"),
     "native_writing": ("turn_grammar round_trip", "arguments as a native format writes them"),
     "notation": ("round_trip gemma4 function_gemma", "how a format spells its values"),
+    "exchange": ("device_mesh", "what a device is told by others, and costs nothing alone"),
+    "divided_gemma": ("device_mesh mesh_talk", "the forward pass of each device"),
     "model_loading": ("model_api loads_under_way", "what load does, with what waits for it"),
     "request_making": ("engine generation", "what submit does: checks, and the request"),
     "runner_factory": ("model_api two_devices", "what a model that is in memory runs with"),

@@ -74,6 +74,7 @@ ROOMS = [
     "compile_cache",
     "models",
     "models.gguf",
+    "models.mesh",
     "models.storage",
     "models.packed.qat",
     "models.packed",
@@ -104,6 +105,7 @@ TOGETHER = [
         {"models", f"models.{name}"}
         for name in (
             "gguf",
+            "mesh",
             "storage",
             "packed",
             "packed.qat",

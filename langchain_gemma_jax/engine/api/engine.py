@@ -84,6 +84,7 @@ class Engine:
         revision: str | None = None,
         weights: str | None = None,
         activations: str | None = None,
+        devices: int | str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -103,6 +104,8 @@ class Engine:
         """
         clock = Clock(timeout)
         how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, token=token)
+        if devices is not None:
+            how["devices"] = devices
         return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(

@@ -21,6 +21,7 @@ _OF_OWNERS = (
     "revision",
     "weights",
     "activations",
+    "devices",
     "keep_alive",
     "guards",
     "token",
