@@ -115,7 +115,8 @@ class Settings:
             parse_bytes("memory_budget", self.memory_budget)
         if self.keep_alive is not None:
             checked_seconds("keep_alive", self.keep_alive)
-        if self.devices not in {None, "auto"} and (not _is_whole(self.devices) or not 0 < int(self.devices) < 2**16):
+        asked: object = self.devices
+        if asked not in (None, "auto") and not (isinstance(asked, int) and _is_whole(asked) and 0 < asked < 2**16):
             raise InputError(f'devices: expected a whole number from 1, "auto" or None, found {self.devices!r}.')
 
     def _check_guards(self) -> None:

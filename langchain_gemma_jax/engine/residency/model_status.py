@@ -45,7 +45,9 @@ class ModelStatus:
         use = f"in use by {self.leases}" if self.leases else f"idle for {self.idle_s:.0f} s"
         if self.state is State.LOADING:
             use = "being loaded"
-        where = "" if self.devices == 1 else f"on {self.devices} devices ({self.chosen or 'as loaded'}), each "
+        where = f"on {self.devices} device{'s' * (self.devices > 1)} ({self.chosen or 'as loaded'}), each "
+        if self.devices == 1 and not self.chosen:
+            where = ""
         return (
             f"{self.name}: {where}{show_bytes(self.weights)} weights, {show_bytes(self.kv)} KV, "
             f"{show_bytes(self.workspace)} workspace, {use}{', pinned' * self.pinned}"

@@ -46,9 +46,7 @@ def test_auto_takes_the_fewest_on_which_a_model_fits_and_says_why():
     where, chosen = place("auto", cards(8), needs(62 * 10**9))
     assert len(where.devices) == 4
     assert chosen == 'devices="auto", as 2 devices would need 31.0 GB each, of 24.0 GB'
-    with pytest.raises(
-        DevicesError, match=r"1 device would need 900.0 GB each, of 24.0 GB; .*8 devices .* 112.5 GB"
-    ):
+    with pytest.raises(DevicesError, match=r"1 device would need 900.0 GB each, of 24.0 GB; .*8 devices .* 112.5 GB"):
         place("auto", cards(8), needs(900 * 10**9))
 
 
@@ -56,9 +54,7 @@ def test_what_does_not_work_is_told_with_what_does():
     with pytest.raises(DevicesError, match=r"devices=4 .* has 2 a card. What works here: devices=1 or 2\.") as caught:
         place(4, cards(2))
     assert caught.value.working == (1, 2)
-    with pytest.raises(
-        DevicesError, match=r"4 query heads do not divide among 3 .*: devices=1, 2 or 4"
-    ):
+    with pytest.raises(DevicesError, match=r"4 query heads do not divide among 3 .*: devices=1, 2 or 4"):
         place(3, cards(5))
     mixed = [Card(0), Card(1, "another card")]
     with pytest.raises(DevicesError, match="of one kind, and the first 2 here are a card, another card"):
