@@ -2,13 +2,16 @@
 
     python tests/engine/mesh_talk.py '{"folder": "...", "runs": [["folder", 4, 3, 2]]}'
 
-A run is a model (``folder``, or one of ``CONFIGS``), how many devices it is on, how many conversations it has, and how
-often it leaves the memory and comes back. Prints a line of JSON.
+A run is a model (``folder``, one of ``CONFIGS``, or ``gguf`` and one of those that are written as such files), how
+many devices it is on, how many conversations it has, and how often it leaves the memory and comes back. Prints a line
+of JSON.
 """
 
 from __future__ import annotations
 
+import gc
 import json
+import math
 import random
 import sys
 from collections.abc import Sequence
@@ -45,11 +48,14 @@ def main(folder: str, runs: Sequence[Sequence[Any]], loop_steps: int = 1) -> dic
 def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int) -> dict[str, object]:
     """What is seen of one model in one place."""
     before = on_each()
-    settings = Settings(ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, loop_steps=loop_steps)
+    settings = Settings(
+        ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, loop_steps=loop_steps, max_context=CONTEXT
+    )
     engine = Engine(settings)
-    if name == "folder":
-        alone = load(folder, dtype="float32", recipe=Recipe("float32"))
-        served, divided = engine.load(folder, dtype="float32", devices=count), None
+    divided: Model | None = None
+    if name == "folder" or name.startswith("gguf "):
+        source = folder if name == "folder" else written(folder, name.removeprefix("gguf "))
+        alone, served = load(source, dtype="float32"), engine.load(source, dtype="float32", devices=count)
     else:
         alone, divided = made_up(name, folder, None), made_up(name, folder, DeviceMesh(tuple(jax.devices()[:count])))
         served = engine.serve(divided)
@@ -60,7 +66,6 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
     settle(engine)
     runner = engine._owner.models.runners[served]
     report = engine.report()
-    held = [shard for array in jax.tree.leaves(served.model.params) for shard in array.addressable_shards]
     found = {
         "checked": cold.checked,
         "ties": cold.ties,
@@ -69,13 +74,13 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
         "seen": len(runner.device.seen),
         "bound": len(runner.device.bound),
         "misses": report.cache_misses,
-        "weights": [sum(s.data.nbytes for s in held if s.device == device) for device in jax.devices()[:count]],
+        "weights": bytes_of(jax.tree.leaves(served.model.params))[:count],
         "foretold": engine._owner.models.known[served].entry.weights,
         "kv": runner.kv_store.held.nbytes(),
         "kv on each": kv_on_each(runner.kv_store.held),
         "status": str(engine.models()[0]),
     }
-    del held, runner
+    del runner
     if cycles:
         found["after each cycle"] = come_and_go(engine, served, cycles)
     if not engine.close(60):
@@ -86,6 +91,20 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
     del served, cold
     found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
     return found
+
+
+def written(folder: str, name: str) -> str:
+    """A GGUF file in which values have more bits than the rest."""
+    from tests.models.gguf import make
+
+    path = Path(folder, "made-up.gguf")
+    make.write(
+        path,
+        make.CONFIGS[name],
+        lambda tensor: "Q6_K" if "attn_v" in tensor else "Q4_K",
+        tokenizer=make.small_tokenizer(),
+    )
+    return str(path)
 
 
 def made_up(name: str, folder: str, where: DeviceMesh | None) -> Model:
@@ -139,14 +158,22 @@ def kv_on_each(held: Any) -> list[int]:
     handles = [resident.handle for resident in held.index.residents]
     handles += {id(kept.handle): kept.handle for r in held.index.residents for kept in r.snapshots}.values()
     handles += [sequence for rows in held._padding.values() for sequence in rows]
-    shards = [shard for array in jax.tree.leaves(handles) for shard in array.addressable_shards]
-    return [sum(s.data.nbytes for s in shards if s.device == device) for device in jax.devices()]
+    return bytes_of(jax.tree.leaves(handles))
 
 
 def on_each() -> list[int]:
     """The bytes of all arrays, by device."""
-    shards = [shard for array in jax.live_arrays() for shard in array.addressable_shards]
-    return [sum(s.data.nbytes for s in shards if s.device == device) for device in jax.devices()]
+    gc.collect()
+    return bytes_of(jax.live_arrays())
+
+
+def bytes_of(arrays: Sequence[jax.Array]) -> list[int]:
+    """The bytes that each device holds of some arrays. Looking at their shards would make arrays of these."""
+    found = dict.fromkeys(jax.devices(), 0)
+    for array in arrays:
+        for device in array.sharding.device_set:
+            found[device] += math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
+    return list(found.values())
 
 
 if __name__ == "__main__":

@@ -51,6 +51,14 @@ def test_many_conversations_on_two_four_and_eight_devices(tiny_folder, tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["gemma4, per-layer inputs and shared KV", "gemma4, experts"])  # three experts: whole
+def test_a_file_of_packed_matrices_on_two_devices(tiny_folder, name):
+    (seen,) = talk(tiny_folder, [[f"gguf {name}", 2, 20, 2]]).values()
+    assert seen["checked"] > 150
+    assert len(seen["after each cycle"]) == 1
+
+
+@pytest.mark.slow
 def test_steps_in_a_loop_on_the_devices(tiny_folder):
     (seen,) = talk(tiny_folder, [["folder", 4, 20, 0]], loop_steps=4).values()
     assert seen["checked"] > 150

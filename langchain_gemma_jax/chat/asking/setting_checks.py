@@ -71,7 +71,7 @@ def _one_of(choices: tuple[str, ...], none: str = "the checkpoint's own") -> Cal
 
 def _devices(name: str, value: object) -> int | str:
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**16):
-        return cast("int | str", value)
+        return value
     raise _error(name, 'a whole number of devices from 1, or "auto", or None for one', value)
 
 

@@ -117,6 +117,8 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
     if devices > 1 and ways == 1:
         return f"its {config.heads} query heads do not divide among {devices} devices, and its attention would be whole"
     for layer in config.layers:
+        if (found := division.ways(Section("feed-forward", layer.ffw_width))) != devices:
+            return f"its feed-forward of {layer.ffw_width:,} goes {found} ways among {devices} devices"
         shared = division.ways(kv_heads(layer))
         if shared not in {layer.kv_heads, ways}:
             return (

@@ -62,7 +62,7 @@ def plan_for(
     if asked != AUTO:
         place = _first(int(asked), name, config, devices)
         return plan_at(place), f"devices={asked}"
-    tried = []
+    tried: list[str] = []
     for count in working_counts(config, len(devices)):
         plan = plan_at(_first(count, name, config, devices))
         fit = measure(plan)

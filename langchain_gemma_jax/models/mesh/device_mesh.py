@@ -108,7 +108,7 @@ class DeviceMesh(Placement):
             return done(jax.device_put(array, where))
         axis, length = spec.stored_along, division.part(spec.sections)
         parts, number, part = [], -1, array
-        for device, index in where.addressable_devices_indices_map(shape).items():
+        for device, index in where.devices_indices_map(shape).items():
             wanted = (index[axis].start or 0) // length
             if wanted != number:  # devices that have the same part are beside each other
                 number, part = wanted, _joined(array, axis, division.cuts(spec.sections, wanted))
