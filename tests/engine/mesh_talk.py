@@ -141,16 +141,16 @@ def converse(engine: Engine, served: Served, cold: Cold, rng: random.Random) -> 
 
 
 def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
-    """Evict the model and have it back: what lies on each device, gone and there."""
+    """Evict the model and have it back: what lies on each device, gone and there. Once to begin with."""
     found = []
-    for _ in range(cycles):
+    for _ in range(cycles + 1):
         engine.evict(served)
         while engine._owner.models.known[served].entry.state is not State.ABSENT:
             engine._owner.call(lambda: None)
         gone = on_each()
         with engine.hold(served):
             found.append([*gone, *on_each()])
-    return [list(each) for each in {tuple(each) for each in found}]
+    return [list(each) for each in {tuple(each) for each in found[1:]}]
 
 
 def kv_on_each(held: Any) -> list[int]:
@@ -170,7 +170,10 @@ def on_each() -> list[int]:
 def bytes_of(arrays: Sequence[jax.Array]) -> list[int]:
     """The bytes that each device holds of some arrays. Looking at their shards would make arrays of these."""
     found = dict.fromkeys(jax.devices(), 0)
+    own = jax.devices()[0].default_memory().kind
     for array in arrays:
+        if array.sharding.memory_kind != own:
+            continue  # on the host
         for device in array.sharding.device_set:
             found[device] += math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
     return list(found.values())

@@ -63,11 +63,11 @@ class KnownModels:
         return next((known.served for known in list(self.known.values()) if known.served.model is model), None)
 
     def running_at(self, home: Hashable) -> list[Runner]:
-        """Return the runners of the models in memory at a place."""
+        """Return the runners of the models in memory at a place, or at one that has a device in common with it."""
         return [runner for runner in self.runners.values() if meet(runner.device.placement, home)]
 
     def beside(self, served: Served, where: Placement) -> list[Runner]:
-        """Return the runners of the other models in memory at a place."""
+        """Return the runners of the other models in memory at a place, or at one that has a device in common."""
         return [
-            runner for key, runner in self.runners.items() if key is not served and runner.device.placement == where
+            runner for key, runner in self.runners.items() if key is not served and meet(runner.device.placement, where)
         ]
