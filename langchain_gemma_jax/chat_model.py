@@ -84,8 +84,7 @@ class ChatGemmaJax(BaseChatModel):
     logit_bias: dict[int, float] | None = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: int | None = None
-    """A number with which the same conversation and settings give the same answer, whatever else runs. None: a new one
-    each time."""
+    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it: one, or up to 64. They count in words
     and thoughts, and cut no call and no object that is held to a schema."""
@@ -118,8 +117,7 @@ class ChatGemmaJax(BaseChatModel):
     app: str = ""
     """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
     guards: str | dict[str, str] | None = None
-    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name. None: as
-    ``configure(guards=...)`` says."""
+    """What guards do when a call trips them: "off", "warn", "raise" or "callback". None: as ``configure`` says."""
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None

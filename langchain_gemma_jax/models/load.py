@@ -30,7 +30,7 @@ from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for, weights_alone
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -126,7 +126,7 @@ def load(
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
     checked_activations(activations)
-    devices = _checked(devices, device)
+    devices = checked_devices(devices, device)
     found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
     first = placement_of(device)
@@ -153,7 +153,7 @@ def load(
         if devices is None:
             plan = plan_at(first)
         else:
-            plan, chosen = plan_for(devices, name, config, plan_at, fits or _weights_alone, jax.local_devices())
+            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, jax.local_devices())
             plan = replace(plan, chosen=chosen)
         recipe, where = plan.recipe, plan.placement
         if planned is not None:
@@ -163,18 +163,6 @@ def load(
             params = _placed(read, files)
     known = ReadFrom(files, digest)
     return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, where, known)
-
-
-def _checked(devices: int | str | None, device: jax.Device | Placement | None) -> int | str | None:
-    if devices is not None and device is not None:
-        raise InputError(f"devices={devices!r} was asked for, with a device={device!r}. Leave one of them out.")
-    return checked_devices(devices)
-
-
-def _weights_alone(plan: LoadPlan) -> Fit:
-    """Whether there is room for the weights, by what the devices say."""
-    has = plan.placement.memory_limit()
-    return Fit(plan.placement.nbytes(plan.architecture.abstract(plan.recipe)), 2**63 if has is None else has)
 
 
 def _placed(read: Callable[[], Params], files: Unchanged) -> Params:

@@ -71,6 +71,7 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
         "ties": cold.ties,
         "reused": report.reused_tokens,
         "accepted": report.accepted_tokens,
+        "verified": any(key[0] == "verify" for key in runner.device.seen),
         "seen": len(runner.device.seen),
         "bound": len(runner.device.bound),
         "misses": report.cache_misses,

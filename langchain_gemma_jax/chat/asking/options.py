@@ -122,7 +122,7 @@ class Options:
     @property
     def how_to_load(self) -> HowToLoad:
         """The arguments of ``engine().load``, with the token of the Hub in plain words if there is one."""
-        found: HowToLoad = {**self.loaded_as}
+        found = cast("HowToLoad", {**self.loaded_as})
         if self.token is not None:
             found["token"] = self.token.get_secret_value()
         return found

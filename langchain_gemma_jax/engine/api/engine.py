@@ -96,17 +96,14 @@ class Engine:
         Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
         said, five minutes for room in memory, and as long as it takes for all else. When nobody waits any more, a
         download ends, and so does the waiting for room; weights that are being read are there for the next call.
-
         If loading fails, everybody who waits for it gets the error, and the next call tries again.
 
         Raises:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, token=token)
-        if devices is not None:
-            how["devices"] = devices
-        return self._wait_here(self.arriving(source, clock=clock, **how), clock)
+        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
+        return self._wait_here(self.arriving(source, clock=clock, **how, token=token), clock)
 
     async def aload(
         self,

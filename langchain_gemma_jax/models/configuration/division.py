@@ -84,18 +84,14 @@ def _divides(section: Section, ways: int) -> bool:
 
 
 def cut(sections: tuple[Section, ...], lengths: tuple[int, ...]) -> tuple[tuple[Section, ...], ...]:
-    """Return the sections of each of some runs of so many numbers, one behind the other.
-
-    Raises:
-        ValueError: a run ends within a section.
-    """
+    """Return the sections of each of some runs of so many numbers. None for any, where one ends within a section."""
     waiting, found = list(sections), []
     for length in lengths:
         taken: list[Section] = []
         while waiting and sum(section.stored for section in taken) < length:
             taken.append(waiting.pop(0))
         if sum(section.stored for section in taken) != length:
-            raise ValueError(f"a run of {length} ends within one of {sections}")
+            return ((),) * len(lengths)
         found.append(tuple(taken))
     return tuple(found)
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, project, remember
-from langchain_gemma_jax.models.gemma.exchange import ALONE, Exchange, LookUp
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotation
+from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import PLAIN, Layer
@@ -61,14 +61,14 @@ def forward_apart(
     count: jax.Array,  # [row] int32
     caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
     keep: jax.Array | None = None,  # [row] int32
-    exchange: Exchange = ALONE,
+    team: Teamwork = ALONE,
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
     """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied.
 
-    Of devices that share the matrices each goes through this with its part of them, and ``exchange`` is how they meet.
+    Of devices that share the matrices each goes through this with its part of them, and ``team`` is how they meet.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    rows = exchange.look_up(params, _asked_of_tables(config, recipe, tokens))
+    rows = team.look_up(params, _asked_of_tables(config, recipe, tokens))
     x = rows["embed"] * _embed_scale(config, recipe)
     signals = _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
     turns = _Rotations(positions)
@@ -94,10 +94,10 @@ def forward_apart(
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
         mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
-        h = linear(exchange.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers)
-        h = exchange.sums(index, {"attn_out": h})["attn_out"]
+        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers)
+        h = team.sums(index, {"attn_out": h})["attn_out"]
         x = x + _post_norm(h, weights, "post_attn_norm", config)
-        h = feed_forward(x, weights, config, recipe, index, exchange)
+        h = feed_forward(x, weights, config, recipe, index, team)
         x = x + _post_norm(h, weights, "post_ffw_norm", config)
         if signals is not None:
             h = per_layer_input(x, signals[:, :, index], weights, recipe)
@@ -126,7 +126,7 @@ def _rounded(value: float, recipe: Recipe) -> float:
 
 
 def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> dict[str, LookUp]:
-    """Whose rows are looked up for the tokens."""
+    """The tables whose rows are looked up for the tokens."""
     asked: dict[str, LookUp] = {"embed": (tokens, recipe.embed)}
     if (ple := config.per_layer_input) is not None:
         # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import jax
 
 from langchain_gemma_jax.errors import DevicesError, InputError
+from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.division import why_not, working_counts
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 AUTO = "auto"
 MOST = 2**16  # devices that anybody can ask for
@@ -32,17 +34,36 @@ Measure: TypeAlias = Callable[[Plan], Fit]
 """How it is found out for a plan: without reading a weight."""
 
 
-def checked_devices(asked: object) -> int | str | None:
+class Planned(Protocol):
+    """What is known of a model in some place before its weights are read."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def recipe(self) -> Recipe: ...
+    @property
+    def placement(self) -> Placement: ...
+
+
+def checked_devices(asked: object, device: object = None) -> int | str | None:
     """What was asked for, if it is a number of devices or "auto".
 
     Raises:
-        InputError: it is neither.
+        InputError: it is neither, or a device was asked for too.
     """
+    if asked is not None and device is not None:
+        raise InputError(f"devices={asked!r} was asked for, with device={device!r}. Leave one of them out.")
     if asked is None or asked == AUTO:
         return asked
     if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
         raise InputError(f'devices: expected a whole number from 1, "auto", or None for one; found {asked!r}.')
     return asked
+
+
+def weights_alone(plan: Planned) -> Fit:
+    """Return what a model's weights take of each device, and what each has by its own statistics."""
+    has = plan.placement.memory_limit()
+    return Fit(plan.placement.nbytes(plan.architecture.abstract(plan.recipe)), 2**63 if has is None else has)
 
 
 def plan_for(

@@ -15,14 +15,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.division import kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
-from langchain_gemma_jax.models.gemma.exchange import Exchange, LookUp
 from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gemma.kv_cache import AXES, KVCache, LayerKV
-from langchain_gemma_jax.models.mesh.device_mesh import WHOLE, DeviceMesh
+from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
+from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Weight, map_specs, rows_of
 
@@ -32,7 +33,7 @@ class DividedGemma(Architecture):
     """A Gemma of any generation, divided among the devices of a mesh."""
 
     config: ModelConfig
-    where: DeviceMesh
+    where: Partitions
 
     @property
     def vocab_size(self) -> int:
@@ -78,7 +79,7 @@ class DividedGemma(Architecture):
         caches: tuple[KVCache, ...],
         keep: jax.Array | None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        exchange, cache = self._exchange(recipe), (self._cache_partitions(caches[0]),) * len(caches)
+        team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
 
         def of_a_device(
             params: Any,
@@ -89,7 +90,7 @@ class DividedGemma(Architecture):
             keep: jax.Array | None,
         ) -> tuple[jax.Array, tuple[KVCache, ...]]:
             own = self.config_of_a_device
-            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, exchange)
+            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, team)
 
         shared = jax.shard_map(
             of_a_device,
@@ -103,7 +104,7 @@ class DividedGemma(Architecture):
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         name = "embed" if self.config.tied_head else "head"
-        names = self.where.names(self._exchange(recipe).ways(name))
+        names = self.where.names(self._team(recipe).ways(name))
 
         def of_a_device(table: Weight, hidden: jax.Array) -> jax.Array:
             own = logits({name: table}, self.config, recipe, hidden)
@@ -130,8 +131,8 @@ class DividedGemma(Architecture):
 
         return config.replace(heads=heads, layers=tuple(of(layer) for layer in config.layers))
 
-    def _exchange(self, recipe: Recipe) -> MeshExchange:
-        return MeshExchange(self.where, self.abstract(recipe))
+    def _team(self, recipe: Recipe) -> MeshTeamwork:
+        return MeshTeamwork(self.where, self.abstract(recipe))
 
     def _partitions(self, recipe: Recipe) -> Any:
         return map_specs(self.where.partition, self.abstract(recipe))
@@ -146,12 +147,22 @@ class DividedGemma(Architecture):
         return tuple(of(layer) for layer in cache)
 
 
-class MeshExchange(Exchange):
-    """The exchange of a device of a mesh with the others. For inside ``shard_map``."""
+class MeshTeamwork(Teamwork):
+    """The work of a device of a mesh with the others. For inside ``shard_map``."""
 
-    def __init__(self, where: DeviceMesh, specs: Any) -> None:
-        """``specs`` is the model's tree, with an ``ArraySpec`` for each array."""
+    def __init__(self, where: Partitions, specs: Any) -> None:
+        """``specs`` is the model's tree, with an ``ArraySpec`` for each array.
+
+        Raises:
+            UnsupportedModelError: some of them cannot be divided head by head.
+        """
         self._where, self._specs = where, specs
+        for layer in specs["layers"]:
+            if not all(leaf.sections for name in ("qkv", "gate_up") for leaf in jax.tree.leaves(layer[name])):
+                raise UnsupportedModelError(
+                    "Its file changes the format of packed numbers within heads or within a gate, so they cannot be "
+                    "divided among devices. Take another file of this model, or leave devices out."
+                )
 
     def ways(self, name: str, layer: int | None = None) -> int:
         """How many ways a matrix goes, one of the model's own or of a layer's."""

@@ -246,4 +246,4 @@ def test_places_that_share_a_device_share_its_memory(pool):
 def test_what_is_divided_says_among_how_many_and_why():
     one = entry("m", home="gpus", devices=4, chosen="devices=4")
     one.state = State.RESIDENT
-    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 bytes weights, ")
+    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 B weights, ")

@@ -71,8 +71,7 @@ def test_runs_of_outputs_have_the_sections_that_lie_in_them():
     queries, keys = Section("q", 4, 8), Section("k", 2, 8)
     assert cut((queries, keys, keys), (32, 32)) == ((queries,), (keys, keys))
     assert cut((queries, keys, keys), (48, 16)) == ((queries, keys), (keys,))
-    with pytest.raises(ValueError, match="ends within"):
-        cut((queries, keys), (40, 8))
+    assert cut((queries, keys), (40, 8)) == ((), ())
 
 
 @pytest.mark.parametrize("out_first", [True, False])

@@ -68,5 +68,11 @@ def test_what_is_no_number_of_devices_is_refused(wrong):
         checked_devices(wrong)
 
 
+def test_a_number_of_devices_goes_with_no_device():
+    with pytest.raises(InputError, match=r"devices=2 was asked for, with device=0\. Leave one"):
+        checked_devices(2, 0)
+    assert checked_devices(None, 0) is None
+
+
 def test_what_is_one_passes():
     assert [checked_devices(good) for good in (None, 1, 8, "auto")] == [None, 1, 8, "auto"]

@@ -1,6 +1,6 @@
 """What devices that share one model's matrices tell each other within a forward pass.
 
-The forward pass asks an ``Exchange`` at each place where a device has only a part of what it needs. A device that has
+The forward pass asks a ``Teamwork`` at each place where a device has only a part of what it needs. A device that has
 every matrix whole asks ``ALONE``, whose answers cost nothing: its programs are what they would be without.
 """
 
@@ -17,8 +17,8 @@ LookUp: TypeAlias = tuple[jax.Array, Plan]
 """The ids whose rows are wanted, and how a dense table lies."""
 
 
-class Exchange:
-    """The exchange of a device that has every matrix whole."""
+class Teamwork:
+    """The work of a device that has every matrix whole, and needs nobody."""
 
     def look_up(self, params: Mapping[str, Any], asked: Mapping[str, LookUp]) -> dict[str, jax.Array]:
         """Rows of tables, by the tables' names: float32 ``[..., width]``."""
@@ -37,4 +37,4 @@ class Exchange:
         return choice, experts
 
 
-ALONE = Exchange()
+ALONE = Teamwork()
