@@ -92,7 +92,6 @@ class Engine:
 
         It is in memory when this returns, and stays until the memory is needed for another one. A model that was
         evicted is loaded again. Where others use the memory, this waits.
-
         Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
         said, five minutes for room in memory, and as long as it takes for all else. When nobody waits any more, a
         download ends, and so does the waiting for room; weights that are being read are there for the next call.
@@ -103,7 +102,8 @@ class Engine:
         """
         clock = Clock(timeout)
         how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
-        return self._wait_here(self.arriving(source, clock=clock, **how, token=token), clock)
+        how["token"] = token
+        return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(
         self,

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.architecture import Architecture
-from langchain_gemma_jax.models.configuration.division import kv_heads, query_heads
+from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
@@ -127,7 +127,8 @@ class DividedGemma(Architecture):
         heads = config.heads // division.ways(query_heads(config, 1))
 
         def of(layer: LayerConfig) -> LayerConfig:
-            return replace(layer, kv_heads=layer.kv_heads // division.ways(kv_heads(layer)))
+            heads, ffw = division.ways(kv_heads(layer)), division.ways(Section("feed-forward", layer.ffw_width))
+            return replace(layer, kv_heads=layer.kv_heads // heads, ffw_width=layer.ffw_width // ffw)
 
         return config.replace(heads=heads, layers=tuple(of(layer) for layer in config.layers))
 
