@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -44,7 +45,8 @@ def run_page(text: str, page: str) -> None:
                 raise AssertionError(
                     f"{page}:{line}: ```{info}: what cannot run here is ```text, all else is ```python"
                 )
-            code = compile("\n" * line + body, page, "exec")  # padded, so that a traceback shows the page's line
+            # Padded, so that a traceback shows the page's line; without what this file imports from the future.
+            code = compile("\n" * line + body, page, "exec", dont_inherit=True)
             exec(code, namespace)
 
 
@@ -117,6 +119,18 @@ def test_an_example_runs(example, runner, tmp_path):
     assert done.out, "an example shows something"
     if example.name == "agent.py":  # which `make demo` runs
         assert_the_demo_is_clean(done.out)
+
+
+@pytest.mark.long
+def test_the_notebook_runs(runner, tmp_path):
+    notebook = json.loads((ROOT / "examples" / "notebook.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    script = tmp_path / "notebook.py"
+    script.write_text("\n".join(cells) + "\nassert '<svg' in engine().report()._repr_html_()\n")
+    done = runner.run(script, tmp_path, EXAMPLE_SECONDS)
+    assert done.status == 0, done.err
+    assert "19.3 km" in done.out
+    assert all(not cell.get("outputs") for cell in notebook["cells"]), "a notebook is kept without outputs"
 
 
 def assert_the_demo_is_clean(printed: str) -> None:
