@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.diagrams import DEMO
 from tests.example_runner import ExampleRunner
 from tests.own_engine import own_engine
 
@@ -135,25 +136,7 @@ def test_the_notebook_runs(runner, tmp_path):
 
 def assert_the_demo_is_clean(printed: str) -> None:
     conversation, _, figures = printed.partition("\n\n")
-    assert conversation.splitlines() == [
-        "(a tiny model for demonstrations answers; name a real one with --model google/gemma-3-4b-it)",
-        "> Hello!",
-        "Hello! How can I help you?",
-        "> Convert 12 miles to kilometres.",
-        "  convert(miles=12)",
-        "  = 19.3 km",
-        "19.3 km.",
-        "> Add a note: Buy stamps for Наталья",
-        "  add_note(text='Buy stamps for Наталья')",
-        "  = Stored as note 1",
-        "Stored as note 1.",
-        "> Look up the weekday of 2026-12-24.",
-        "  weekday(day='2026-12-24')",
-        "  = Thursday",
-        "Thursday.",
-        "> Thank you!",
-        "You are welcome!",
-    ]
+    assert conversation.splitlines() == list(DEMO)
     assert figures.startswith("Notes: ['Buy stamps for Наталья']")
 
 
