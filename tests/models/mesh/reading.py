@@ -5,6 +5,7 @@ python tests/models/mesh/reading.py '{"folder": "/tmp/...", "counts": [1, 4]}'
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import tracemalloc
@@ -31,6 +32,7 @@ def main(folder: str, counts: Sequence[int]) -> dict[str, object]:
 
     def copying(array: Any, where: Any) -> jax.Array:
         copied: jax.Array = jax.block_until_ready(copy(original(array, where)))
+        gc.collect()  # when JAX lets go of what it no longer needs of numpy's
         return copied
 
     jax.device_put = copying
