@@ -5,6 +5,8 @@ All of it is made row by row, in an order of its own: a token has the same bits 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,13 +91,13 @@ def _call(
     size: float = 1.0,
     value_norm: bool = False,
     valid: int = 1,
-) -> list[jax.Array]:
+) -> Sequence[jax.Array]:
     whole = 1 if name == "best" else len(shapes)
     made = [
         jax.ShapeDtypeStruct(shape, jnp.int32 if index >= whole else jnp.float32) for index, shape in enumerate(shapes)
     ]
     given = [array.astype(jnp.float32) for array in arrays if array is not None]
-    found: list[jax.Array] = jax.ffi.ffi_call(between(name), made)(
+    found: Sequence[jax.Array] = jax.ffi.ffi_call(between(name), made)(
         *given, eps=np.float32(eps), size=np.float32(size), value_norm=np.int64(value_norm), valid=np.int64(valid)
     )
     return found

@@ -62,12 +62,20 @@ def project(
 def _heads_by_kernel(
     heads: jax.Array, weights: Layer, config: ModelConfig, layer: LayerConfig, sin_cos: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    how = {"value_norm": config.v_norm, "eps": config.norm_eps, "size": config.attention_scale}
     norms = (weights["q_norm"], weights["k_norm"]) if config.qk_norm else ()
 
     def kernel(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
         scales = (norms[0], norms[1]) if norms else None
-        return between.heads(heads, (sin, cos), scales, config.heads, layer.kv_heads, **how)
+        return between.heads(
+            heads,
+            (sin, cos),
+            scales,
+            config.heads,
+            layer.kv_heads,
+            value_norm=config.v_norm,
+            eps=config.norm_eps,
+            size=config.attention_scale,
+        )
 
     def plain(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
         scales = dict(zip(("q_norm", "k_norm"), norms, strict=False))
