@@ -31,7 +31,7 @@ def feed_forward(
     index: int = 0,
     team: Teamwork = ALONE,
 ) -> jax.Array:
-    """The feed-forward of the layer ``index`` for the residual ``x``, normed ``h``, up to but without its closing norm."""
+    """The feed-forward of the layer ``index`` for the residual ``x``, normed ``h``, without its closing norm."""
     form = recipe.between
     inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers), form))
     dense = linear(inner, weights["down"], recipe.layers)
