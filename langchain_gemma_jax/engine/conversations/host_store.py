@@ -65,6 +65,10 @@ class HostStore:
         size = bytes_of(plan.source)
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
+    def reach(self, keys: Sequence[int], scope: str, rings: Rings) -> int:
+        """Return how many first tokens of a prompt can be fetched from here."""
+        return self._index(rings).plan(keys, scope).length if self.nbytes else 0
+
     def fetch(self, parked: Resident) -> Resident:
         """Move a parked conversation to the device and return it. The host has it no longer."""
         began = time.perf_counter()

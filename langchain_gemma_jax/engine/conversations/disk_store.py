@@ -1,0 +1,415 @@
+"""Conversations that outlive the process: what is idle goes to the disk, and comes back where that beats reading it.
+
+For the owner thread, which only hands out copies and takes back arrays: files are written, read and proven in the
+background, and a request whose beginning is being read waits meanwhile, while others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, free
+from langchain_gemma_jax.engine.conversations.prefix_index import Rings
+from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, Rate
+from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+from langchain_gemma_jax.engine.prefix_store.prefix_file import Header, Mark
+from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
+from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays, StoredPrefix, StoredPrefixes
+from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
+from langchain_gemma_jax.models.gemma.kv_cache import LayerKV, abstract_cache
+
+_log = OwnLog(__name__)
+
+WORTH_IT = 64  # tokens: fewer are read again without a look at the disk
+IDLE_SECONDS = 5.0  # after its end until a turn is written: agents come back sooner than people
+LOOK_SECONDS = 0.05  # between two looks at what is idle ...
+FULL_SECONDS = 1.0  # ... and where the device has no room for a copy
+MOST_MARKS = 256  # lengths of one conversation that can be found again, where any could be
+BLOCK = 64  # tokens between two of them, at least
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first tokens of a context, in host memory as the device will have them."""
+
+    stored: StoredPrefix
+    keys: array[int]
+    capacity: int
+    sequence: SequenceKV  # of numpy arrays
+    seconds: float
+
+    @property
+    def length(self) -> int:
+        return self.stored.mark.length
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is written of a conversation."""
+
+    resident: Resident
+    length: int
+    rings: tuple[Snapshot | None, ...]  # the ring states to keep; None: its own
+    marks: tuple[tuple[int, int, int | None], ...]  # length, how far its rings were written, which of the states
+    nbytes: int
+
+
+class DiskStore:
+    """One model's conversations on the disk."""
+
+    def __init__(
+        self,
+        store: PrefixStore,
+        prefixes: Future[StoredPrefixes | None],
+        held: KvHoldings,
+        label: str,
+        costs: DiskCosts,
+        read: Rate,
+    ) -> None:
+        """``prefixes`` is what there is of this model, as soon as that is known."""
+        self._store, self._coming, self._held, self._label = store, prefixes, held, label
+        self._costs, self._read = costs, read
+        self._asked: WeakKeyDictionary[Request, Future[Beginning | None] | None] = WeakKeyDictionary()
+        self._reading: dict[bytes, Future[Beginning | None]] = {}
+        self._idle_since: WeakKeyDictionary[Resident, float] = WeakKeyDictionary()
+        self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # how much of it, and where
+        self._look_at = 0.0
+
+    # What comes back.
+
+    def awaits(self, request: Request, capacity: int, have: Callable[[], int]) -> bool:
+        """Whether the beginning of a request's context is being read, so that it is better to wait.
+
+        Args:
+            request: that is to be begun.
+            capacity: of the conversation that it will have.
+            have: says how many of its first tokens are in memory anyway.
+        """
+        if request not in self._asked:
+            self._asked[request] = self._look_for(request, capacity, have())
+        future = self._asked[request]
+        return future is not None and not future.done()
+
+    def arrived(self, request: Request) -> Beginning | None:
+        """Return what was read for a request, once. None: there is nothing, or it could not be read."""
+        future = self._asked.get(request)
+        if future is None or not future.done():
+            return None
+        self._asked[request] = None
+        self._reading = {digest: each for digest, each in self._reading.items() if not each.done()}
+        try:
+            return future.result()
+        except CancelledError:
+            return None
+        except Exception as error:  # noqa: BLE001  whatever it is, the tokens are read again
+            _log.warning("a prefix could not be read from the disk: %s", named(error))
+            return None
+
+    def place(self, found: Beginning, scope: str) -> Resident:
+        """Move what was read to the device."""
+        held, began = self._held, time.perf_counter()
+        handle = held.device.put_sequence(found.sequence)
+        took = found.seconds + time.perf_counter() - began
+        self._costs.from_disk.add(took, found.stored.nbytes)
+        self._store.folder.count(
+            prefixes_read=1, prefix_tokens_read=found.length, prefix_bytes_read=found.stored.nbytes
+        )
+        nbytes = held.bytes_for(found.capacity)
+        resident = Resident(scope, found.capacity, nbytes, handle, found.keys, written=found.stored.mark.written)
+        self._written[resident] = (found.length, "")
+        held.index.add(resident)
+        held.changed = True
+        return resident
+
+    def _look_for(self, request: Request, capacity: int, have: int) -> Future[Beginning | None] | None:
+        keys = request.keys()
+        if len(keys) - 1 - have < WORTH_IT:
+            return None
+        ids = array("i", request.progress.context)
+        scope = request.asked.scope
+        prefixes = self._prefixes()
+        if prefixes is not None and prefixes.fresh:
+            stored = self._worth_reading(prefixes, scope, keys, have)
+            if stored is None:
+                return None
+            if (future := self._reading.get(stored.mark.digest)) is None:
+                read = partial(self._read_beginning, prefixes, stored, keys, ids, capacity)
+                future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
+            return future
+        if not self._coming.done() or prefixes is not None:
+            return self._store.reader.submit(partial(self._look_and_read, scope, keys, ids, capacity, have))
+        return None
+
+    def _prefixes(self) -> StoredPrefixes | None:
+        """What there is of this model. None: that is not known yet, or nothing can be kept of it."""
+        if not self._coming.done() or self._coming.cancelled() or self._coming.exception() is not None:
+            return None
+        return self._coming.result()
+
+    def _worth_reading(
+        self, prefixes: StoredPrefixes, scope: str, keys: array[int], have: int
+    ) -> StoredPrefix | None:
+        stored = prefixes.find(scope, keys, have + WORTH_IT - 1)
+        if stored is None:
+            return None
+        saved = stored.mark.length - have
+        return stored if self._costs.worth_fetching(stored.nbytes, saved, self._read, stored.header.seconds) else None
+
+    # In a background thread.
+
+    def _look_and_read(
+        self, scope: str, keys: array[int], ids: array[int], capacity: int, have: int
+    ) -> Beginning | None:
+        prefixes = self._prefixes()
+        if prefixes is None:
+            return None
+        prefixes.refresh()
+        stored = self._worth_reading(prefixes, scope, keys, have)
+        return None if stored is None else self._read_beginning(prefixes, stored, keys, ids, capacity)
+
+    def _read_beginning(
+        self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int], capacity: int
+    ) -> Beginning | None:
+        if (arrays := prefixes.read(stored)) is None:
+            return None
+        began, length = time.perf_counter(), stored.mark.length
+        shape = self._held.shape
+        sequence = as_sequence(arrays, shape.layout, shape.recipe.kv_dtype, capacity, shape.max_context, ids)
+        if sequence is None:
+            prefixes.reject(stored)
+            return None
+        return Beginning(stored, keys[:length], capacity, sequence, arrays.seconds + time.perf_counter() - began)
+
+    # What goes there.
+
+    def is_idle(self, resident: Resident) -> None:
+        """Note that a conversation is idle from now on."""
+        self._idle_since[resident] = time.monotonic()
+
+    def save_idle(self, now: float, room: int) -> float | None:
+        """Have one idle conversation written, if it is time. Gives the seconds until there may be another.
+
+        Args:
+            now: by ``time.monotonic``.
+            room: bytes of the device's that are free: what is written is copied there first.
+        """
+        if not self._idle_since:
+            return None
+        if now < self._look_at:
+            return self._look_at - now
+        self._look_at = now + LOOK_SECONDS
+        prefixes = self._prefixes()
+        if prefixes is None or not prefixes.writes:
+            if self._coming.done():
+                self._idle_since.clear()
+                return None
+            return LOOK_SECONDS
+        if not self._store.idle:
+            return LOOK_SECONDS
+        waits = []
+        for resident, since in list(self._idle_since.items()):
+            left = since + IDLE_SECONDS - now
+            if resident.leased or resident not in self._held.index:
+                plan, left = None, 0.0
+            else:
+                plan = self._plan(prefixes, resident, whole=left <= 0)
+            if plan is None and left <= 0:
+                self._idle_since.pop(resident, None)
+            elif plan is None:
+                waits.append(left)
+            elif resident.nbytes > room:
+                waits.append(FULL_SECONDS)
+            else:
+                self._copy_and_write(prefixes, plan)
+                return LOOK_SECONDS
+        return min(waits, default=None)
+
+    def save_leaving(self, resident: Resident) -> None:
+        """Write a conversation that is about to leave the device, if the disk does not have it yet."""
+        prefixes = self._prefixes()
+        if prefixes is None or not prefixes.writes:
+            return
+        if (plan := self._plan(prefixes, resident, whole=True)) is not None:
+            try:
+                blocks = _blocks(plan, cast("SequenceKV", resident.handle), self._held)
+            except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
+                _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
+                return
+            self._write(prefixes, plan, lambda: blocks)
+
+    def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> _Plan | None:
+        """What to write of a conversation: its system prompt, if nobody did yet, or all of it. None: nothing."""
+        system, total = resident.system, len(resident.keys)
+        if WORTH_IT <= system <= total and not prefixes.knows(resident.scope, resident.keys, system):
+            plan = self._of_length(resident, system)
+            if plan is not None or not whole:
+                return plan
+        if not whole or total - self._written.get(resident, (system, ""))[0] < WORTH_IT:
+            return None
+        return None if prefixes.knows(resident.scope, resident.keys, total) else self._of_length(resident, total)
+
+    def _of_length(self, resident: Resident, length: int) -> _Plan | None:
+        held, rings = self._held, self._held.index.rings
+        end, written = len(resident.keys), resident.written
+        reached, snapshot = rings.reach(end, written, resident.snapshots, length)
+        if reached != length:
+            return None
+        state = (end, written) if snapshot is None else (snapshot.end, snapshot.written)
+        marks = _marks(rings, length, *state)
+        kept: list[Snapshot | None] = [snapshot]
+        # A caller's history may be written otherwise than the answer was: then it goes on from the turn before.
+        known = {at for at, _, _ in marks}
+        before = [each for each in resident.snapshots if WORTH_IT <= each.end < length and each.end not in known]
+        if before:
+            kept.append(before[-1])
+            marks.append((before[-1].end, before[-1].written, 1))
+        size = _bytes_of(held, length, resident.capacity, len(kept))
+        if not self._costs.worth_keeping(size, length, self._read):
+            return None
+        if rings.size is None:
+            return _Plan(resident, length, (), tuple((at, wrote, None) for at, wrote, _ in marks), size)
+        return _Plan(resident, length, tuple(kept), tuple(marks), size)
+
+    def _copy_and_write(self, prefixes: StoredPrefixes, plan: _Plan) -> None:
+        """Copy a conversation on the device, which is one dispatch, and fetch and write the copy in the background."""
+        held, resident = self._held, plan.resident
+        key = ("resize", resident.capacity, resident.capacity)
+        if not held.library.there(key) and held.library.makes_later:
+            held.library.soon([key])  # nobody waits for it
+            return
+        held.device.asked_by = ()
+        try:
+            copy = held.run(key, resident.handle)
+        except Exception as error:  # noqa: BLE001  the device is full, perhaps: it is no reason to fail
+            self._idle_since.pop(resident, None)
+            _log.warning("a conversation of %d tokens could not be copied for the disk: %s", plan.length, named(error))
+            return
+
+        def blocks() -> list[npt.NDArray[np.generic]]:
+            try:
+                return _blocks(plan, copy, held)
+            finally:
+                free(copy)
+
+        if not self._write(prefixes, plan, blocks):
+            free(copy)
+
+    def _write(self, prefixes: StoredPrefixes, plan: _Plan, blocks: Any) -> bool:
+        resident = plan.resident
+        scope, keys, names = resident.scope, resident.keys[: plan.length], prefixes.names
+        _, old = self._written.get(resident, (0, ""))
+        whole = plan.length == len(resident.keys) and plan.length != resident.system
+        if whole:
+            self._written[resident] = (plan.length, names.file(names.digest(scope, keys, plan.length)))
+        seconds = self._read.seconds(1) or 0.0
+        kv_dtype, label = self._held.shape.recipe.kv_dtype, self._label
+
+        def write() -> None:
+            try:
+                arrays = blocks()
+                lengths = sorted({mark[0] for mark in plan.marks})
+                digests = dict(names.digests(scope, keys, lengths))
+                header = Header(
+                    family=names.family,
+                    label=label,
+                    seconds=seconds,
+                    tokens=plan.length,
+                    dtype=kv_dtype,
+                    marks=tuple(Mark(digests[at], at, wrote, ring) for at, wrote, ring in plan.marks),
+                    shapes=tuple(each.shape for each in arrays),
+                    globals=2 * len(_global_layers(self._held)),
+                )
+                if prefixes.write(header, arrays) and whole and old:
+                    prefixes.forget(old)  # this one goes on from it
+            except Exception as error:  # noqa: BLE001  the arrays may be gone by now: it can be read again
+                _log.warning("a conversation could not be written to the disk: %s", named(error))
+
+        return self._store.write(write, plan.nbytes)
+
+
+def as_sequence(
+    arrays: PrefixArrays, layout: Any, dtype: str, capacity: int, max_context: int, ids: array[int]
+) -> SequenceKV | None:
+    """Return what was read as the arrays of a conversation of this capacity. None: it is not this model's."""
+    length, header = arrays.stored.mark.length, arrays.stored.header
+    if header.dtype != dtype or length > min(header.tokens, capacity) or length > len(ids):
+        return None
+    shapes = abstract_cache(layout, 1, sequence_kv.physical(capacity), dtype)
+    globals_, rings = iter(arrays.globals), iter(arrays.rings)
+    layers: list[LayerKV | None] = []
+    try:
+        for layer, shape in zip(layout, shapes, strict=True):
+            if layer is None or shape is None:
+                layers.append(None)
+                continue
+            source, most = (globals_, length) if layer.window is None else (rings, None)
+            layers.append(LayerKV(*(_fitted(next(source), shape, most) for _ in range(2))))  # type: ignore[arg-type]
+    except (StopIteration, ValueError):
+        return None
+    if next(globals_, None) is not None or next(rings, None) is not None:
+        return None
+    places = np.zeros(sequence_kv.physical(max_context), np.int32)
+    places[:length] = ids[:length]
+    return SequenceKV(tuple(layers), places)  # type: ignore[arg-type]
+
+
+def _fitted(old: npt.NDArray[np.generic], shape: jax.ShapeDtypeStruct, most: int | None) -> npt.NDArray[np.generic]:
+    """The first slots, as many as both have: see ``sequence_kv.resize``."""
+    _, heads, slots, width = shape.shape
+    if old.ndim != 3 or (old.shape[0], old.shape[2]) != (heads, width) or (most is not None and old.shape[1] < most):
+        raise ValueError(f"expected {shape}, found {old.shape}")
+    found = np.zeros(shape.shape, shape.dtype)
+    count = min(slots, old.shape[1]) if most is None else most
+    found[0, :, :count] = old[:, :count]
+    return found
+
+
+def _marks(rings: Rings, length: int, end: int, written: int) -> list[tuple[int, int, int | None]]:
+    """The lengths that can be continued from with one state of the rings, the longest first."""
+    step = BLOCK * max(1, -(-length // (BLOCK * MOST_MARKS)))
+    lengths = {length, *range(step, length, step)}
+    return [(at, written, 0) for at in sorted(lengths, reverse=True) if rings.restorable(end, written, at)]
+
+
+def _global_layers(held: KvHoldings) -> list[int]:
+    return [index for index, layer in enumerate(held.shape.layout) if layer is not None and layer.window is None]
+
+
+def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
+    """About what a file with so many states of the rings has."""
+    rings = held.snapshot_bytes(capacity)
+    slots = held.bytes_for(capacity) - rings
+    return slots * length // sequence_kv.physical(capacity) + rings * states
+
+
+def _blocks(plan: _Plan, sequence: SequenceKV, held: KvHoldings) -> list[npt.NDArray[np.generic]]:
+    """The arrays of a file, copied to the host."""
+    found = []
+    for index in _global_layers(held):
+        layer = sequence.layers[index]
+        if layer is not None:
+            found += [np.array(np.asarray(each)[0, :, : plan.length]) for each in (layer.keys, layer.values)]
+    local = sequence_kv.local_layers(held.shape.layout)
+    for state in plan.rings:
+        arrays = (
+            [sequence.layers[index] for index in local] if state is None else list(cast("RingArrays", state.handle))
+        )
+        for ring in arrays:
+            if ring is not None:
+                found += [np.array(np.asarray(each)[0]) for each in (ring.keys, ring.values)]
+    return found
