@@ -15,9 +15,7 @@ _TOPICS = ("it does not work", "others may look in", "prefixes are not kept", "o
 _said = {topic: threading.Lock() for topic in _TOPICS}
 
 
-def warn_once(
-    message: str, topic: str = "it does not work", category: type[UserWarning] = CompileCacheWarning
-) -> None:
+def warn_once(message: str, topic: str = "it does not work", category: type[UserWarning] = CompileCacheWarning) -> None:
     """Say it, if nothing was said about the topic yet in this process; the log has the rest. Never raises.
 
     Where warnings are errors, the log gets the first one too: a cache is no reason to fail.

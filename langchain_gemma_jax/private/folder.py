@@ -98,13 +98,10 @@ class Folder:
         if fault := blemish(self.stat(name)):
             raise DamagedError(fault)
         fd = self.open(name, _READ)
-        try:
-            facts = os.fstat(fd)
-            if fault := blemish(facts):
-                raise DamagedError(fault)
-        except BaseException:
+        facts = os.fstat(fd)
+        if fault := blemish(facts):
             os.close(fd)
-            raise
+            raise DamagedError(fault)
         return fd, facts.st_size
 
     def mark_used(self, name: str) -> None:

@@ -31,7 +31,9 @@ def add(verbs: Verbs) -> None:
         action.set_defaults(run=run)
         if name != "verify":  # a prefix is proven whenever it is read
             action.add_argument(
-                "--prefixes", action="store_true", help="the prefixes of conversations instead, which are somebody's text"
+                "--prefixes",
+                action="store_true",
+                help="the prefixes of conversations instead, which are somebody's text",
             )
 
 

@@ -11,10 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
+from langchain_gemma_jax.config import prefix_folder
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory
-from langchain_gemma_jax.config import prefix_folder
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
@@ -301,7 +301,7 @@ def prefix_store_of(settings: Settings) -> PrefixStore | None:
         return None
     key = settings.prefix_key_file
     sealing = None if key is None else Encrypted(read_key(key))
-    reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 2), ("out", 1)))
+    reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
     return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)
 
 

@@ -220,7 +220,8 @@ class Report(Counters):
 
     def _prefix_rows(self) -> Iterable[tuple[str, str]]:
         if self.prefixes_written or self.prefixes_read or self.prefixes_rejected:
-            read = f"{self.prefixes_read} back with {self.prefix_tokens_read} tokens ({show_bytes(self.prefix_bytes_read)})"
+            size = show_bytes(self.prefix_bytes_read)
+            read = f"{self.prefixes_read} back with {self.prefix_tokens_read} tokens ({size})"
             written = f"{self.prefixes_written} written ({show_bytes(self.prefix_bytes_written)})"
             gone = f"{self.prefixes_evicted} evicted, {self.prefixes_rejected} rejected"
             yield "prefixes on disk", f"{written}, {read}, {gone}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -22,8 +21,7 @@ from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
-from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
+from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
@@ -38,7 +36,7 @@ class _Stored:
     """A model's prefixes on the disk, as soon as it is known which they are."""
 
     files: Unchanged
-    prefixes: Future[StoredPrefixes | None]
+    prefixes: ModelPrefixes
 
 
 @dataclass(frozen=True)
@@ -117,5 +115,5 @@ class RunnerFactory:
         if stored is None or stored.files != known.files:
             programs = partial(family, known.shape, known.served.model.placement)
             stored = self._stored[known] = _Stored(known.files, self._prefixes.of(known.files, programs))
-        costs, read = self._disk_costs, known.host_store.read
-        return DiskStore(self._prefixes, stored.prefixes, held, known.served.name, costs, read)
+        name, costs = known.served.name, self._disk_costs
+        return DiskStore(self._prefixes, stored.prefixes, held, name, costs, known.host_store)

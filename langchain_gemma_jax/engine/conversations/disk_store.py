@@ -19,15 +19,16 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, free
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
-from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, Rate
+from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.prefix_store.prefix_file import Header, Mark
-from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
+from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays, StoredPrefix, StoredPrefixes
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
@@ -69,22 +70,34 @@ class _Plan:
     nbytes: int
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a request waits for. None: for nothing any more."""
+
+    future: Future[Any] | None
+    looks: bool = False  # when it is done, it can be said what to read
+
+
+_NOTHING = _Asked(None)
+
+
 class DiskStore:
     """One model's conversations on the disk."""
 
     def __init__(
         self,
         store: PrefixStore,
-        prefixes: Future[StoredPrefixes | None],
+        there_is: ModelPrefixes,
         held: KvHoldings,
         label: str,
         costs: DiskCosts,
-        read: Rate,
+        host_store: HostStore,
     ) -> None:
-        """``prefixes`` is what there is of this model, as soon as that is known."""
-        self._store, self._coming, self._held, self._label = store, prefixes, held, label
-        self._costs, self._read = costs, read
-        self._asked: WeakKeyDictionary[Request, Future[Beginning | None] | None] = WeakKeyDictionary()
+        """``there_is`` says what the disk has of this model; ``host_store`` knows what reading takes."""
+        self._store, self._there_is, self._held, self._label = store, there_is, held, label
+        self._costs, self._host_store = costs, host_store
+        self._asked: WeakKeyDictionary[Request, _Asked] = WeakKeyDictionary()
+        self._refreshing: Future[None] | None = None
         self._reading: dict[bytes, Future[Beginning | None]] = {}
         self._idle_since: WeakKeyDictionary[Resident, float] = WeakKeyDictionary()
         self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # how much of it, and where
@@ -100,25 +113,24 @@ class DiskStore:
             capacity: of the conversation that it will have.
             have: says how many of its first tokens are in memory anyway.
         """
-        if request not in self._asked:
-            self._asked[request] = self._look_for(request, capacity, have())
-        future = self._asked[request]
-        return future is not None and not future.done()
+        asked = self._asked.get(request)
+        if asked is None or (asked.looks and asked.future is not None and asked.future.done()):
+            asked = self._asked[request] = self._look_for(request, capacity, have(), again=asked is not None)
+        return asked.future is not None and not asked.future.done()
 
     def arrived(self, request: Request) -> Beginning | None:
         """Return what was read for a request, once. None: there is nothing, or it could not be read."""
-        future = self._asked.get(request)
-        if future is None or not future.done():
+        asked = self._asked.get(request)
+        if asked is None or asked.looks or asked.future is None or not asked.future.done():
             return None
-        self._asked[request] = None
+        self._asked[request] = _NOTHING
         self._reading = {digest: each for digest, each in self._reading.items() if not each.done()}
         try:
-            return future.result()
-        except CancelledError:
-            return None
-        except Exception as error:  # noqa: BLE001  whatever it is, the tokens are read again
+            found: Beginning | None = asked.future.result()
+        except (CancelledError, Exception) as error:  # noqa: BLE001  whatever it is, the tokens are read again
             _log.warning("a prefix could not be read from the disk: %s", named(error))
             return None
+        return found
 
     def place(self, found: Beginning, scope: str) -> Resident:
         """Move what was read to the device."""
@@ -136,51 +148,32 @@ class DiskStore:
         held.changed = True
         return resident
 
-    def _look_for(self, request: Request, capacity: int, have: int) -> Future[Beginning | None] | None:
+    def _look_for(self, request: Request, capacity: int, have: int, *, again: bool) -> _Asked:
+        """What to wait for: until it is known what there is, and then until it is read."""
         keys = request.keys()
         if len(keys) - 1 - have < WORTH_IT:
-            return None
-        ids = array("i", request.progress.context)
-        scope = request.asked.scope
-        prefixes = self._prefixes()
-        if prefixes is not None and prefixes.fresh:
-            stored = self._worth_reading(prefixes, scope, keys, have)
-            if stored is None:
-                return None
-            if (future := self._reading.get(stored.mark.digest)) is None:
-                read = partial(self._read_beginning, prefixes, stored, keys, ids, capacity)
-                future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
-            return future
-        if not self._coming.done() or prefixes is not None:
-            return self._store.reader.submit(partial(self._look_and_read, scope, keys, ids, capacity, have))
-        return None
+            return _NOTHING
+        if not self._there_is.first_look.done():
+            return _Asked(self._there_is.first_look, looks=True)
+        if (prefixes := self._there_is.prefixes) is None:
+            return _NOTHING
+        if not prefixes.fresh and not again:
+            if self._refreshing is None or self._refreshing.done():
+                self._refreshing = self._store.reader.submit(prefixes.refresh)
+            return _Asked(self._refreshing, looks=True)
+        stored = prefixes.find(request.asked.scope, keys, have + WORTH_IT - 1)
+        if stored is None or not self._is_faster(stored, stored.mark.length - have):
+            return _NOTHING
+        if (future := self._reading.get(stored.mark.digest)) is None:
+            ids = array("i", request.progress.context)
+            read = partial(self._read_beginning, prefixes, stored, keys, ids, capacity)
+            future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
+        return _Asked(future)
 
-    def _prefixes(self) -> StoredPrefixes | None:
-        """What there is of this model. None: that is not known yet, or nothing can be kept of it."""
-        if not self._coming.done() or self._coming.cancelled() or self._coming.exception() is not None:
-            return None
-        return self._coming.result()
-
-    def _worth_reading(
-        self, prefixes: StoredPrefixes, scope: str, keys: array[int], have: int
-    ) -> StoredPrefix | None:
-        stored = prefixes.find(scope, keys, have + WORTH_IT - 1)
-        if stored is None:
-            return None
-        saved = stored.mark.length - have
-        return stored if self._costs.worth_fetching(stored.nbytes, saved, self._read, stored.header.seconds) else None
+    def _is_faster(self, stored: StoredPrefix, tokens: int) -> bool:
+        return self._costs.worth_fetching(stored.nbytes, tokens, self._host_store.read, stored.header.seconds)
 
     # In a background thread.
-
-    def _look_and_read(
-        self, scope: str, keys: array[int], ids: array[int], capacity: int, have: int
-    ) -> Beginning | None:
-        prefixes = self._prefixes()
-        if prefixes is None:
-            return None
-        prefixes.refresh()
-        stored = self._worth_reading(prefixes, scope, keys, have)
-        return None if stored is None else self._read_beginning(prefixes, stored, keys, ids, capacity)
 
     def _read_beginning(
         self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int], capacity: int
@@ -213,13 +206,11 @@ class DiskStore:
         if now < self._look_at:
             return self._look_at - now
         self._look_at = now + LOOK_SECONDS
-        prefixes = self._prefixes()
-        if prefixes is None or not prefixes.writes:
-            if self._coming.done():
-                self._idle_since.clear()
-                return None
-            return LOOK_SECONDS
-        if not self._store.idle:
+        prefixes = self._there_is.prefixes
+        if self._there_is.never or (prefixes is not None and not prefixes.writes):
+            self._idle_since.clear()
+            return None
+        if prefixes is None or not self._store.idle:
             return LOOK_SECONDS
         waits = []
         for resident, since in list(self._idle_since.items()):
@@ -241,7 +232,7 @@ class DiskStore:
 
     def save_leaving(self, resident: Resident) -> None:
         """Write a conversation that is about to leave the device, if the disk does not have it yet."""
-        prefixes = self._prefixes()
+        prefixes = self._there_is.prefixes
         if prefixes is None or not prefixes.writes:
             return
         if (plan := self._plan(prefixes, resident, whole=True)) is not None:
@@ -279,7 +270,7 @@ class DiskStore:
             kept.append(before[-1])
             marks.append((before[-1].end, before[-1].written, 1))
         size = _bytes_of(held, length, resident.capacity, len(kept))
-        if not self._costs.worth_keeping(size, length, self._read):
+        if not self._costs.worth_keeping(size, length, self._host_store.read):
             return None
         if rings.size is None:
             return _Plan(resident, length, (), tuple((at, wrote, None) for at, wrote, _ in marks), size)
@@ -316,7 +307,7 @@ class DiskStore:
         whole = plan.length == len(resident.keys) and plan.length != resident.system
         if whole:
             self._written[resident] = (plan.length, names.file(names.digest(scope, keys, plan.length)))
-        seconds = self._read.seconds(1) or 0.0
+        seconds = self._host_store.read.seconds(1) or 0.0
         kv_dtype, label = self._held.shape.recipe.kv_dtype, self._label
 
         def write() -> None:

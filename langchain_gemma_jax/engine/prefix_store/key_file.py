@@ -32,7 +32,5 @@ def read_key(path: str | os.PathLike[str]) -> bytes:
         mode = stat.S_IMODE(facts.st_mode)
         raise InputError(f"prefix_key_file: others can read {file} (mode {mode:04o}). Do: chmod 600 {file}")
     if len(key := data.strip()) < SHORTEST:
-        raise InputError(
-            f"prefix_key_file: expected {SHORTEST} bytes at least, found {len(key)} in {file}. {make}"
-        )
+        raise InputError(f"prefix_key_file: expected {SHORTEST} bytes at least, found {len(key)} in {file}. {make}")
     return key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from langchain_gemma_jax.compile_cache.entry import seal, unseal
@@ -19,7 +20,7 @@ _MOST = 1000  # models that are remembered
 _PART = 2**22
 
 
-def model_digest(files: Unchanged, folder: Folder | None) -> str | None:
+def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = True) -> str | None:
     """Return a digest of all that a model is read from. None: it was changed since it was loaded, or cannot be read.
 
     Takes as long as reading its files does, the first time.
@@ -27,11 +28,14 @@ def model_digest(files: Unchanged, folder: Folder | None) -> str | None:
     Args:
         files: as they were when the model was loaded.
         folder: where digests are remembered.
+        thoroughly: make it if it is not remembered. Else that is None too.
     """
     known = _remembered(folder)
     stamps = hashlib.sha256(repr((str(files.folder), sorted(files.stamps.items()))).encode()).hexdigest()
     try:
         if (found := known.get(stamps)) is None:
+            if not thoroughly:
+                return None
             found = _digest(files)
         files.check()
     except (OSError, CheckpointError):
@@ -64,7 +68,5 @@ def _remembered(folder: Folder | None) -> dict[str, str]:
 
 def _remember(folder: Folder, known: dict[str, str]) -> None:
     payload = json.dumps(dict(list(known.items())[-_MOST:])).encode()
-    try:
+    with suppress(OSError):  # whoever writes prefixes says why
         write_whole(folder, DIGESTS, seal(DIGESTS, payload), payload)
-    except OSError:  # whoever writes prefixes says why
-        pass

@@ -116,9 +116,9 @@ class PrefixFolder:
         folder = self._use()
         return 0 if folder is None else sum(facts.st_size for facts in _facts(folder).values())
 
-    def digest_of(self, files: Unchanged) -> str | None:
+    def digest_of(self, files: Unchanged, *, thoroughly: bool) -> str | None:
         """Return a digest of a model's files, as ``model_digest`` has it."""
-        return model_digest(files, self._use())
+        return model_digest(files, self._use(), thoroughly=thoroughly)
 
     # Read.
 
@@ -240,9 +240,7 @@ class PrefixFolder:
 
     def _stop_writing(self, error: OSError) -> None:
         self._writes = False
-        self._say(
-            f"No more prefixes are kept in {self.path}: {error}. Those that are there are still read. {_ADVICE}"
-        )
+        self._say(f"No more prefixes are kept in {self.path}: {error}. Those that are there are still read. {_ADVICE}")
 
     def _say(self, message: str) -> None:
         warn_once(message, "prefixes are not kept", PrefixStoreWarning)

@@ -17,7 +17,7 @@ def family_name(model: str, programs: str) -> str:
         model: a digest of its files.
         programs: a digest of all that its programs depend on: dtypes, storage, kernels, releases, the machine.
     """
-    return hashlib.sha256("\0".join((FORMAT, model, programs)).encode()).hexdigest()
+    return hashlib.sha256(f"{FORMAT}\0{model}\0{programs}".encode()).hexdigest()
 
 
 class PrefixNames:

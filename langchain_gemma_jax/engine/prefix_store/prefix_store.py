@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,12 +32,19 @@ class Worker(Protocol):
     def close(self, timeout: float | None = None) -> bool: ...
 
 
+@dataclass(eq=False)
+class ModelPrefixes:
+    """What the disk has of one model, as soon as that is known."""
+
+    prefixes: StoredPrefixes | None = None
+    never: bool = False  # its files were changed, so that nothing says which model it is
+    first_look: Future[None] = field(default_factory=Future)  # done soon. Reading all of a model takes longer
+
+
 class PrefixStore:
     """Where an engine keeps prefixes."""
 
-    def __init__(
-        self, folder: Path, cap: int, reader: Worker, writer: Worker, sealing: Sealing | None = None
-    ) -> None:
+    def __init__(self, folder: Path, cap: int, reader: Worker, writer: Worker, sealing: Sealing | None = None) -> None:
         self.folder = PrefixFolder(folder, cap)
         self.reader, self.writer = reader, writer
         self._sealing: Sealing = Digests() if sealing is None else sealing
@@ -46,23 +55,33 @@ class PrefixStore:
     def counts(self) -> PrefixCounts:
         return self.folder.counts
 
-    def of(self, files: Unchanged, programs: Callable[[], str]) -> Future[StoredPrefixes | None]:
-        """Begin to look for one model's prefixes. Gives None in the end where its files were changed.
+    def of(self, files: Unchanged, programs: Callable[[], str]) -> ModelPrefixes:
+        """Begin to look for one model's prefixes.
 
         Args:
             files: what it was read from.
             programs: gives a digest of all that its programs depend on.
         """
+        found = ModelPrefixes()
 
-        def look() -> StoredPrefixes | None:
-            if (model := self.folder.digest_of(files)) is None:
-                return None
-            names = PrefixNames(family_name(model, programs()), self._sealing.secret)
-            found = StoredPrefixes(names, self.folder, self._sealing)
-            found.refresh()
-            return found
+        def look(*, thoroughly: bool) -> None:
+            try:
+                known = self.folder.digest_of(files, thoroughly=thoroughly)
+                if known is not None:
+                    names = PrefixNames(family_name(known, programs()), self._sealing.secret)
+                    prefixes = StoredPrefixes(names, self.folder, self._sealing)
+                    prefixes.refresh()
+                    found.prefixes = prefixes
+                elif thoroughly:
+                    found.never = True
+                else:  # nobody waits for that, as there is nothing yet
+                    self.reader.submit(partial(look, thoroughly=True))
+            except Exception:
+                found.never = True
+                raise
 
-        return self.reader.submit(look)
+        found.first_look = self.reader.submit(partial(look, thoroughly=False))
+        return found
 
     @property
     def idle(self) -> bool:

@@ -82,9 +82,9 @@ class Encrypted:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError as error:
             raise InstallationError(
-                "prefix_key_file: expected the package cryptography, which encrypts what is kept on the disk, and found "
-                "none. Do: pip install 'langchain-gemma-jax[encryption]', or leave out prefix_key_file to keep prefixes "
-                "unencrypted."
+                "prefix_key_file: expected the package cryptography, which encrypts what is kept on the disk, and "
+                "found none. Do: pip install 'langchain-gemma-jax[encryption]', or leave out prefix_key_file to keep "
+                "prefixes unencrypted."
             ) from error
         self._cipher: Any = AESGCM
         self._refusal: type[Exception] = InvalidTag

@@ -1,4 +1,4 @@
-"""One model's prefixes on the disk: which there are, what a prompt can go on from, what is written of a conversation."""
+"""One model's prefixes on the disk: which there are, which of them a prompt begins with, and their numbers."""
 
 from __future__ import annotations
 

@@ -158,7 +158,9 @@ def _memory(report: Report | None) -> Iterator[Family]:
     host = Family("gemma_jax_host_memory_bytes", "gauge", "Host memory: parked conversations, the process.", ("part",))
     copies = Family("gemma_jax_copied_bytes", "counter", "Bytes between host and device.", ("direction",))
     disk = Family("gemma_jax_prefix_store_bytes", "counter", "Bytes of prefixes on the disk.", ("direction",))
-    files = Family("gemma_jax_prefix_store_files", "counter", "Prefixes on the disk, by what became of them.", ("what",))
+    files = Family(
+        "gemma_jax_prefix_store_files", "counter", "Prefixes on the disk, by what became of them.", ("what",)
+    )
     if report is not None:
         host.add(report.host_kv_bytes, "kv")
         copies.add(report.bytes_to_device, "to_device").add(report.bytes_to_host, "to_host")

@@ -68,7 +68,8 @@ def found_right(stored: StoredPrefixes, seed: int, width: int = 8) -> bool:
 
 def main(folder: str, seed: str, count: str, cap: str, width: str) -> None:
     stored = store_in(Path(folder), int(cap))
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for number in range(int(count)):
         put(stored, int(seed) + number, int(width))
 

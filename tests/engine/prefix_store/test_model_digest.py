@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from langchain_gemma_jax.engine.prefix_store import model_digest as module
@@ -55,5 +53,5 @@ def test_files_that_were_changed_since_have_none(tmp_path, kept):
     (folder / "model.safetensors").write_bytes(b"WEIGHTS")
     assert model_digest(files, kept) is None, "though its digest is remembered"
     assert model_digest(Unchanged.now(folder), kept) not in {None, first}
-    os.remove(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
     assert model_digest(files, kept) is None

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,13 +62,10 @@ def test_several_processes_keep_one_budget(tmp_path):
     ]
     most = 0
     while any(writer.poll() is None for writer in writers):
-        names = os.listdir(folder)
         found = 0
-        for name in names:
-            try:
-                found += os.stat(folder / name).st_size * name.endswith(".prefix")
-            except FileNotFoundError:
-                continue
+        for path in list(folder.glob("*.prefix")):
+            with suppress(FileNotFoundError):
+                found += path.stat().st_size
         most = max(most, found)
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     assert 0 < most <= cap + cap // 8, "a listing that takes time may count a file that goes and one that came"
@@ -120,7 +118,7 @@ def test_what_a_living_writer_is_at_is_left_alone(tmp_path):
     assert not (folder / "readme").exists()
     hold.release()
     assert stored._folder.clear() == 2
-    assert os.listdir(folder) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [FULL, QUOTA, BROKEN, READ_ONLY], ids=errno.errorcode.get)
@@ -175,7 +173,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, said):
     assert "can be written to by others" in message
     assert f"rm -r {folder}" in message
     assert "GEMMA_JAX_CACHE_DIR" in message
-    assert os.listdir(folder) == [name]
+    assert [path.name for path in folder.iterdir()] == [name]
 
 
 def test_a_folder_that_others_can_look_into_is_used_and_said(tmp_path, said):
