@@ -101,6 +101,7 @@ class DiskStore:
         self._reading: dict[bytes, Future[Beginning | None]] = {}
         self._idle_since: WeakKeyDictionary[Resident, float] = WeakKeyDictionary()
         self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # how much of it, and where
+        self._stems: WeakKeyDictionary[Resident, int] = WeakKeyDictionary()  # the system prompts that were seen to
         self._look_at = 0.0
 
     # What comes back.
@@ -235,21 +236,23 @@ class DiskStore:
         prefixes = self._there_is.prefixes
         if prefixes is None or not prefixes.writes:
             return
-        if (plan := self._plan(prefixes, resident, whole=True)) is not None:
+        while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # its system prompt, and all of it
             try:
                 blocks = _blocks(plan, cast("SequenceKV", resident.handle), self._held)
             except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
                 _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
                 return
-            self._write(prefixes, plan, lambda: blocks)
+            if not self._write(prefixes, plan, lambda blocks=blocks: blocks):  # type: ignore[misc]
+                return
 
     def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> _Plan | None:
         """What to write of a conversation: its system prompt, if nobody did yet, or all of it. None: nothing."""
         system, total = resident.system, len(resident.keys)
-        if WORTH_IT <= system <= total and not prefixes.knows(resident.scope, resident.keys, system):
-            plan = self._of_length(resident, system)
-            if plan is not None or not whole:
+        if WORTH_IT <= system <= total and self._stems.get(resident) != system:
+            known = prefixes.knows(resident.scope, resident.keys, system)
+            if not known and (plan := self._of_length(resident, system)) is not None:
                 return plan
+            self._stems[resident] = system
         if not whole or total - self._written.get(resident, (system, ""))[0] < WORTH_IT:
             return None
         return None if prefixes.knows(resident.scope, resident.keys, total) else self._of_length(resident, total)
@@ -307,6 +310,8 @@ class DiskStore:
         whole = plan.length == len(resident.keys) and plan.length != resident.system
         if whole:
             self._written[resident] = (plan.length, names.file(names.digest(scope, keys, plan.length)))
+        elif plan.length == resident.system:
+            self._stems[resident] = plan.length  # whatever comes of it, it is not tried again
         seconds = self._host_store.read.seconds(1) or 0.0
         kv_dtype, label = self._held.shape.recipe.kv_dtype, self._label
 
