@@ -39,7 +39,7 @@ def add(verbs: Verbs) -> None:
 
 def _ls(options: argparse.Namespace) -> int:
     if options.prefixes:
-        return _ls_prefixes()
+        return _ls_prefixes() if _any_prefixes() else 0
     total = 0
     for store in _stores():
         entries = store.entries()
@@ -65,7 +65,7 @@ def _verify(_: argparse.Namespace) -> int:
 
 def _clear(options: argparse.Namespace) -> int:
     if options.prefixes:
-        say(f"{_prefixes().clear()} prefixes deleted")
+        say(f"{_prefixes().clear() if _any_prefixes() else 0} prefixes deleted")
         return 0
     say(f"{sum(store.clear() for store in _stores())} programs deleted")
     return 0
@@ -81,6 +81,14 @@ def _ls_prefixes() -> int:
             say(f"  {_size(size):>10}  {header.tokens:>7} tokens, {kept}  {header.label}")
     say(f"{folder.path}: {len(names)} prefixes, {_size(folder.nbytes())} together")
     return 0
+
+
+def _any_prefixes() -> bool:
+    """Whether there is a folder of them, which a look does not make."""
+    if prefix_folder().is_dir():
+        return True
+    say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")
+    return False
 
 
 def _prefixes() -> PrefixFolder:

@@ -38,7 +38,7 @@ from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
-from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
@@ -297,9 +297,14 @@ def prefix_store_of(settings: Settings) -> PrefixStore | None:
     Raises:
         InputError: the key is none. InstallationError: what encrypts is missing.
     """
+    key = settings.prefix_key_file
+    if settings.prefix_store is None and key is not None:
+        raise InputError(
+            "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
+            'configure(prefix_store="32GB", prefix_key_file=...); found None.'
+        )
     if settings.prefix_store is None:
         return None
-    key = settings.prefix_key_file
     sealing = None if key is None else Encrypted(read_key(key))
     reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
     return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)

@@ -125,11 +125,6 @@ class Settings:
         key: object = self.prefix_key_file
         if key is not None and not (isinstance(key, str | os.PathLike) and _is_absolute(key)):
             raise InputError(f"prefix_key_file: expected the absolute path of a file, or None, found {key!r}.")
-        if key is not None and self.prefix_store is None:
-            raise InputError(
-                "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
-                'configure(prefix_store="32GB", prefix_key_file=...); found None.'
-            )
 
     def _check_guards(self) -> None:
         policies = Policies.of(self.guards)

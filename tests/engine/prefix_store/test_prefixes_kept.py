@@ -343,6 +343,8 @@ def test_encrypted_prefixes_are_those_of_one_key(started, place, tmp_path, rng):
 def test_a_key_that_is_none_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(InputError, match=r"prefix_key_file: .* cannot be read"):
         Engine(Settings(prefix_store="1GB", prefix_key_file=tmp_path / "none"))
+    with pytest.raises(InputError, match="expected prefix_store too"):
+        Engine(Settings(prefix_key_file=tmp_path / "none"))
 
 
 def test_without_the_setting_there_is_no_store(engine_of, folder, place, rng):
