@@ -120,7 +120,8 @@ def test_errors_are_one_line_and_a_status(monkeypatch, capsys):
 
 
 def test_a_look_at_the_cache_needs_no_jax(root):
-    looks = "main(['cache', 'ls']); main(['cache', 'ls', '--prefixes']); main(['models']); main(['top']); main(['completion', 'bash'])"
+    verbs = (["cache", "ls"], ["cache", "ls", "--prefixes"], ["models"], ["top"], ["completion", "bash"])
+    looks = "; ".join(f"main({verb})" for verb in verbs)
     script = f"import sys; from langchain_gemma_jax.cli.command import main; {looks}; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60, stdout=subprocess.DEVNULL)
 
