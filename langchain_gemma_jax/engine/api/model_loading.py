@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from langchain_gemma_jax.config import prefix_folder
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
@@ -103,7 +103,7 @@ class ModelLoader:
         """Begin to load an evicted model again, now that there is room and somebody waits."""
         self._rereads.submit(partial(self._load_again, known))
 
-    def prefix_counts(self) -> dict[str, int]:
+    def prefix_counts(self) -> dict[str, Any]:
         """Return what was done with prefixes on the disk, by names in a ``Report``."""
         return {} if self.prefixes is None else dataclasses.asdict(self.prefixes.counts)
 

@@ -242,7 +242,7 @@ class DiskStore:
             except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
                 _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
                 return
-            if not self._write(prefixes, plan, lambda blocks=blocks: blocks):  # type: ignore[misc]
+            if not self._write(prefixes, plan, lambda blocks=blocks: blocks):
                 return
 
     def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> _Plan | None:

@@ -162,4 +162,4 @@ def block_array(header: Header, index: int, block: memoryview) -> npt.NDArray[np
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
