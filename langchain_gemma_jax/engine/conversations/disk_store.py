@@ -15,24 +15,27 @@ from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
+from langchain_gemma_jax.engine.conversations.disk_arrays import (
+    WhatToWrite,
+    as_sequence,
+    copied_blocks,
+    global_layers,
+    what_to_write,
+)
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, free
-from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts
-from langchain_gemma_jax.engine.device import sequence_kv
-from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
+from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
-from langchain_gemma_jax.engine.prefix_store.prefix_file import Header, Mark
+from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
-from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays, StoredPrefix, StoredPrefixes
+from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefix, StoredPrefixes
 from langchain_gemma_jax.engine.requests.request import Request
-from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
-from langchain_gemma_jax.models.gemma.kv_cache import LayerKV, abstract_cache
+from langchain_gemma_jax.engine.requests.resident import Resident
 
 _log = OwnLog(__name__)
 
@@ -40,8 +43,6 @@ WORTH_IT = 64  # tokens: fewer are read again without a look at the disk
 IDLE_SECONDS = 5.0  # after its end until a turn is written: agents come back sooner than people
 LOOK_SECONDS = 0.05  # between two looks at what is idle ...
 FULL_SECONDS = 1.0  # ... and where the device has no room for a copy
-MOST_MARKS = 256  # lengths of one conversation that can be found again, where any could be
-BLOCK = 64  # tokens between two of them, at least
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,6 @@ class Beginning:
     @property
     def length(self) -> int:
         return self.stored.mark.length
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is written of a conversation."""
-
-    resident: Resident
-    length: int
-    rings: tuple[Snapshot | None, ...]  # the ring states to keep; None: its own
-    marks: tuple[tuple[int, int, int | None], ...]  # length, how far its rings were written, which of the states
-    nbytes: int
 
 
 @dataclass(frozen=True)
@@ -115,9 +105,9 @@ class DiskStore:
             have: says how many of its first tokens are in memory anyway.
         """
         asked = self._asked.get(request)
-        if asked is None or (asked.looks and asked.future is not None and asked.future.done()):
+        if asked is None or (asked.looks and (asked.future is None or asked.future.done())):
             asked = self._asked[request] = self._look_for(request, capacity, have(), again=asked is not None)
-        return asked.future is not None and not asked.future.done()
+        return asked.looks or (asked.future is not None and not asked.future.done())
 
     def arrived(self, request: Request) -> Beginning | None:
         """Return what was read for a request, once. None: there is nothing, or it could not be read."""
@@ -238,48 +228,31 @@ class DiskStore:
             return
         while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # its system prompt, and all of it
             try:
-                blocks = _blocks(plan, cast("SequenceKV", resident.handle), self._held)
+                blocks = copied_blocks(plan, cast("SequenceKV", resident.handle), self._held)
             except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
                 _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
                 return
             if not self._write(prefixes, plan, lambda blocks=blocks: blocks):
                 return
 
-    def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> _Plan | None:
+    def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> WhatToWrite | None:
         """What to write of a conversation: its system prompt, if nobody did yet, or all of it. None: nothing."""
         system, total = resident.system, len(resident.keys)
         if WORTH_IT <= system <= total and self._stems.get(resident) != system:
             known = prefixes.knows(resident.scope, resident.keys, system)
-            if not known and (plan := self._of_length(resident, system)) is not None:
+            if not known and (plan := self._worth_writing(resident, system)) is not None:
                 return plan
             self._stems[resident] = system
         if not whole or total - self._written.get(resident, (system, ""))[0] < WORTH_IT:
             return None
-        return None if prefixes.knows(resident.scope, resident.keys, total) else self._of_length(resident, total)
+        return None if prefixes.knows(resident.scope, resident.keys, total) else self._worth_writing(resident, total)
 
-    def _of_length(self, resident: Resident, length: int) -> _Plan | None:
-        held, rings = self._held, self._held.index.rings
-        end, written = len(resident.keys), resident.written
-        reached, snapshot = rings.reach(end, written, resident.snapshots, length)
-        if reached != length:
-            return None
-        state = (end, written) if snapshot is None else (snapshot.end, snapshot.written)
-        marks = _marks(rings, length, *state)
-        kept: list[Snapshot | None] = [snapshot]
-        # A caller's history may be written otherwise than the answer was: then it goes on from the turn before.
-        known = {at for at, _, _ in marks}
-        before = [each for each in resident.snapshots if WORTH_IT <= each.end < length and each.end not in known]
-        if before:
-            kept.append(before[-1])
-            marks.append((before[-1].end, before[-1].written, 1))
-        size = _bytes_of(held, length, resident.capacity, len(kept))
-        if not self._costs.worth_keeping(size, length, self._host_store.read):
-            return None
-        if rings.size is None:
-            return _Plan(resident, length, (), tuple((at, wrote, None) for at, wrote, _ in marks), size)
-        return _Plan(resident, length, tuple(kept), tuple(marks), size)
+    def _worth_writing(self, resident: Resident, length: int) -> WhatToWrite | None:
+        plan = what_to_write(self._held, resident, length, WORTH_IT)
+        worth = plan is not None and self._costs.worth_keeping(plan.nbytes, length, self._host_store.read)
+        return plan if worth else None
 
-    def _copy_and_write(self, prefixes: StoredPrefixes, plan: _Plan) -> None:
+    def _copy_and_write(self, prefixes: StoredPrefixes, plan: WhatToWrite) -> None:
         """Copy a conversation on the device, which is one dispatch, and fetch and write the copy in the background."""
         held, resident = self._held, plan.resident
         key = ("resize", resident.capacity, resident.capacity)
@@ -296,14 +269,14 @@ class DiskStore:
 
         def blocks() -> list[npt.NDArray[np.generic]]:
             try:
-                return _blocks(plan, copy, held)
+                return copied_blocks(plan, copy, held)
             finally:
                 free(copy)
 
         if not self._write(prefixes, plan, blocks):
             free(copy)
 
-    def _write(self, prefixes: StoredPrefixes, plan: _Plan, blocks: Any) -> bool:
+    def _write(self, prefixes: StoredPrefixes, plan: WhatToWrite, blocks: Any) -> bool:
         resident = plan.resident
         scope, keys, names = resident.scope, resident.keys[: plan.length], prefixes.names
         _, old = self._written.get(resident, (0, ""))
@@ -320,7 +293,7 @@ class DiskStore:
                 arrays = blocks()
                 lengths = sorted({mark[0] for mark in plan.marks})
                 digests = dict(names.digests(scope, keys, lengths))
-                header = Header(
+                header = PrefixHeader(
                     family=names.family,
                     label=label,
                     seconds=seconds,
@@ -328,7 +301,7 @@ class DiskStore:
                     dtype=kv_dtype,
                     marks=tuple(Mark(digests[at], at, wrote, ring) for at, wrote, ring in plan.marks),
                     shapes=tuple(each.shape for each in arrays),
-                    globals=2 * len(_global_layers(self._held)),
+                    globals=2 * len(global_layers(self._held)),
                 )
                 if prefixes.write(header, arrays) and whole and old:
                     prefixes.forget(old)  # this one goes on from it
@@ -336,76 +309,3 @@ class DiskStore:
                 _log.warning("a conversation could not be written to the disk: %s", named(error))
 
         return self._store.write(write, plan.nbytes)
-
-
-def as_sequence(
-    arrays: PrefixArrays, layout: Any, dtype: str, capacity: int, max_context: int, ids: array[int]
-) -> SequenceKV | None:
-    """Return what was read as the arrays of a conversation of this capacity. None: it is not this model's."""
-    length, header = arrays.stored.mark.length, arrays.stored.header
-    if header.dtype != dtype or length > min(header.tokens, capacity) or length > len(ids):
-        return None
-    shapes = abstract_cache(layout, 1, sequence_kv.physical(capacity), dtype)
-    globals_, rings = iter(arrays.globals), iter(arrays.rings)
-    layers: list[LayerKV | None] = []
-    try:
-        for layer, shape in zip(layout, shapes, strict=True):
-            if layer is None or shape is None:
-                layers.append(None)
-                continue
-            source, most = (globals_, length) if layer.window is None else (rings, None)
-            layers.append(LayerKV(*(_fitted(next(source), shape, most) for _ in range(2))))  # type: ignore[arg-type]
-    except (StopIteration, ValueError):
-        return None
-    if next(globals_, None) is not None or next(rings, None) is not None:
-        return None
-    places = np.zeros(sequence_kv.physical(max_context), np.int32)
-    places[:length] = ids[:length]
-    return SequenceKV(tuple(layers), places)  # type: ignore[arg-type]
-
-
-def _fitted(old: npt.NDArray[np.generic], shape: jax.ShapeDtypeStruct, most: int | None) -> npt.NDArray[np.generic]:
-    """The first slots, as many as both have: see ``sequence_kv.resize``."""
-    _, heads, slots, width = shape.shape
-    if old.ndim != 3 or (old.shape[0], old.shape[2]) != (heads, width) or (most is not None and old.shape[1] < most):
-        raise ValueError(f"expected {shape}, found {old.shape}")
-    found = np.zeros(shape.shape, shape.dtype)
-    count = min(slots, old.shape[1]) if most is None else most
-    found[0, :, :count] = old[:, :count]
-    return found
-
-
-def _marks(rings: Rings, length: int, end: int, written: int) -> list[tuple[int, int, int | None]]:
-    """The lengths that can be continued from with one state of the rings, the longest first."""
-    step = BLOCK * max(1, -(-length // (BLOCK * MOST_MARKS)))
-    lengths = {length, *range(step, length, step)}
-    return [(at, written, 0) for at in sorted(lengths, reverse=True) if rings.restorable(end, written, at)]
-
-
-def _global_layers(held: KvHoldings) -> list[int]:
-    return [index for index, layer in enumerate(held.shape.layout) if layer is not None and layer.window is None]
-
-
-def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
-    """About what a file with so many states of the rings has."""
-    rings = held.snapshot_bytes(capacity)
-    slots = held.bytes_for(capacity) - rings
-    return slots * length // sequence_kv.physical(capacity) + rings * states
-
-
-def _blocks(plan: _Plan, sequence: SequenceKV, held: KvHoldings) -> list[npt.NDArray[np.generic]]:
-    """The arrays of a file, copied to the host."""
-    found = []
-    for index in _global_layers(held):
-        layer = sequence.layers[index]
-        if layer is not None:
-            found += [np.array(np.asarray(each)[0, :, : plan.length]) for each in (layer.keys, layer.values)]
-    local = sequence_kv.local_layers(held.shape.layout)
-    for state in plan.rings:
-        arrays = (
-            [sequence.layers[index] for index in local] if state is None else list(cast("RingArrays", state.handle))
-        )
-        for ring in arrays:
-            if ring is not None:
-                found += [np.array(np.asarray(each)[0]) for each in (ring.keys, ring.values)]
-    return found

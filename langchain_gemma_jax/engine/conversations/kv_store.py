@@ -162,7 +162,8 @@ class KvStore:
     def park_all(self) -> None:
         """The model goes: its conversations move to host memory, as far as that pays, the last one used on top."""
         for resident in sorted(self.index.residents, key=lambda r: r.last_used):
-            self._save(resident)
+            if self.disk_store is not None:
+                self.disk_store.save_leaving(resident)
             self.host_store.keep(resident, self.index.rings)
 
     def save_idle(self, now: float) -> float | None:
@@ -174,12 +175,8 @@ class KvStore:
     def save_all(self, until: float) -> None:
         """The engine ends: what is idle is written to the disk, what was used last first, for so long."""
         for resident in sorted(self.index.residents, key=lambda r: -r.last_used):
-            if not resident.leased and time.monotonic() < until:
-                self._save(resident)
-
-    def _save(self, resident: Resident) -> None:
-        if self.disk_store is not None:
-            self.disk_store.save_leaving(resident)
+            if self.disk_store is not None and not resident.leased and time.monotonic() < until:
+                self.disk_store.save_leaving(resident)
 
     def _wanted(self, request: Request) -> int:
         """The capacity of a request's conversation, to begin with."""
@@ -218,8 +215,8 @@ class KvStore:
             asking=scope,
             asked=needed,
         ):
-            if isinstance(action, Drop):
-                self._save(action.resident)
+            if isinstance(action, Drop) and self.disk_store is not None:
+                self.disk_store.save_leaving(action.resident)
             if not isinstance(action, DropSnapshot):
                 parked += self.host_store.keep(action.resident, self.index.rings)
             if isinstance(action, Drop):

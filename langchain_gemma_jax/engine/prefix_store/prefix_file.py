@@ -40,7 +40,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Header:
+class PrefixHeader:
     """What a prefix file says of itself."""
 
     family: str  # the model, and all that its numbers depend on: see ``prefix_names``
@@ -71,7 +71,9 @@ class Header:
         return sum(prod(self.shapes[index]) * item for index in blocks)
 
 
-def packed(header: Header, blocks: Sequence[npt.NDArray[np.generic]], sealing: Sealing) -> list[bytes | memoryview]:
+def packed(
+    header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]], sealing: Sealing
+) -> list[bytes | memoryview]:
     """Return the parts of the file, to be written one behind the other."""
     raw = [_bytes_of(block) for block in blocks]
     salt = sealing.salt()
@@ -109,7 +111,7 @@ def header_bytes(data: bytes | memoryview) -> int:
     return _START + length + _DIGEST
 
 
-def read_header(data: bytes | memoryview) -> Header:
+def read_header(data: bytes | memoryview) -> PrefixHeader:
     """Return the header in the first bytes of a file.
 
     Raises:
@@ -121,7 +123,7 @@ def read_header(data: bytes | memoryview) -> Header:
         raise DamagedError("the digest of its header does not match")
     try:
         said = json.loads(bytes(data[_START : size - _DIGEST]))
-        header = Header(
+        header = PrefixHeader(
             family=str(said["family"]),
             label=str(said["label"]),
             seconds=float(said["seconds"]),
@@ -146,7 +148,7 @@ def read_header(data: bytes | memoryview) -> Header:
     return header
 
 
-def places(header: Header, sealing: Sealing) -> list[tuple[int, int]]:
+def places(header: PrefixHeader, sealing: Sealing) -> list[tuple[int, int]]:
     """Return where each block begins in the file, and how many bytes it takes there."""
     found, at = [], header.size
     for index in range(len(header.shapes)):
@@ -156,7 +158,7 @@ def places(header: Header, sealing: Sealing) -> list[tuple[int, int]]:
     return found
 
 
-def block_array(header: Header, index: int, block: memoryview) -> npt.NDArray[np.generic]:
+def block_array(header: PrefixHeader, index: int, block: memoryview) -> npt.NDArray[np.generic]:
     """Return a block as the array that it was."""
     return np.frombuffer(block, numpy_dtype(header.dtype)).reshape(header.shapes[index])
 

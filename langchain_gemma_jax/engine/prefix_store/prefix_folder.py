@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.prefix_store.model_digest import DIGESTS, model_
 from langchain_gemma_jax.engine.prefix_store.prefix_file import (
     HEAD,
     LARGEST_HEADER,
-    Header,
+    PrefixHeader,
     header_bytes,
     places,
     read_header,
@@ -122,11 +122,13 @@ class PrefixFolder:
 
     # Read.
 
-    def header(self, name: str) -> Header | None:
+    def header(self, name: str) -> PrefixHeader | None:
         """Return the header of a file, proven. None: there is no such file; a damaged one is deleted."""
         return self._carefully(name, lambda folder: _header(folder, name))
 
-    def blocks(self, name: str, wanted: Sequence[int], header: Header, sealing: Sealing) -> list[memoryview] | None:
+    def blocks(
+        self, name: str, wanted: Sequence[int], header: PrefixHeader, sealing: Sealing
+    ) -> list[memoryview] | None:
         """Return some blocks of a file, proven. None: it is gone, or another one; a damaged one is deleted.
 
         Args:
@@ -260,14 +262,16 @@ class PrefixFolder:
         return None
 
 
-def _header(folder: Folder, name: str) -> Header:
+def _header(folder: Folder, name: str) -> PrefixHeader:
     data = folder.read_head(name, HEAD)
     if (size := header_bytes(data)) > len(data):
         data = folder.read_head(name, min(size, LARGEST_HEADER))
     return read_header(data)
 
 
-def _blocks(folder: Folder, name: str, wanted: Sequence[int], header: Header, sealing: Sealing) -> list[memoryview]:
+def _blocks(
+    folder: Folder, name: str, wanted: Sequence[int], header: PrefixHeader, sealing: Sealing
+) -> list[memoryview]:
     fd, size = folder.open_to_read(name)
     try:
         if read_header(_exactly(fd, 0, header.size)).digest != header.digest:

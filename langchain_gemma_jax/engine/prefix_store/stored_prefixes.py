@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.prefix_store.prefix_file import Header, Mark, block_array, packed
+from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader, block_array, packed
 from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_names import PrefixNames
 from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
@@ -24,7 +24,7 @@ class StoredPrefix:
     """A length of a prompt that the disk has."""
 
     file: str
-    header: Header
+    header: PrefixHeader
     mark: Mark
 
     @property
@@ -52,7 +52,7 @@ class StoredPrefixes:
         self._folder, self._sealing = folder, sealing
         self._lock = threading.RLock()
         self._looking = threading.Lock()
-        self._files: dict[str, Header] = {}
+        self._files: dict[str, PrefixHeader] = {}
         self._marks: dict[bytes, StoredPrefix] = {}
         self._lengths: list[int] = []  # of all marks, each once, growing
         self._with_length: Counter[int] = Counter()
@@ -114,7 +114,7 @@ class StoredPrefixes:
         took = time.perf_counter() - began
         return PrefixArrays(stored, tuple(arrays[: header.globals]), tuple(arrays[header.globals :]), took)
 
-    def write(self, header: Header, blocks: Sequence[npt.NDArray[np.generic]]) -> str | None:
+    def write(self, header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]]) -> str | None:
         """Keep a prefix. Gives the name of its file; None: it was not written."""
         name = self.names.file(_longest(header).digest)
         parts = packed(header, blocks, self._sealing)
@@ -135,7 +135,7 @@ class StoredPrefixes:
         self._drop(name)
         self._folder.forget(name)
 
-    def _add(self, name: str, header: Header) -> None:
+    def _add(self, name: str, header: PrefixHeader) -> None:
         if header.family != self.names.family or not header.marks or name != self.names.file(_longest(header).digest):
             self._folder.reject(name)
             return
@@ -168,5 +168,5 @@ class StoredPrefixes:
                             self._marks.setdefault(mark.digest, StoredPrefix(other, its, mark))
 
 
-def _longest(header: Header) -> Mark:
+def _longest(header: PrefixHeader) -> Mark:
     return max(header.marks, key=lambda mark: mark.length)

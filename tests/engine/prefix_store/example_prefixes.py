@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from langchain_gemma_jax.engine.prefix_store.prefix_file import Header, Mark
+from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
 from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_names import PrefixNames, family_name
 from langchain_gemma_jax.engine.prefix_store.sealing import Digests, Sealing
@@ -33,11 +33,11 @@ def blocks_of(seed: int, width: int = 8) -> list[np.ndarray]:
     return [numbers.normal(size=(2, slots, width)).astype(np.float32) for slots in (5, 5, 3, 3, 3, 3)]
 
 
-def header_of(names: PrefixNames, seed: int, blocks: list[np.ndarray], scope: str = SCOPE) -> Header:
+def header_of(names: PrefixNames, seed: int, blocks: list[np.ndarray], scope: str = SCOPE) -> PrefixHeader:
     """Its header, with marks at 3 tokens and at 5."""
     keys = keys_of(seed)
     marks = tuple(Mark(names.digest(scope, keys, at), at, 5, ring) for at, ring in ((3, 1), (5, 0)))
-    return Header(names.family, f"example {seed}", 0.5, 5, "float32", marks, tuple(b.shape for b in blocks), 2)
+    return PrefixHeader(names.family, f"example {seed}", 0.5, 5, "float32", marks, tuple(b.shape for b in blocks), 2)
 
 
 def store_in(folder: Path, cap: int = 2**30, sealing: Sealing | None = None, family: str = FAMILY) -> StoredPrefixes:

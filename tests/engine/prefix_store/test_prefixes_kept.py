@@ -12,7 +12,7 @@ import pytest
 
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.conversations import disk_store
+from langchain_gemma_jax.engine.conversations import disk_arrays, disk_store
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, InputError
@@ -33,7 +33,7 @@ def place(tmp_path, monkeypatch):
     """The folder of prefixes, in a cache of this test's own; conversations of any length are worth it, and at once."""
     monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(disk_store, "WORTH_IT", 16)
-    monkeypatch.setattr(disk_store, "BLOCK", 16)
+    monkeypatch.setattr(disk_arrays, "BLOCK", 16)
     monkeypatch.setattr(disk_store, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(disk_store, "LOOK_SECONDS", 0.001)
     return tmp_path / "cache" / "prefixes"
