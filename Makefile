@@ -8,7 +8,7 @@ VERSIONS := 3.11 3.12 3.13
 # begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
-.PHONY: help setup demo test test-all test-training lint format ecosystem parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
+.PHONY: help setup demo test test-all test-training lint format docs docs-serve ecosystem parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,12 @@ lint: setup ## check style and types
 format: setup ## repair the style that can be repaired without thought
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
+
+docs: ## the documentation as a site, in build/site; its warnings are errors
+	@scripts/docs
+
+docs-serve: ## the same at http://127.0.0.1:8000, built anew at each change
+	@scripts/docs serve
 
 ecosystem: setup ## run LangChain's surroundings, and write what works into docs/langchain.md
 	scripts/ecosystem

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     set_up(options)
     run, others, began = empty_run(options), Others(), time.monotonic()
-    job = Job(DTYPE, options.threads, str(FOLDER), FILE, str(written_text()))
+    job = Job(DTYPE, options.threads, str(FOLDER), FILE, str(written_text()), keeps_programs=True)
     run.engines[FILE] = measure(CONTENDERS, options.rivals, job, options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)

@@ -13,7 +13,7 @@ from benchmarks.engine_work import Talking
 from benchmarks.ours import Ours, describe
 from benchmarks.real_files import FILE, Q8_0, bytes_of
 from benchmarks.serve import Answer, Job, serve, time_round, warm_up
-from langchain_gemma_jax import configure, engine
+from langchain_gemma_jax import Ladders, configure, engine
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.packed.compare import TEXT, score
@@ -31,7 +31,7 @@ WAYS = {  # what is loaded, and how
 
 def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Load and compile; give what a round is."""
-    configure(drafts=True, max_context=MAX_CONTEXT)
+    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)))  # one conversation at a time
     name, weights = WAYS[job.model]
     path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
     model = opened(path, weights)

@@ -110,13 +110,13 @@ class EngineProcess:
 
 
 def environment(inherited: Mapping[str, str], job: Job) -> dict[str, str]:
-    """The variables of a measured process: on the CPU, offline, without a compilation cache."""
+    """The variables of a measured process: on the CPU, offline, with a compilation cache only if the job keeps one."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(FOREIGN)}
     return kept | {
         "CUDA_VISIBLE_DEVICES": "",
         "GEMMA_JAX_CACHE_DIR": str(Path(job.folder, "cache").resolve()),
         "HF_HUB_OFFLINE": "1",
-        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "JAX_ENABLE_COMPILATION_CACHE": str(job.keeps_programs).lower(),
         "JAX_PLATFORMS": "cpu",
         "OMP_NUM_THREADS": str(job.threads),
         "OPENBLAS_NUM_THREADS": "1",

@@ -10,9 +10,11 @@ Needs the file that ``scripts/real`` puts together. The table goes to docs/model
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import cast
@@ -59,11 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
     """One way to store the weights after the other; of each, our rounds and llama.cpp's take turns."""
     began, others = time.monotonic(), Others()
+    shutil.rmtree(FOLDER / "cache" / "recipes", ignore_errors=True)  # this machine is probed anew
     prompt = made_files()
     for way in WAYS:
-        found = in_turn([CONTENDER], Job("bfloat16", threads, str(FOLDER), way, str(prompt)), rounds)
+        job = Job("bfloat16", threads, str(FOLDER), way, str(prompt), keeps_programs=True)
+        found = in_turn([CONTENDER], job, rounds)
         if way in ON_LLAMA and "llama" in chosen:
-            found |= in_turn([RIVAL], Job("bfloat16", threads, str(FOLDER), ON_LLAMA[way], str(prompt)), rounds)
+            found |= in_turn([RIVAL], replace(job, model=ON_LLAMA[way]), rounds)
         run.engines[way] = found
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
 

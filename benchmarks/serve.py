@@ -30,6 +30,7 @@ class Job:
     folder: str  # where the checkpoints are
     model: str = MODEL
     prompt: str = ""  # a file with ids as JSON, for who reads real text
+    keeps_programs: bool = False  # what was compiled once is found again in ``folder``: where starting is not timed
 
     @property
     def checkpoint(self) -> Path:

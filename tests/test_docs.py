@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from scripts.diagrams import DEMO
 from tests.example_runner import ExampleRunner
 from tests.own_engine import own_engine
 
@@ -44,7 +46,8 @@ def run_page(text: str, page: str) -> None:
                 raise AssertionError(
                     f"{page}:{line}: ```{info}: what cannot run here is ```text, all else is ```python"
                 )
-            code = compile("\n" * line + body, page, "exec")  # padded, so that a traceback shows the page's line
+            # Padded, so that a traceback shows the page's line; without what this file imports from the future.
+            code = compile("\n" * line + body, page, "exec", dont_inherit=True)
             exec(code, namespace)
 
 
@@ -119,27 +122,21 @@ def test_an_example_runs(example, runner, tmp_path):
         assert_the_demo_is_clean(done.out)
 
 
+@pytest.mark.long
+def test_the_notebook_runs(runner, tmp_path):
+    notebook = json.loads((ROOT / "examples" / "notebook.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    script = tmp_path / "notebook.py"
+    script.write_text("\n".join(cells) + "\nassert '<svg' in engine().report()._repr_html_()\n")
+    done = runner.run(script, tmp_path, EXAMPLE_SECONDS)
+    assert done.status == 0, done.err
+    assert "19.3 km" in done.out
+    assert all(not cell.get("outputs") for cell in notebook["cells"]), "a notebook is kept without outputs"
+
+
 def assert_the_demo_is_clean(printed: str) -> None:
     conversation, _, figures = printed.partition("\n\n")
-    assert conversation.splitlines() == [
-        "(a tiny model for demonstrations answers; name a real one with --model google/gemma-3-4b-it)",
-        "> Hello!",
-        "Hello! How can I help you?",
-        "> Convert 12 miles to kilometres.",
-        "  convert(miles=12)",
-        "  = 19.3 km",
-        "19.3 km.",
-        "> Add a note: Buy stamps for Наталья",
-        "  add_note(text='Buy stamps for Наталья')",
-        "  = Stored as note 1",
-        "Stored as note 1.",
-        "> Look up the weekday of 2026-12-24.",
-        "  weekday(day='2026-12-24')",
-        "  = Thursday",
-        "Thursday.",
-        "> Thank you!",
-        "You are welcome!",
-    ]
+    assert conversation.splitlines() == list(DEMO)
     assert figures.startswith("Notes: ['Buy stamps for Наталья']")
 
 

@@ -60,7 +60,7 @@ def from_gemma(
             adapters (merge them first) or quantised weights, and ``ConfigError`` for what is no Gemma.
         CheckpointError: the tree is not that of this model; or the tokenizer cannot be used.
 
-        Nothing stays on the device after an error.
+    Nothing stays on the device after an error.
     """
     ancestry.refuse_forked()
     asked = asked_dtype(dtype, recipe)

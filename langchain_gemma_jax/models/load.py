@@ -113,7 +113,7 @@ def load(
         ForkedError: this process was forked from one that had used JAX.
         ReentrantCallError: a signal handler calls this while its thread loads a model.
 
-        Nothing stays on the device after an error.
+    Nothing stays on the device after an error.
     """
     ancestry.refuse_forked()
     if like is not None:

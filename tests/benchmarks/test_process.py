@@ -68,7 +68,9 @@ def test_settings_of_the_caller_do_not_reach_an_engine():
     assert (found["JAX_PLATFORMS"], found["OMP_NUM_THREADS"]) == ("cpu", "2")
 
 
-def test_compilation_is_not_cached_on_disk():
+def test_compilation_is_cached_on_disk_only_for_a_job_that_keeps_programs():
     found = environment({"JAX_COMPILATION_CACHE_DIR": "/cache"}, Job("float32", threads=2, folder="f"))
     assert "JAX_COMPILATION_CACHE_DIR" not in found
     assert found["JAX_ENABLE_COMPILATION_CACHE"] == "false"
+    found = environment({}, Job("float32", threads=2, folder="f", keeps_programs=True))
+    assert found["JAX_ENABLE_COMPILATION_CACHE"] == "true"
