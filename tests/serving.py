@@ -31,11 +31,12 @@ def serving(
     others: bool = True,
     keys: ApiKeys | None = None,
     limits: ServerLimits = QUICK,
+    open_metrics: bool = False,
 ) -> Iterator[RunningServer]:
     """A server at a socket in a folder, or at a port. It prepares nothing: engines of tests are ready, or none."""
     pytest.importorskip("uvicorn", reason="the extra [serve]")
     listening = listen_at_port("127.0.0.1", 0) if folder is None else listen_at_socket(folder / "engine.sock")
-    app = GemmaJaxApp(ServedModels(models, others), keys, limits, Readiness(()))
+    app = GemmaJaxApp(ServedModels(models, others), keys, limits, Readiness(()), open_metrics=open_metrics)
     with RunningServer(app, listening, limits) as server:
         yield server
 

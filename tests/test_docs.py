@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
 EXAMPLES = [
     pytest.param(
-        path, marks=[pytest.mark.slow] if path.name == "subprocess_pool.py" else []
+        path, marks=[pytest.mark.slow] if path.name in {"subprocess_pool.py", "two_replicas.py"} else []
     )  # it starts four processes
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]

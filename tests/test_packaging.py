@@ -27,7 +27,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
 
 # Imported only with the extra of that name.
-OPTIONAL = {"deepagents", "gemma", "langchain", "opentelemetry", "prometheus-client", "pytest", "uvicorn"}
+OPTIONAL = {"ray", "deepagents", "gemma", "langchain", "opentelemetry", "prometheus-client", "pytest", "uvicorn"}
 FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
 
 
@@ -74,6 +74,7 @@ def test_the_extras_are_there(wheel_metadata):
         "gemma",
         "metrics",
         "otel",
+        "ray",
         "serve",
         "dev",
     }

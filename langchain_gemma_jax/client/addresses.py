@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ HOW_TO_START = "Start one: gemma-jax serve"
 FORMS = '"auto" for this user\'s own, "unix:/path/to/a.sock", "http://127.0.0.1:8000", or "off" for this process itself'
 
 
+_BELOW = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
+
+
 @dataclass(frozen=True)
 class Address:
     """A server's address: a Unix socket's path, or a host and a port."""
@@ -22,6 +26,8 @@ class Address:
     path: str = ""
     host: str = ""
     port: int = 0
+    below: str = ""
+    """The path that the server is mounted at, behind a router that has several."""
 
     @property
     def is_local(self) -> bool:
@@ -35,7 +41,7 @@ class Address:
         return f"{shown}:{self.port}" if self.host else "localhost"
 
     def __str__(self) -> str:
-        return f"unix:{self.path}" if self.path else f"http://{self.header}"
+        return f"unix:{self.path}" if self.path else f"http://{self.header}{self.below}"
 
 
 def default_socket() -> Path:
@@ -58,14 +64,15 @@ def address_of(server: object) -> Address | None:
         path = path.removeprefix("//") if path.startswith("///") else path
         if path.startswith(("/", "~")) and "\0" not in path:
             return Address(path=str(Path(path).expanduser()))
-    elif isinstance(server, str) and server.startswith("http://"):
+    elif isinstance(server, str) and server.startswith("http://") and server.isprintable():
         try:
             parts = urlsplit(server)
             host, port = parts.hostname, parts.port or 80
         except ValueError:
             host, port = None, 0
         plain = host and host.isascii() and not any(mark.isspace() or not mark.isprintable() for mark in host)
-        if host and plain and parts.path in {"", "/", "/v1", "/v1/"} and not (parts.query or parts.username):
-            return Address(host=host, port=port)
+        below = parts.path.rstrip("/").removesuffix("/v1")
+        if host and plain and _BELOW.fullmatch(below) and not (parts.query or parts.fragment or parts.username):
+            return Address(host=host, port=port, below=below)
     hint = " For https, have a proxy on this machine speak it." if str(server).startswith("https:") else ""
     raise InputError(f"server: expected {FORMS}; found {server!r}.{hint}")

@@ -14,15 +14,17 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from langchain_gemma_jax.client.addresses import HOW_TO_START, Address
 from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.http_response import ResponseReader, request
-from langchain_gemma_jax.errors import DeadlineError, GemmaJaxError, ServerError, ServerUnreachableError
+from langchain_gemma_jax.errors import BusyError, DeadlineError, GemmaJaxError, ServerError, ServerUnreachableError
 
 PATH = "/gemma-jax/1/"  # the number is that of the form in which things are sent
 CONNECT_SECONDS = 5.0
+SESSION = "x-session-id"  # the header that routers keep conversations together by
 GRACE_SECONDS = 2.0  # for the server to say itself that the time was up: it knows what it went into
 _READ = 65536
 
@@ -36,12 +38,15 @@ class WireRequest:
     body: bytes = field(repr=False)  # somebody's words, and the key: in no log
     key: str | None = field(default=None, repr=False)
     until: float | None = None  # by time.monotonic()
+    session: str | None = None  # whose conversation it is, for routers in front of several engines
 
     @property
     def request(self) -> bytes:
         """The bytes that are sent."""
         headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-        return request(PATH + self.what, self.address.header, self.body, headers)
+        if self.session is not None:
+            headers[SESSION] = self.session
+        return request(self.address.below + PATH + self.what, self.address.header, self.body, headers)
 
     @property
     def patience(self) -> float | None:
@@ -100,10 +105,7 @@ class WireAnswer:
             told = json.loads(body)
             if isinstance(told, dict) and isinstance(told.get("error"), dict) and "name" in told["error"]:
                 return error_in(told["error"])
-        return ServerError(
-            f"The server at {self._asked.address} answered with status {self._response.status}, and in no form that "
-            "is known here. Is it gemma-jax serve, in the version of this package?"
-        )
+        return _refused_on_the_way(self._asked.address, self._response.status)
 
 
 def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
@@ -158,6 +160,21 @@ async def aask(asked: WireRequest) -> AsyncGenerator[dict[str, Any], None]:
         raise lost(place) from error
     finally:
         writer.transport.abort()  # at once: who cancels does not wait
+
+
+def _refused_on_the_way(address: Address, status: int) -> GemmaJaxError:
+    """Return the error of an answer that is not in our form: a router in front of the engine made it."""
+    place = f"{address} answered with status {status}"
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return BusyError(f"The router at {place}: too many requests wait. Ask again later, or have more replicas.")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return ServerUnreachableError(
+            f"The router at {place}: no engine behind it answered. Ask again: another one may take the call."
+        )
+    return ServerError(
+        f"The server at {place}, and in no form that is known here. Is it gemma-jax serve, in the version of this "
+        "package?"
+    )
 
 
 def unreachable(address: Address, error: BaseException) -> ServerUnreachableError:

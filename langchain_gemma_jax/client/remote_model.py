@@ -17,6 +17,7 @@ from langchain_gemma_jax.client.addresses import Address, address_of
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.message_forms import answer_in, chunk_in, messages_out, to_json
 from langchain_gemma_jax.client.option_forms import options_out
+from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, ServerError
 from langchain_gemma_jax.models.embedded import embedded_folder
@@ -97,13 +98,15 @@ class RemoteModel:
     ) -> WireRequest:
         local = self.address.is_local
         told = options_out(options, local=local)
+        said = messages_out(messages)
         told["model"] = _place(options.model, local=local)
         if "route" in told:
             told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
         if clock.left is not None:
             told["timeout"] = clock.left
-        body = to_json({"messages": messages_out(messages), "options": told, **more})
-        return WireRequest(self.address, what, body, self.key, clock.until)
+        body = to_json({"messages": said, "options": told, **more})
+        session = None if local else session_of(said, options.scope)
+        return WireRequest(self.address, what, body, self.key, clock.until, session)
 
 
 def _each(asked: WireRequest, read: Callable[[dict[str, Any]], T]) -> Generator[T, None, None]:

@@ -236,7 +236,10 @@ class Store:
             return None
         if folder.visible:
             warn_once(_visibility(folder.visible[0]), "others may look in")
-        self._sweep(folder, {})
+        # Where nothing can be written, as in an image, that is meant: what is there is used, and nobody is warned.
+        self._writes = folder.writable
+        if self._writes:
+            self._sweep(folder, {})
         return folder
 
     def _sweep(self, folder: Folder, written: dict[str, Listed]) -> None:

@@ -56,6 +56,11 @@ class Folder:
     def names(self) -> list[str]:
         return os.listdir(self.fd)  # noqa: PTH208  a Path cannot be one that is open
 
+    @property
+    def writable(self) -> bool:
+        """Whether this process may make files in it."""
+        return os.access(".", os.W_OK, dir_fd=self.fd, effective_ids=os.access in os.supports_effective_ids)
+
     def stat(self, name: str) -> os.stat_result:
         """Return the status of the file itself, and not of what it may link to."""
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False)

@@ -17,7 +17,7 @@ from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
 from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
-from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send
+from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send, path_of
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
@@ -41,6 +41,7 @@ class GemmaJaxApp:
         keys: who may ask. None: everybody who can connect.
         limits: the bounds of what a client may take.
         readiness: what has to be there before calls are answered fast. None: it makes its own when it starts.
+        open_metrics: whether those who have no key may read ``/metrics``, too.
     """
 
     def __init__(
@@ -49,9 +50,12 @@ class GemmaJaxApp:
         keys: ApiKeys | None = None,
         limits: ServerLimits | None = None,
         readiness: Readiness | None = None,
+        *,
+        open_metrics: bool = False,
     ) -> None:
         self.calls = OpenCalls()
         self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
+        self._open = _OPEN | {"/metrics"} if open_metrics else _OPEN
         self.readiness = readiness or Readiness(models.names)
         self._pages = Pages(models, self.readiness, self.calls)
         native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
@@ -82,7 +86,7 @@ class GemmaJaxApp:
                 return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, receive, send, self._form_of(scope["path"]), self._limits)
+        exchange = Exchange(scope, receive, send, self._form_of(path_of(scope)), self._limits)
         try:
             try:
                 await self._carry_out(exchange)
@@ -106,7 +110,8 @@ class GemmaJaxApp:
 
     async def _carry_out(self, exchange: Exchange) -> None:
         self._check_origin(exchange.headers)
-        caller = Caller(self._models, self._scope_of(exchange), _deadline(exchange.headers))
+        allowed = [each for each in (_deadline(exchange.headers), self._limits.call_s) if each is not None]
+        caller = Caller(self._models, self._scope_of(exchange), min(allowed, default=None))
         found = self._apis.get(exchange.path)
         if found is None:
             await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))
@@ -132,7 +137,7 @@ class GemmaJaxApp:
         try:
             return self._keys.scope_of(exchange.headers)
         except GemmaJaxError:
-            if exchange.path in _OPEN:
+            if exchange.path in self._open:
                 return ""
             raise
 

@@ -15,7 +15,7 @@ from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError
 from langchain_gemma_jax.server.readiness import Readiness
 
-_PATHS = ("/health", "/ready", "/metrics", "/v1/models")
+PATHS = ("/health", "/ready", "/metrics", "/v1/models")
 _OF_ONE = "/v1/models/"
 
 
@@ -33,7 +33,7 @@ class Pages:
             RequestError: there is no such page. InstallationError: what it takes is not installed.
         """
         path = exchange.path
-        if path not in _PATHS and not path.startswith(_OF_ONE):
+        if path not in PATHS and not path.startswith(_OF_ONE):
             raise RequestError(f"There is no {path[:200]!r} here. The paths are in docs/serve.md.", 404, "no_such_path")
         if exchange.method not in {"GET", "HEAD"}:
             raise RequestError(f"{path[:200]} is asked by GET, not by {exchange.method[:20]}.", 405, "no_such_method")

@@ -40,6 +40,16 @@ class Readiness:
             self._thread = threading.Thread(target=self._make_ready, name="gemma-jax-readiness", daemon=True)
             self._thread.start()
 
+    def make_ready(self) -> None:
+        """Do it here and now, where a thread can wait for it; ``begin`` has nothing to do then.
+
+        Raises:
+            GemmaJaxError: a model cannot be had.
+        """
+        self._thread = threading.current_thread()
+        for model in self._models:
+            self._make_one_ready(model)
+
     def _make_ready(self) -> None:
         for model in self._models:
             try:

@@ -15,7 +15,7 @@ from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import Listening
 
-_AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
+AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
 
 
 class RunningServer:
@@ -59,7 +59,7 @@ class RunningServer:
     def __exit__(self, *_: object) -> None:
         self.end()
         if self._thread is not None:
-            self._thread.join(self._limits.drain_s + 2 * _AFTER_DRAIN)
+            self._thread.join(self._limits.drain_s + 2 * AFTER_DRAIN)
 
 
 def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
@@ -84,7 +84,7 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
         log_level=logging.ERROR,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(limits.drain_s + _AFTER_DRAIN),
+        timeout_graceful_shutdown=int(limits.drain_s + AFTER_DRAIN),
         backlog=1024,
     )
     return DrainingServer(config)

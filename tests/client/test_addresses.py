@@ -19,10 +19,27 @@ def test_forms(monkeypatch):
     assert address_of("unix:~/a.sock") == Address(path=str(Path.home() / "a.sock"))
     assert address_of("http://127.0.0.1:8000/v1") == Address(host="127.0.0.1", port=8000)
     assert str(address_of("http://[::1]:8000")) == "http://[::1]:8000"
+    # Behind a router: at a path of its own.
+    assert address_of("http://h:1/gemma/270m/v1/") == Address(host="h", port=1, below="/gemma/270m")
+    assert str(address_of("http://h:1/gemma/")) == "http://h:1/gemma"
 
 
 @pytest.mark.parametrize(
-    "server", ["", "here", "unix:a.sock", "unix:/a\0b", "http://", "http://a:x", "http://a/b", "http://a b", 3, True]
+    "server",
+    [
+        "",
+        "here",
+        "unix:a.sock",
+        "unix:/a\0b",
+        "http://",
+        "http://a:x",
+        "http://a/b?c",
+        "http://a/b\r\nc",
+        "http://a//b",
+        "http://a b",
+        3,
+        True,
+    ],
 )
 def test_what_is_none_is_refused_when_the_model_is_made(server):
     with pytest.raises(InputError, match="server: expected"):

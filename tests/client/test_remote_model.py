@@ -14,7 +14,7 @@ from textwrap import dedent
 import pytest
 from langchain_core.messages import HumanMessage
 
-from langchain_gemma_jax import ApiKeyError, ChatGemmaJax, DeadlineError, ServerError, ServerUnreachableError
+from langchain_gemma_jax import ApiKeyError, BusyError, ChatGemmaJax, DeadlineError, ServerError, ServerUnreachableError
 from langchain_gemma_jax.client import exchange
 from langchain_gemma_jax.client.addresses import address_of
 from langchain_gemma_jax.client.remote_model import remote_model
@@ -117,6 +117,18 @@ async def test_what_is_no_server_of_ours_is_said(tmp_path):
         with answering(folder, sent) as server:
             for error in await every_way(ChatGemmaJax(server=server)):
                 assert type(error) is ServerError
+
+
+async def test_what_a_router_in_front_says_is_said_in_our_words(tmp_path):
+    kinds = ((500, ServerUnreachableError), (503, ServerUnreachableError), (429, BusyError))
+    for status, kind in kinds:
+        folder = tmp_path / str(status)
+        folder.mkdir()
+        sent = b"HTTP/1.1 %d Nope\r\ncontent-length: 12\r\n\r\nno replicas." % status
+        with answering(folder, sent) as server:
+            for error in await every_way(ChatGemmaJax(server=server)):
+                assert (type(error), error.is_retryable) == (kind, True)
+                assert f"status {status}" in str(error)
 
 
 async def test_a_server_that_says_nothing_is_waited_for_until_the_deadline(tmp_path, monkeypatch):

@@ -263,5 +263,4 @@ def test_a_folder_that_really_is_read_only():
             [sys.executable, "-c", READER, str(folder)], capture_output=True, text=True, check=False, timeout=30
         )
     assert done.stdout == "b'code' False b'code'\n", done.stderr
-    assert done.stderr.count("CompileCacheWarning: ") == 1
-    assert "Permission denied" in done.stderr
+    assert done.stderr == "", "it was made read-only: nothing is wrong, and nobody is warned"

@@ -68,6 +68,7 @@ def test_every_metric_that_is_asked_for_exists_and_every_one_that_exists_is_show
     }
     for_other_purposes = {
         "gemma_jax_kv_bytes", "gemma_jax_kv_budget_bytes", "gemma_jax_model_resident", "gemma_jax_device_copies",
+        "gemma_jax_oldest_wait_seconds",
     }  # fmt: skip
     assert {family.name for family in families(None)} - shown == for_other_purposes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 
 import pytest
 
@@ -58,3 +59,20 @@ def test_a_file_that_others_can_read_is_refused(tmp_path):
         read_keys(written(tmp_path, KEY, 0o640))
     with pytest.raises(InputError, match="cannot be read"):
         read_keys(tmp_path / "none")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of root's")
+def test_a_secret_of_a_pod_is_read_by_the_pods_group(tmp_path, monkeypatch):
+    file = written(tmp_path, KEY, 0o440)
+    with pytest.raises(InputError, match="Do: chmod 600"):
+        read_keys(file)  # root's own
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    assert read_keys(file).scope_of({"x-api-key": KEY})
+    for mode in (0o444, 0o460, 0o441):
+        file.chmod(mode)
+        with pytest.raises(InputError, match="Do: chmod 600"):
+            read_keys(file)
+    file.chmod(0o440)
+    os.chown(file, 12345, -1)
+    with pytest.raises(InputError, match="Do: chmod 600"):
+        read_keys(file)

@@ -13,9 +13,12 @@ import pytest
 from langchain_gemma_jax import errors
 from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.exchange import PATH
+from langchain_gemma_jax.server.apis.caller import ServedModels
+from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.problems import problem_of
+from langchain_gemma_jax.server.readiness import Readiness
 from tests.serving import asked, connected, serving
 
 ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdef"
@@ -97,6 +100,31 @@ def test_the_deadline_of_a_header_is_kept(at, says):
     assert asked(at, CHAT, HELLO, {"x-deadline-s": "soon"})[0] == 400
 
 
+def test_a_server_has_its_own_longest_time_of_a_call(says):
+    says()
+    with serving(None, limits=ServerLimits(call_s=0.05, drain_s=1)) as server:
+        for headers in ({}, {"x-deadline-s": "60"}):
+            status, found, _ = asked(server.listening.shown, CHAT, HELLO, headers)
+            assert (status, found["error"]["code"]) == (504, "deadline_exceeded")
+
+
+async def test_an_app_that_is_mounted_in_another_one(says):
+    says("Hello<turn|>")
+    app, told = GemmaJaxApp(ServedModels(("scripted",)), readiness=Readiness(())), []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b""} if not told else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, object]) -> None:
+        told.append(message)
+
+    for root, path, status in (("", "/health", 200), ("/a/b", "/a/b/health", 200), ("/a", "/b/health", 404)):
+        told.clear()
+        headers = [(b"host", b"localhost")]
+        await app({"type": "http", "method": "GET", "path": path, "root_path": root, "headers": headers}, receive, send)
+        assert told[0]["status"] == status, path
+
+
 def test_models_that_are_not_served_are_refused_and_named(says):
     says("Hello<turn|>", "Hello<turn|>")
     with serving(None, models=("mine", "other"), others=False) as server:
@@ -113,6 +141,13 @@ def test_models_that_are_not_served_are_refused_and_named(says):
             assert f"{name}: whoever runs this server decides" in asked(at, NATIVE, native)[1]["error"]["message"]
         native["options"] = {"model": "auto", "route": {"light": "mine", "heavy": "/etc/passwd"}}
         assert asked(at, NATIVE, native)[0] == 404
+
+
+def test_metrics_may_be_open_where_nothing_else_is():
+    with serving(None, keys=ApiKeys({ALICE: "alice"}), open_metrics=True) as server:
+        at = server.listening.shown
+        assert "gemma_jax_engine_up" in asked(at, "/metrics")[1]
+        assert [asked(at, path, body)[0] for path, body in (("/v1/models", None), (CHAT, HELLO))] == [401, 401]
 
 
 def test_nothing_is_answered_without_a_key_and_each_has_a_scope_of_its_own(says):

@@ -28,6 +28,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--api-key-file", metavar="FILE", help="keys, a line each: who shows none is refused. Each has its own scope"
     )
+    parser.add_argument("--open-metrics", action="store_true", help="let /metrics be read without a key")
     any_model = parser.add_mutually_exclusive_group()
     any_model.add_argument(
         "--any-model", action="store_true", default=None, help="load whatever is asked for, as a socket does by default"
@@ -93,7 +94,8 @@ def _run(options: argparse.Namespace) -> int:
             max_context=options.max_context,
             on_failure=lambda error: server.fail(error),  # noqa: PLW0108  made below
         )
-        app = GemmaJaxApp(ServedModels(models, others), keys, limits, readiness)
+        served = ServedModels(models, others)
+        app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics)
         server = RunningServer(app, listening, limits)
         say(f"Serving {', '.join(models)} at {listening.shown}")
         if not at_port:

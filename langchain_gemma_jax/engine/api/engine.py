@@ -297,6 +297,7 @@ class Engine:
             trips_by_app=self.guards.trips.copied(),
             running=len(owner.scheduler.running),
             waiting=owner.queued,
+            oldest_wait_s=owner.oldest_wait_s,
             programs=sum(runner.programs_seen for runner in runners),
             program_bound=sum(runner.bound for runner in runners),
             compiles=owner.compiles.compiles,

@@ -54,6 +54,7 @@ class Report(Counters):
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     latest_compiles: tuple[tuple[float, float], ...] = ()  # when each was ready, by time.monotonic(), and its seconds
     started_at: float = 0.0  # when the engine was made, by the clock on the wall
+    oldest_wait_s: float = 0.0  # of the requests that wait, the one that has waited longest
     refused: int = 0  # requests that were not taken, as too many waited
     prefixes_written: int = 0  # files of keys and values that went to the disk
     prefix_bytes_written: int = 0

@@ -95,6 +95,11 @@ class Owner:
         """How many requests wait to be begun."""
         return self._work.inbox.queued
 
+    @property
+    def oldest_wait_s(self) -> float:
+        """Seconds that the one has waited which waits longest."""
+        return self._work.inbox.oldest_wait_s
+
     def offer(self, request: Request, max_waiting: int) -> bool:
         """Have a request carried out, as ``Inbox.offer`` has it."""
         self.thread.start()

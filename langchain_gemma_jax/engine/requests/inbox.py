@@ -6,6 +6,7 @@ The owner thread takes no lock that callers hold: see mailbox.py.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,12 @@ class Inbox:
     def queued(self) -> int:
         """How many requests wait to be begun."""
         return len(self._waiting)
+
+    @property
+    def oldest_wait_s(self) -> float:
+        """Seconds that the one has waited which waits longest; 0 if none does."""
+        since = min((request.asked.submitted_at for request in tuple(self._waiting)), default=None)
+        return 0.0 if since is None else time.monotonic() - since
 
     def offer(self, request: Request, max_waiting: int) -> bool:
         """Have a request carried out: what comes of it goes to its mailbox. False: too many wait.

@@ -106,6 +106,7 @@ def _requests(report: Report | None) -> Iterator[Family]:
         ("gemma_jax_engine_start_time_seconds", "gauge", "When the engine was made.", lambda r: r.started_at),
         ("gemma_jax_requests_running", "gauge", "Requests that run.", lambda r: r.running),
         ("gemma_jax_requests_waiting", "gauge", "Requests that wait for their turn.", lambda r: r.waiting),
+        ("gemma_jax_oldest_wait_seconds", "gauge", "How long the oldest one has waited.", lambda r: r.oldest_wait_s),
         ("gemma_jax_requests_refused", "counter", "Requests that were not taken: too many wait.", lambda r: r.refused),
         ("gemma_jax_preemptions", "counter", "Requests that gave up their memory.", lambda r: r.preemptions),
         ("gemma_jax_steps", "counter", "Decode steps and verifications.", lambda r: r.steps),

@@ -40,7 +40,7 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, form: ErrorForm, limits: ServerLimits) -> None:
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
+        self.path = path_of(scope)
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._receive, self._send, self._form, self._limits = receive, send, form, limits
         self._streaming = self._responding = False
@@ -139,6 +139,12 @@ class Exchange:
         """Wait until the client leaves."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def path_of(scope: Scope) -> str:
+    """Return what is asked for, below where the app is mounted in another one."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -19,5 +19,7 @@ class ServerLimits:
     """How long a request may take to arrive."""
     stalled_s: float = 60.0
     """How long a client may leave what it was sent unread."""
+    call_s: float | None = None
+    """How long a call may take, whatever its client allows. None: as long as that."""
     drain_s: float = 30.0
     """How long answers may go on when the server is told to end."""

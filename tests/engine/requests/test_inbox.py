@@ -35,6 +35,7 @@ def test_only_so_many_wait_and_whoever_is_begun_makes_room():
     inbox, sent = Inbox(), [request() for _ in range(4)]
     assert [inbox.offer(each, 2) for each in sent] == [True, True, False, False]
     assert inbox.queued == 2
+    assert 0 < inbox.oldest_wait_s < 60
     inbox.begun(inbox.get(0.0))
     assert inbox.offer(sent[2], 2)
     assert not inbox.offer(sent[3], 2)
@@ -51,7 +52,7 @@ def test_an_interrupt_while_it_is_sent_leaves_no_request_that_waits(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         inbox.offer(request(), 1)
     monkeypatch.undo()
-    assert inbox.queued == 0
+    assert (inbox.queued, inbox.oldest_wait_s) == (0, 0.0)
     assert inbox.offer(request(), 1)
 
 

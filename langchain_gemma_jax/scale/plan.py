@@ -1,0 +1,104 @@
+"""What a deployment of one model is to be like: read from the arguments of whoever starts it, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from langchain_gemma_jax.config import default_model
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.embedded import DEFAULT
+
+ROWS = Ladders().rows[-1]  # conversations that an engine computes at once
+SHUTDOWN_SECONDS = 10.0  # for a replica, when its last call is over
+
+_LEAST = {"waiting": 0, "replicas": 1, "max_replicas": 1, "max_context": 2, "cpus": 0.0, "gpus": 0.0, "call_s": 1.0}
+_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentPlan:
+    """A deployment of one model."""
+
+    model: str = ""
+    """The model. Empty: the one that ``GEMMA_JAX_MODEL`` names, or an embedded one."""
+    replicas: int = 1
+    """The replicas, or the fewest of them."""
+    max_replicas: int | None = None
+    """The most replicas. None: their number is fixed."""
+    waiting: int = ROWS
+    """Calls that may wait in a replica while others are computed. One more goes to another replica."""
+    call_s: float = 300.0
+    """Seconds that a call may take. A replica that has to go waits as long for those that it has."""
+    max_context: int | None = None
+    """Tokens that a conversation may have, at most."""
+    warmup: bool = True
+    """Whether a replica makes all its programs before it gets calls."""
+    api_key_file: str = ""
+    """The file of API keys, on each machine. Empty: only this machine's programs are answered, without keys."""
+    cpus: float = 1.0
+    """Processors that are set aside for a replica."""
+    gpus: float = 0.0
+    """Accelerators of a replica that Ray calls GPUs."""
+    tpus: float = 0.0
+    """Chips of a replica that are TPUs."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value < 2**31:
+                raise InputError(f"{name}: expected a number from {least:g} to 2**31, found {value!r}.")
+        if self.max_replicas is not None and self.max_replicas < self.replicas:
+            raise InputError(
+                f"max_replicas: expected at least replicas, which is {self.replicas}, found {self.max_replicas}."
+            )
+
+    @classmethod
+    def read(cls, arguments: Mapping[str, Any]) -> DeploymentPlan:
+        """Return the plan that some arguments describe, which may be texts: a command line has nothing else.
+
+        Raises:
+            InputError: one of them is not known, or its value is not possible.
+        """
+        known = {field.name: str(field.type) for field in fields(cls)}
+        if unknown := sorted(set(arguments) - set(known)):
+            raise InputError(f"app: no argument is called {', '.join(unknown)}. There are: {', '.join(known)}.")
+        return cls(**{name: _value(name, known[name], value) for name, value in arguments.items()})
+
+    @property
+    def named_model(self) -> str:
+        """The model, whoever named it."""
+        return self.model or default_model() or DEFAULT
+
+    @property
+    def deployment(self) -> str:
+        """The name of the deployment: the model's, without what a name cannot have."""
+        name = Path(self.named_model).name or "model"
+        return "".join(mark if mark.isascii() and (mark.isalnum() or mark in "-_.") else "-" for mark in name)
+
+    @property
+    def ongoing(self) -> int:
+        """The calls that a replica takes: those that its engine computes together, and those that may wait."""
+        return ROWS + self.waiting
+
+    @property
+    def drain_s(self) -> float:
+        """How long a replica that has to go is waited for."""
+        return self.call_s + SHUTDOWN_SECONDS
+
+
+def _value(name: str, kind: str, value: Any) -> Any:
+    wanted = {"int": int, "float": float, "bool": bool, "str": str}[kind.removesuffix(" | None")]
+    if value is None and kind.endswith("None"):
+        return None
+    text = str(value).strip()
+    try:
+        return _WORDS[text.lower()] if wanted is bool else value if wanted is str and value == text else wanted(text)
+    except (ValueError, KeyError):
+        raise InputError(f"{name}: expected {_KINDS[wanted]}, found {value!r}.") from None
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

@@ -1,0 +1,63 @@
+"""One replica: the engine of a process, made ready before anybody is answered, and the app that answers."""
+
+from __future__ import annotations
+
+from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.scale.plan import DeploymentPlan
+from langchain_gemma_jax.server.apis.caller import ServedModels
+from langchain_gemma_jax.server.app import GemmaJaxApp
+from langchain_gemma_jax.server.http.api_keys import read_keys
+from langchain_gemma_jax.server.http.limits import ServerLimits
+from langchain_gemma_jax.server.readiness import Readiness
+
+
+class Replica:
+    """The engine of this process for one model. Making one takes until its weights are there, and its programs."""
+
+    def __init__(self, plan: DeploymentPlan) -> None:
+        """Load and warm up.
+
+        Raises:
+            GemmaJaxError: the model cannot be had, or a setting is not possible.
+        """
+        from langchain_gemma_jax.engine.api.process import configure
+
+        keys = read_keys(plan.api_key_file) if plan.api_key_file else None
+        settings = {} if plan.max_context is None else {"max_context": plan.max_context}
+        configure(max_waiting=max(1, plan.ongoing), **settings)
+        models = (plan.named_model,)
+        readiness = Readiness(models, warmup=plan.warmup, max_context=plan.max_context)
+        readiness.make_ready()
+        limits = ServerLimits(call_s=plan.call_s, drain_s=plan.drain_s)
+        self.app = GemmaJaxApp(ServedModels(models), keys, limits, readiness)
+
+    def check(self) -> None:
+        """See that the engine can take calls.
+
+        Raises:
+            ClosedError: it has ended.
+        """
+        from langchain_gemma_jax.engine.api.process import running_engine
+
+        if running_engine() is None:
+            raise ClosedError("The engine of this replica has ended: the replica has to be replaced.")
+
+    def load(self) -> dict[str, float]:
+        """Return what the engine does, in numbers. Nothing waits for the device."""
+        from langchain_gemma_jax.engine.api.process import running_engine
+
+        if (engine := running_engine()) is None:
+            return {"running": 0.0, "waiting": 0.0, "oldest_wait_s": 0.0}
+        report = engine.report()
+        return {
+            "running": float(report.running),
+            "waiting": float(report.waiting),
+            "oldest_wait_s": report.oldest_wait_s,
+        }
+
+    def close(self) -> None:
+        """End the engine: the process is about to end."""
+        from langchain_gemma_jax.engine.api.process import running_engine
+
+        if (engine := running_engine()) is not None:
+            engine.close(5)
