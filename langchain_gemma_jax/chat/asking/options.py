@@ -32,7 +32,7 @@ SAMPLED = (
 )  # fmt: skip
 PLACED = (
     "model", "dtype", "revision", "weights", "activations", "dialect", "scope", "timeout", "max_context", "thinking",
-    "parallel_tool_calls", "route", "keep_alive", "app", "guards", "strict",
+    "parallel_tool_calls", "route", "keep_alive", "app", "session", "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -91,6 +91,7 @@ class Options:
     step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
     app: str = ""  # whose call it is, for what is counted
+    session: str = ""  # the conversation's name, for routers in front of servers
     guards: object = None  # what guards do when this call trips them; None: as configured
     strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
     token: SecretStr | None = field(default=None, repr=False)
@@ -229,6 +230,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         route=as_route(found.get("route")),
         keep_alive=cast("float | None", found.get("keep_alive")),
         app=cast("str", found.get("app", "")),
+        session=cast("str", found.get("session", "")),
         guards=found.get("guards"),
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),

@@ -98,6 +98,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "route": _route,
     "keep_alive": _seconds,
     "app": _text,
+    "session": _text,
     "guards": _guards,
     "strict": _truth,
 }
