@@ -146,9 +146,9 @@ def report(found: PrefixTimes, rounds: int) -> str:
     """What was found, in words."""
     read, back = median(found.read), median(found.back)
     said = "reached" if found.ratio <= BAR else f"**missed** by {found.ratio / BAR - 1:.0%}"
-    size = median(found.nbytes) / 1e6
+    size, here = median(found.nbytes) / 1e6, machine()
     return (
-        f"{machine()}\n"
+        f"{here['processor']}, {here['cores']} cores, Python {here['python']}\n"
         f"first token behind {SYSTEM} tokens of system prompt and tools, {rounds} rounds:\n"
         f"  read again                {read:.3f} s\n"
         f"  from the disk, restarted  {back:.3f} s ({size:.1f} MB, {median(found.reused):.0f} tokens)\n"

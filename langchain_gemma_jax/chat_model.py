@@ -105,8 +105,7 @@ class ChatGemmaJax(BaseChatModel):
     timeout: float | None = None
     """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
     max_context: int | None = None
-    """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
-    longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
+    """Tokens of prompt and answer, from 2; also ``n_ctx``. Longer prompts are refused. None: what the model allows."""
     route: Sizes | None = None
     """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
     keep_alive: float | None = None
@@ -127,6 +126,8 @@ class ChatGemmaJax(BaseChatModel):
     """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
     """The numbers that packed matrices are multiplied by: "int8", rounded first, for faster tokens. None: "float32"."""
+    devices: int | str | None = None
+    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

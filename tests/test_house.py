@@ -76,6 +76,7 @@ ROOMS = [
     "compile_cache",
     "models",
     "models.gguf",
+    "models.mesh",
     "models.storage",
     "models.packed.qat",
     "models.packed",
@@ -106,6 +107,7 @@ TOGETHER = [
         {"models", f"models.{name}"}
         for name in (
             "gguf",
+            "mesh",
             "storage",
             "packed",
             "packed.qat",

@@ -117,8 +117,9 @@ def global_layers(held: KvHoldings) -> list[int]:
 
 def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
     """About what a file with so many states of the rings has."""
-    rings = held.snapshot_bytes(capacity)
-    slots = held.bytes_for(capacity) - rings
+    shape, dtype = held.shape, held.shape.recipe.kv_dtype
+    rings = sequence_kv.snapshot_bytes(shape.layout, capacity, dtype)
+    slots = sequence_kv.sequence_bytes(shape.layout, capacity, shape.max_context, dtype) - rings
     return slots * length // sequence_kv.physical(capacity) + rings * states
 
 

@@ -22,6 +22,7 @@ _OF_OWNERS = (
     "revision",
     "weights",
     "activations",
+    "devices",
     "keep_alive",
     "guards",
     "token",
