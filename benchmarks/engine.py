@@ -4,7 +4,7 @@
     python benchmarks/engine.py --quick           one round
     python benchmarks/engine.py --rivals none     only this package
 
-docs/benchmarks.md says what is measured, and how.
+benchmarks/README.md says what is measured, and how.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     make bench ARGS="--rivals none"     only this package
     make bench ARGS="--real"            the real 270M in every way to store it, on real text (scripts/real fetches it)
 
-docs/benchmarks.md says what is measured, and how.
+benchmarks/README.md says what is measured, and how.
 """
 
 from __future__ import annotations
