@@ -1,15 +1,17 @@
-"""Three workers, each a process of its own, and one engine for all of them.
+"""Workers, each a process of its own, and one engine for all of them.
 
     python examples/subprocess_pool.py
 
 A worker imports no JAX and loads no weights: it asks the server through a Unix socket, and is done in about the time
 that importing LangChain takes. Agents that start a process for each request, test runners and web workers are like
-this. Instead of starting a server here, run one for all your programs: ``gemma-jax serve``, and
-``ChatGemmaJax(server="auto")`` wherever you need it.
+this. Workers that are forked from a process that has imported LangChain do not wait for that either. Instead of
+starting a server here, run one for all your programs: ``gemma-jax serve``, and ``ChatGemmaJax(server="auto")`` wherever
+you need it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -55,9 +57,28 @@ def main() -> None:
                 ]
                 for worker in workers:
                     worker.wait()
+                fork_workers(f"unix:{place}")
             finally:
                 server.terminate()
         print(f"The server ended with status {server.returncode}.")
+
+
+def fork_workers(address: str) -> None:
+    """Have workers start from a process that has imported what they need, and nothing else."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["langchain_gemma_jax.chat_model", "langchain_gemma_jax.client.remote_model"])
+    for question in QUESTIONS:  # the first one waits for the imports
+        worker = context.Process(target=answer, args=(address, question, time.perf_counter()))
+        worker.start()
+        worker.join()
+
+
+def answer(address: str, question: str, began: float) -> None:
+    """Answer one question, in a process that was started for it."""
+    stream = ChatGemmaJax(server=address, max_tokens=24, temperature=0).stream(question)
+    first = next(stream).text
+    took = time.perf_counter() - began
+    print(f"{question} -> {first}{''.join(chunk.text for chunk in stream)}  (forked; first token after {took:.2f} s)")
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:

@@ -35,8 +35,7 @@ from langchain_gemma_jax.chat.calling.starting import called_together, clock_of,
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.dialects import Tool
-from langchain_gemma_jax.routing import Route
-from langchain_gemma_jax.routing.route import AUTO, as_route
+from langchain_gemma_jax.routing.route import AUTO, Sizes, as_route
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.client.remote_model import RemoteModel
@@ -84,8 +83,7 @@ class ChatGemmaJax(BaseChatModel):
     logit_bias: dict[int, float] | None = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: int | None = None
-    """A number with which the same conversation and settings give the same answer, whatever else runs. None: a new one
-    each time."""
+    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it: one, or up to 64. They count in words
     and thoughts, and cut no call and no object that is held to a schema."""
@@ -107,9 +105,8 @@ class ChatGemmaJax(BaseChatModel):
     timeout: float | None = None
     """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
     max_context: int | None = None
-    """Tokens of prompt and answer together, at least 2; ``n_ctx`` is another name. None: what the model allows. A
-    longer prompt is refused with ``ContextLengthError``; nothing is cut off."""
-    route: Route | dict[str, str] | None = None
+    """Tokens of prompt and answer, from 2; also ``n_ctx``. Longer prompts are refused. None: what the model allows."""
+    route: Sizes | None = None
     """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
     keep_alive: float | None = None
     """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
@@ -117,9 +114,10 @@ class ChatGemmaJax(BaseChatModel):
     """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
     app: str = ""
     """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
+    session: str | None = None
+    """The conversation's name, for routers in front of servers. None: one is made of its thread, or its beginning."""
     guards: str | dict[str, str] | None = None
-    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name. None: as
-    ``configure(guards=...)`` says."""
+    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name."""
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None
@@ -128,12 +126,14 @@ class ChatGemmaJax(BaseChatModel):
     """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
     """The numbers that packed matrices are multiplied by: "int8", rounded first, for faster tokens. None: "float32"."""
+    devices: int | str | None = None
+    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
     """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
     server: str | None = None
-    """The engine that answers: "auto", the one that this user runs by ``gemma-jax serve``; "unix:/path/to/a.sock",
+    """The engine that answers: "auto", this user's ``gemma-jax serve``; "unix:/path/to/a.sock";
     "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""
     api_key: SecretStr | None = None
     """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""

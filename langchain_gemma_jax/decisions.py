@@ -86,6 +86,8 @@ class GemmaDecisionModel(BaseDecisionModel):
     """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
     """The numbers that packed matrices are multiplied by: "int8", rounded first, for faster tokens. None: "float32"."""
+    devices: int | str | None = None
+    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

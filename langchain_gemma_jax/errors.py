@@ -4,6 +4,7 @@ GemmaJaxError
 ├── InputError (also ValueError)           what the caller passed is not possible
 │   ├── UnknownModelError                  a name that is no folder, no file and no model's id
 │   ├── UnsupportedModelError              an architecture, a size or an option that is not implemented
+│   ├── DevicesError                       a model cannot be divided among so many devices
 │   ├── ConfigError                        a config.json that cannot be understood
 │   ├── ContextLengthError                 a prompt that the model's context cannot hold
 │   └── SchemaError                        a JSON schema that no answer can be held to
@@ -70,6 +71,14 @@ class UnknownModelError(InputError):
 
 class UnsupportedModelError(InputError):
     """An architecture, a size or an option that is not implemented."""
+
+
+class DevicesError(InputError):
+    """A model cannot be divided among the devices that were asked for. ``working`` are the numbers that work here."""
+
+    def __init__(self, message: str, working: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.working = working
 
 
 class ConfigError(InputError):

@@ -75,6 +75,7 @@ ROOMS = [
     "compile_cache",
     "models",
     "models.gguf",
+    "models.mesh",
     "models.storage",
     "models.packed.qat",
     "models.packed",
@@ -105,6 +106,7 @@ TOGETHER = [
         {"models", f"models.{name}"}
         for name in (
             "gguf",
+            "mesh",
             "storage",
             "packed",
             "packed.qat",

@@ -20,11 +20,13 @@ from typing import Any
 from langchain_gemma_jax.client.addresses import HOW_TO_START, Address
 from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.http_response import ResponseReader, request
+from langchain_gemma_jax.client.warning_forms import warned
 from langchain_gemma_jax.errors import BusyError, DeadlineError, GemmaJaxError, ServerError, ServerUnreachableError
 
 PATH = "/gemma-jax/1/"  # the number is that of the form in which things are sent
 CONNECT_SECONDS = 5.0
 SESSION = "x-session-id"  # the header that routers keep conversations together by
+DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
 GRACE_SECONDS = 2.0  # for the server to say itself that the time was up: it knows what it went into
 _READ = 65536
 
@@ -46,6 +48,8 @@ class WireRequest:
         headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         if self.session is not None:
             headers[SESSION] = self.session
+        if self.until is not None:  # the body says it too, to the server; this is for whatever is on the way
+            headers[DEADLINE] = f"{max(0.0, self.until - time.monotonic()):.3f}"
         return request(self.address.below + PATH + self.what, self.address.header, self.body, headers)
 
     @property
@@ -86,6 +90,9 @@ class WireAnswer:
             told = self._read(line)
             if "error" in told:
                 raise error_in(told["error"])
+            if "warning" in told:
+                warned(told["warning"], self._asked.address)
+                continue
             if "end" in told:
                 self.is_over = True
                 return found

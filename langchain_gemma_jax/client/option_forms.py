@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import SecretStr
 
@@ -13,7 +15,9 @@ from langchain_gemma_jax.chat.asking.options import SAMPLED, SETTINGS, Options, 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Route
 
-_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"}
+_AS_IT_IS = "!#$&'()*+,/:;=?@[]~ "  # in a session's name, which is a header
+_LONGEST_SESSION = 256  # characters
+_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"} - {"session"}  # which is a header
 
 
 def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
@@ -27,7 +31,9 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
             "token: a server fetches models from the Hub with a token of its own. It is sent through a Unix socket "
             "alone: leave it out, or give it to the server as HF_TOKEN."
         )
-    found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route"}}
+    found: dict[str, Any] = {
+        name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", "session"}
+    }
     found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
     if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would make texts of the ids
         found["logit_bias"] = [list(each) for each in bias.items()]
@@ -41,6 +47,16 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
     if asked.token is not None:
         found["token"] = asked.token.get_secret_value()
     return {name: value for name, value in found.items() if value not in (None, [], "")}
+
+
+def session_out(asked: Options) -> str | None:
+    """Return the name of a session that was given, as a header can have it; None if none was given."""
+    if not asked.session:
+        return None
+    found = quote(asked.session.strip(), safe=_AS_IT_IS, errors="backslashreplace")
+    if len(found) <= _LONGEST_SESSION:
+        return found
+    return hashlib.sha256(asked.session.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def options_in(told: object) -> Options:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+import os
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from pydantic import SecretStr
@@ -16,13 +17,13 @@ from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.client.addresses import Address, address_of
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.message_forms import answer_in, chunk_in, messages_out, to_json
-from langchain_gemma_jax.client.option_forms import options_out
+from langchain_gemma_jax.client.option_forms import options_out, session_out
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, ServerError
 from langchain_gemma_jax.models.embedded import embedded_folder
 
-T = TypeVar("T")
+_MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # who answered
 
 
 def remote_model(server: str, key: SecretStr | None) -> RemoteModel | None:
@@ -44,20 +45,23 @@ class RemoteModel:
 
     def answer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
         """Return a whole answer."""
-        return answer_in(_only(list(ask(self._asked("answer", messages, options, clock)))))
+        told = _only(list(ask(self._asked("answer", messages, options, clock))))
+        return answer_in(self._as_named(told, options))
 
     async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
         """Return a whole answer, while the event loop goes on."""
         asked = await beside(self._asked, "answer", messages, options, clock)
         async with aclosing(aask(asked)) as told:
-            return answer_in(_only([each async for each in told]))
+            return answer_in(self._as_named(_only([each async for each in told]), options))
 
     def chunks(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
     ) -> Generator[AIMessageChunk, None, None]:
         """Give an answer in chunks, while it comes."""
         asked = self._asked("stream", messages, options, clock, as_blocks=as_blocks)
-        yield from _each(asked, chunk_in)
+        with closing(ask(asked)) as told:
+            for each in told:
+                yield chunk_in(self._as_named(each, options))
 
     async def achunks(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
@@ -66,13 +70,16 @@ class RemoteModel:
         asked = await beside(partial(self._asked, as_blocks=as_blocks), "stream", messages, options, clock)
         async with aclosing(aask(asked)) as told:
             async for each in told:
-                yield chunk_in(each)
+                yield chunk_in(self._as_named(each, options))
 
     def events(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
     ) -> Generator[dict[str, Any], None, None]:
         """Give an answer as events, while it comes."""
-        yield from _each(self._asked("events", messages, options, clock, message_id=message_id), dict)
+        asked = self._asked("events", messages, options, clock, message_id=message_id)
+        with closing(ask(asked)) as told:
+            for each in told:
+                yield self._as_named(each, options)
 
     async def aevents(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
@@ -81,7 +88,7 @@ class RemoteModel:
         asked = await beside(partial(self._asked, message_id=message_id), "events", messages, options, clock)
         async with aclosing(aask(asked)) as told:
             async for each in told:
-                yield each
+                yield self._as_named(each, options)
 
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         """Return how many tokens a conversation has as a prompt."""
@@ -104,15 +111,23 @@ class RemoteModel:
             told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
         if clock.left is not None:
             told["timeout"] = clock.left
+        if "route" in told:  # which goes on with the size that answered before
+            for metadata in (each["response_metadata"] for each in said if "response_metadata" in each):
+                if isinstance(name := metadata.get("model_name"), str):
+                    metadata["model_name"] = _place(name, local=local)
         body = to_json({"messages": said, "options": told, **more})
-        session = None if local else session_of(said, options.scope)
+        session = session_out(options) or (None if local else session_of(said, options.scope))
         return WireRequest(self.address, what, body, self.key, clock.until, session)
 
-
-def _each(asked: WireRequest, read: Callable[[dict[str, Any]], T]) -> Generator[T, None, None]:
-    with closing(ask(asked)) as told:
-        for each in told:
-            yield read(each)
+    def _as_named(self, told: dict[str, Any], options: Options) -> dict[str, Any]:
+        """Return what was told, with models as their caller names them: a folder was sent as where it lies."""
+        for field_name, key in _MODELS:
+            metadata = told.get(field_name)
+            if isinstance(metadata, dict) and isinstance(said := metadata.get(key), str) and os.path.isabs(said):  # noqa: PTH117
+                named = options.route.sizes.values() if options.route is not None else (options.model,)
+                local = self.address.is_local
+                metadata[key] = next((each for each in named if _place(each, local=local) == said), said)
+        return told
 
 
 def _only(told: list[dict[str, Any]]) -> dict[str, Any]:
@@ -127,8 +142,6 @@ def _place(model: str, *, local: bool) -> str:
     Raises:
         InputError: the name cannot be sent.
     """
-    import os
-
     if "\0" in model:
         raise InputError(f"model: expected a folder or a model's id, found {model!r}.")
     folder = os.path.expanduser(model)  # noqa: PTH111  which never raises

@@ -45,6 +45,11 @@ class Architecture(ABC):
     def cache_layout(self) -> CacheLayout:
         """What each layer keeps of the tokens that it has read: one at least keeps something."""
 
+    @property
+    def cache_of_a_device(self) -> CacheLayout:
+        """What each layer keeps on one device: all of it, unless the model is divided among several."""
+        return self.cache_layout
+
     @abstractmethod
     def abstract(self, recipe: Recipe) -> Any:
         """Return the tree of its parameters, with an ``ArraySpec`` in place of each array."""

@@ -30,6 +30,7 @@ from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for, weights_alone
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -60,6 +61,7 @@ class LoadPlan:
     tokenizer: Tokenizer
     placement: Placement
     files: Unchanged  # what it is read from
+    chosen: str = ""  # why it is on so many devices
 
 
 @_loading.here()
@@ -73,6 +75,8 @@ def load(
     weights: str | None = None,
     activations: str | None = None,
     device: jax.Device | Placement | None = None,
+    devices: int | str | None = None,
+    fits: Callable[[LoadPlan], Fit] | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
@@ -101,13 +105,15 @@ def load(
         activations: what packed matrices are multiplied by: "float32", the default, or "int8": rounded to eight bits
             first, with which the package's kernels make a token faster, and read a prompt more slowly.
         device: where the weights go, a device or a placement. By default the first device of JAX.
+        devices: instead, among how many devices they are divided; "auto": the fewest on which they fit.
+        fits: what "auto" goes by: what a plan needs of each device, and what each has. By default, its weights alone.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
         stop: how another thread can end it while its files are fetched.
 
     Raises:
-        InputError: an argument is not possible.
+        InputError: an argument is not possible. DevicesError: so many devices are not.
         CheckpointError: the files cannot be used. The subclass says why.
         HubError: the model could not be fetched.
         ForkedError: this process was forked from one that had used JAX.
@@ -120,27 +126,38 @@ def load(
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
     checked_activations(activations)
+    devices = checked_devices(devices, device)
     found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
-    where = placement_of(device)
+    first = placement_of(device)
     files = Unchanged.now(path)
     with _open(path) as opened:
         config, tensors, naming = opened.config, opened.tensors, opened.naming
-        dtype = asked or opened.default_dtype(where)
+        dtype = asked or opened.default_dtype(first)
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
         spoken, templated = opened.spoken(tokenizer), opened.templated
         if templated is not None:
             templated = templated or found.templated
-        divided = not where.one_device
-        asked_storage = AskedStorage(weights, activations, divided)
-        if recipe is None:
-            recipe = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
+
+        def plan_at(where: Placement) -> LoadPlan:
+            divided = not where.one_device
+            asked_storage = AskedStorage(weights, activations, divided)
+            if recipe is None:
+                stored = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
+            else:
+                stored = opened.recipe(recipe, asked_storage)
+            return LoadPlan(name, Gemma(config), stored, tokenizer, where, files)
+
+        if devices is None:
+            plan = plan_at(first)
         else:
-            recipe = opened.recipe(recipe, asked_storage)
+            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, jax.local_devices())
+            plan = replace(plan, chosen=chosen)
+        recipe, where = plan.recipe, plan.placement
         if planned is not None:
-            planned(LoadPlan(name, Gemma(config), recipe, tokenizer, where, files))
+            planned(plan)
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)

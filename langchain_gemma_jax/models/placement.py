@@ -1,9 +1,9 @@
 """A model's place, on one device or several: where each of its arrays goes, and what memory there is.
 
 Everything that puts arrays somewhere, compiles programs for somewhere or counts the bytes of somewhere asks a
-``Placement``. ``SingleDevice`` is the one for a single device, and has every array whole. One for several devices
-divides an array along axes that it chooses by their logical names, ``("ffw", "width")``: ``ArraySpec`` has those of
-the weights, ``kv_cache.AXES`` are the cache's. Programs take and give arrays as the placement has them, and small
+``Placement``. ``SingleDevice`` is the one for a single device, and has every array whole. One for several devices,
+such as ``mesh.DeviceMesh``, divides an array by what its ``ArraySpec`` says of it, and the cache by ``kv_cache.AXES``.
+Programs take and give arrays as the placement has them, and small
 things (tokens, knobs, scores) are whole on each device.
 """
 
@@ -13,13 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes, numpy_dtype
 from langchain_gemma_jax.models.weights import total_bytes
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.architecture import Architecture
 
 
 class Placement(ABC):
@@ -59,6 +62,14 @@ class Placement(ABC):
         """Where an array of a model lies."""
         return self.sharding(spec.stored_shape, spec.stored_axes)
 
+    def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
+        """The shape of an array of a model there."""
+        return spec.stored_shape
+
+    def architecture(self, kind: Architecture) -> Architecture:
+        """A kind of model, as programs for this place are traced with it."""
+        return kind
+
     def nbytes(self, tree: Any) -> int:
         """The bytes that each of the devices holds of a tree of arrays, or of ``ArraySpec``s of what will be arrays."""
         if self.one_device:
@@ -67,7 +78,7 @@ class Placement(ABC):
 
     def _held(self, leaf: ArraySpec | jax.Array) -> int:
         if isinstance(leaf, ArraySpec):
-            return _part_bytes(self.sharding_of(leaf), leaf.stored_shape, numpy_dtype(leaf.dtype))
+            return _part_bytes(self.sharding_of(leaf), self.shape_of(leaf), numpy_dtype(leaf.dtype))
         return _part_bytes(leaf.sharding, leaf.shape, leaf.dtype)
 
     def memory_limit(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.calibration import ENOUGH, KNOWN, Calibration
@@ -147,3 +147,11 @@ def _is_model(value: object) -> bool:
 
 def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
+
+
+# A route as a setting. Who has settings checks them here: pydantic would read the source of all that a Route is made
+# of, which takes as long as importing a quarter of this package.
+if TYPE_CHECKING:
+    Sizes: TypeAlias = Route | dict[str, str]
+else:
+    Sizes = Any

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from langchain_gemma_jax.client.exchange import PATH
+from langchain_gemma_jax.client.exchange import DEADLINE, PATH
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
@@ -27,7 +27,6 @@ from langchain_gemma_jax.server.readiness import Readiness
 
 _log = logging.getLogger(__name__)
 
-DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
 _OPEN = {"/health", "/ready"}  # what those may ask who have no key
 
 

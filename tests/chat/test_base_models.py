@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from types import SimpleNamespace
 
 import pytest
 
 from langchain_gemma_jax.chat.calling.base_models import BaseModels, BaseModelWarning
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.engine.host.hearing import hearer
 from langchain_gemma_jax.models.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
@@ -39,4 +41,10 @@ def test_a_gguf_file_of_a_base_model_says_so_once(tmp_path, recwarn, said, is_ba
             seen.warn(served, GemmaDialect())
     found = [each for each in recwarn if each.category is BaseModelWarning]
     assert len(found) == is_base
+    heard: list[Warning] = []
+    context = copy_context()
+    context.run(hearer.set, heard.append)
+    for _ in range(2):  # whoever asks from elsewhere has not heard what was said here
+        context.run(seen.warn, served, GemmaDialect())
+    assert [type(each) for each in heard] == [BaseModelWarning] * (2 * is_base)
     assert all("no chat template in its files" in str(each.message) for each in found)

@@ -109,8 +109,8 @@ def test_warmup_asks_the_engine_and_prints_what_it_is_worth(monkeypatch, capsys)
     asked = []
 
     class FakeEngine:
-        def load(self, model, *, dtype, weights, activations):
-            asked.append((model, dtype, weights, activations))
+        def load(self, model, *, dtype, weights, activations, devices):
+            asked.append((model, dtype, weights, activations, devices))
             return "served"
 
         def warmup(self, served, *, max_context):
@@ -118,9 +118,9 @@ def test_warmup_asks_the_engine_and_prints_what_it_is_worth(monkeypatch, capsys)
             return Warmup(4, 3, 2.5, 4.0, 3.5, 0.25)
 
     monkeypatch.setattr(process, "engine", FakeEngine)
-    how = ["--dtype", "float32", "--weights", "int8", "--activations", "float32"]
+    how = ["--dtype", "float32", "--weights", "int8", "--activations", "float32", "--devices", "auto"]
     assert main(["warmup", "some/model", "--max-context", "16", *how]) == 0
-    assert asked == [("some/model", "float32", "int8", "float32"), ("served", 16)]
+    assert asked == [("some/model", "float32", "int8", "float32", "auto"), ("served", 16)]
     assert capsys.readouterr().out == (
         "4 programs, 3 of them compiled, in 2.5 s. What a first answer needs takes a new process 0.2 s to fetch, and "
         "took 3.5 s to compile.\n"

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,12 +14,26 @@ from textwrap import dedent
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
 
-from langchain_gemma_jax import ApiKeyError, BusyError, ChatGemmaJax, DeadlineError, ServerError, ServerUnreachableError
+from langchain_gemma_jax import (
+    ApiKeyError,
+    BaseModelWarning,
+    BusyError,
+    ChatGemmaJax,
+    DeadlineError,
+    GuardError,
+    GuardWarning,
+    ServerError,
+    ServerUnreachableError,
+    chat_model,
+)
+from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
 from langchain_gemma_jax.client.addresses import address_of
 from langchain_gemma_jax.client.remote_model import remote_model
 from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.host.hearing import hearer, warn
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from tests.chat.scripted import ScriptedEngine
 from tests.serving import serving
@@ -204,6 +219,74 @@ def test_a_folder_is_found_from_wherever_the_server_runs(tmp_path, monkeypatch):
         assert engine.loaded[0] == str(tmp_path / "model")
         ChatGemmaJax(server=server.listening.shown).invoke("Hi")
         assert engine.loaded[0] == "sprout-s"
+
+
+async def test_models_are_named_as_their_caller_names_them(tmp_path, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"] * 9)
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for names, named, shown in (
+        (("sprout-s",), "./model", "./model"),
+        (("./model",), "../" + tmp_path.name + "/model", "./model"),  # which is what it is served as
+        (("./model",), None, "./model"),
+    ):
+        folder = tmp_path / f"{len(engine.submitted)}"
+        folder.mkdir()
+        with serving(folder, models=names, others="sprout-s" in names) as server:
+            model = ChatGemmaJax(server=server.listening.shown, model=named)
+            whole, waited = model.invoke("Hi"), await model.ainvoke("Hi")
+            *_, last = model.stream("Hi")
+            for answer in (whole, waited, last):
+                assert answer.response_metadata["model_name"] == shown
+
+
+def test_the_head_says_whose_conversation_it_is_and_how_long_there_is():
+    def asked(model: ChatGemmaJax, **given: object) -> dict[str, str]:
+        options = model._options(None, given)
+        request = remote_model(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
+        first, *fields = request.request.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
+        assert first == "POST /gemma-jax/1/answer HTTP/1.1"
+        return dict(field.split(": ", 1) for field in fields)
+
+    model = ChatGemmaJax(server="auto", session="chat 7")
+    assert asked(model)["x-session-id"] == "chat 7"
+    assert asked(model, session="other")["x-session-id"] == "other"
+    assert 2.9 < float(asked(model, timeout=3)["x-deadline-s"]) <= 3
+    plain = ChatGemmaJax(server="auto")
+    assert not {"x-session-id", "x-deadline-s"} & asked(plain).keys()
+    elsewhere = ChatGemmaJax(server="http://127.0.0.1:8000")
+    in_graph = RunnableLambda(lambda _: asked(elsewhere)["x-session-id"])
+    one, same, other = (in_graph.invoke(0, {"configurable": {"thread_id": name}}) for name in ("a", "a", "b"))
+    assert one == same != other
+    assert asked(elsewhere, session="mine")["x-session-id"] == "mine"
+    names = [asked(plain, session=name)["x-session-id"] for name in ("a\r\nb: c", "\ud800", "ä", "x" * 300, "x" * 301)]
+    assert len(set(names)) == len(names)
+    assert all(name.isascii() and name.isprintable() and 0 < len(name) <= 256 for name in names)
+
+
+async def test_what_the_engine_would_warn_of_in_this_process_reaches_it(tmp_path, monkeypatch):
+    kinds = [BaseModelWarning, GuardWarning]
+
+    def warns() -> None:
+        for kind in kinds:
+            warn(kind(f"a {kind.__name__}"), hearer.get())
+
+    engine = ScriptedEngine(["Hello<turn|>"] * 9, before=warns)
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    with serving(tmp_path) as server:
+        model = ChatGemmaJax(server=server.listening.shown)
+        with pytest.warns() as found:
+            list(model.stream("Hi"))
+        assert {(each.category, str(each.message)) for each in found} == {(k, f"a {k.__name__}") for k in kinds}
+        assert {each.filename for each in found} == {chat_model.__file__}
+        with pytest.warns(GuardWarning) as found:  # of a model it is said once
+            await model.ainvoke("Hi")
+        assert len(found) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(GuardError, match="a GuardWarning"):
+                model.invoke("Hi")
 
 
 def test_neither_the_words_nor_the_key_are_shown_with_a_request():

@@ -31,8 +31,8 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "weights", "activations", "dialect", "scope", "timeout", "max_context", "thinking",
-    "parallel_tool_calls", "route", "keep_alive", "app", "guards", "strict",
+    "model", "dtype", "revision", "weights", "activations", "devices", "dialect", "scope", "timeout", "max_context",
+    "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session", "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -77,6 +77,7 @@ class Options:
     revision: str | None
     weights: str | None
     activations: str | None
+    devices: int | str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -91,6 +92,7 @@ class Options:
     step: RouteDecision | None = None  # what was decided by the route
     keep_alive: float | None = None
     app: str = ""  # whose call it is, for what is counted
+    session: str = ""  # the conversation's name, for routers in front of servers
     guards: object = None  # what guards do when this call trips them; None: as configured
     strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
     token: SecretStr | None = field(default=None, repr=False)
@@ -103,7 +105,10 @@ class Options:
     @property
     def loaded_as(self) -> LoadedAs:
         """What tells apart models that were loaded from the same place, as arguments of the engine."""
-        return LoadedAs(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
+        found = LoadedAs(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
+        if self.devices is not None:
+            found["devices"] = self.devices
+        return found
 
     @property
     def model_was_named(self) -> bool:
@@ -118,7 +123,7 @@ class Options:
     @property
     def how_to_load(self) -> HowToLoad:
         """The arguments of ``engine().load``, with the token of the Hub in plain words if there is one."""
-        found = HowToLoad(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
+        found = cast("HowToLoad", {**self.loaded_as})
         if self.token is not None:
             found["token"] = self.token.get_secret_value()
         return found
@@ -219,6 +224,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         revision=cast("str | None", found.get("revision")),
         weights=cast("str | None", found.get("weights")),
         activations=cast("str | None", found.get("activations")),
+        devices=cast("int | str | None", found.get("devices")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),
@@ -229,6 +235,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         route=as_route(found.get("route")),
         keep_alive=cast("float | None", found.get("keep_alive")),
         app=cast("str", found.get("app", "")),
+        session=cast("str", found.get("session", "")),
         guards=found.get("guards"),
         tools=tools,
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),

@@ -69,6 +69,12 @@ def _one_of(choices: tuple[str, ...], none: str = "the checkpoint's own") -> Cal
     return check
 
 
+def _devices(name: str, value: object) -> int | str:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**16):
+        return value
+    raise _error(name, 'a whole number of devices from 1, or "auto", or None for one', value)
+
+
 def _error(name: str, expected: str, found: object) -> InputError:
     return InputError(f"{name}: expected {expected}; found {found!r}.")
 
@@ -89,6 +95,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "revision": _text,
     "weights": _one_of(WEIGHTS),
     "activations": _one_of(ACTIVATIONS, "float32"),
+    "devices": _devices,
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,
@@ -98,6 +105,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "route": _route,
     "keep_alive": _seconds,
     "app": _text,
+    "session": _text,
     "guards": _guards,
     "strict": _truth,
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.dialects import Dialect
+from langchain_gemma_jax.engine.host.hearing import hearer, warn
 from langchain_gemma_jax.errors import CheckpointError, InputError
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 
@@ -27,22 +27,23 @@ class BaseModels:
     """The models of one engine of which it was seen whether they converse."""
 
     def __init__(self) -> None:
-        self._seen: weakref.WeakSet[Served] = weakref.WeakSet()
+        self._seen: weakref.WeakKeyDictionary[Served, bool] = weakref.WeakKeyDictionary()
 
     def warn(self, served: Served, dialect: Dialect) -> None:
-        """Say once that a model that is chatted with seems to be a base model."""
-        if served in self._seen:
+        """Say that a model that is chatted with seems to be a base model: once, or to each who hears of their call."""
+        hears, known = hearer.get(), self._seen.get(served)
+        if known is None:
+            known = self._seen[served] = is_base_model(served, dialect)
+        elif hears is None:
             return
-        self._seen.add(served)
-        if is_base_model(served, dialect):
-            warnings.warn(
+        if known:
+            warning = BaseModelWarning(
                 f"{served.name} seems to be a base model: there is no chat template in its files, and no turn's end "
                 f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "
                 "chat it says what comes to mind. Take the model that was tuned for chats, whose name often ends in "
-                "-it; or continue texts with GemmaJaxLLM.",
-                BaseModelWarning,
-                stacklevel=2,
+                "-it; or continue texts with GemmaJaxLLM."
             )
+            warn(warning, hears, stacklevel=2)
 
 
 def is_base_model(served: Served, dialect: Dialect) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, seconds, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.errors import InputError
 
@@ -34,6 +34,7 @@ def add(verbs: Verbs) -> None:
     )
     any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
     parser.add_argument("--max-context", type=count, metavar="TOKENS", help="of a conversation, at most")
+    parser.add_argument("--devices", type=devices, metavar="COUNT", help='that models are divided among, or "auto"')
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
         "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
@@ -82,6 +83,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         if options.max_context is not None:
             configure(max_context=options.max_context)
+        if options.devices is not None:
+            configure(devices=options.devices)
         readiness = Readiness(
             models,
             warmup=not options.no_warmup,

@@ -57,6 +57,11 @@ def verb(verbs: Verbs, name: str, text: str, example: str) -> Parser:
     )
 
 
+def devices(text: str) -> int | str:
+    """Return a number of devices, or "auto"."""
+    return text if text == "auto" else count(text)
+
+
 def count(text: str) -> int:
     """Return the whole number from 1 that an argument says."""
     return _whole(text, 1)

@@ -100,7 +100,8 @@ def _in_memory(engine: RunningEngine) -> Iterator[str]:
         yield written_by_another(engine)
     for notice in engine.models:
         use = "in use" if notice.in_use else f"idle for {max(0.0, time.time() - notice.used_at):.0f} s"
-        facts = [show_bytes(notice.nbytes), use if notice.state == "resident" else notice.state]
+        each = "" if notice.devices == 1 else f" on each of {notice.devices} devices"
+        facts = [f"{show_bytes(notice.nbytes)}{each}", use if notice.state == "resident" else notice.state]
         facts += ["pinned"] * notice.pinned
         facts += [f"{show_bytes(notice.host_kv)} of KV on the host"] * bool(notice.host_kv)
         yield f"{notice.name}, process {notice.process}: {', '.join(facts)}"

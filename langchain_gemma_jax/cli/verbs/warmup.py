@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, verb
 from langchain_gemma_jax.cli.terminal.output import say
 
 
@@ -23,12 +23,19 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--dtype", help="float32, bfloat16 or float16; by default the checkpoint's own")
     parser.add_argument("--weights", help="int8 or int4, as chat models are to store them; by default as in its files")
     parser.add_argument("--activations", help="float32 or int8, as chat models are to multiply packed weights by")
+    parser.add_argument("--devices", type=devices, metavar="COUNT", help='that it is divided among, or "auto"')
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from langchain_gemma_jax import engine
 
-    served = engine().load(options.model, dtype=options.dtype, weights=options.weights, activations=options.activations)
+    served = engine().load(
+        options.model,
+        dtype=options.dtype,
+        weights=options.weights,
+        activations=options.activations,
+        devices=options.devices,
+    )
     say(str(engine().warmup(served, max_context=options.max_context)))
     return 0

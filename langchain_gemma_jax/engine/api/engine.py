@@ -84,6 +84,7 @@ class Engine:
         revision: str | None = None,
         weights: str | None = None,
         activations: str | None = None,
+        devices: int | str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -91,18 +92,17 @@ class Engine:
 
         It is in memory when this returns, and stays until the memory is needed for another one. A model that was
         evicted is loaded again. Where others use the memory, this waits.
-
         Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
         said, five minutes for room in memory, and as long as it takes for all else. When nobody waits any more, a
         download ends, and so does the waiting for room; weights that are being read are there for the next call.
-
         If loading fails, everybody who waits for it gets the error, and the next call tries again.
 
         Raises:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, token=token)
+        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
+        how["token"] = token
         return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(

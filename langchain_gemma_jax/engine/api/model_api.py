@@ -32,8 +32,8 @@ from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None]
-"""Where a model is, its dtype, its revision, how its matrices are stored, and what they are multiplied by."""
+LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, int | str | None]
+"""Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices."""
 
 
 class ModelApi:
@@ -54,7 +54,7 @@ class ModelApi:
 
     def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **how: Unpack[HowToLoad]) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(_key(source, how), source, how.get("token"), clock)
+        return self._arriving(self._key(source, how), source, how.get("token"), clock)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()
@@ -123,7 +123,7 @@ class ModelApi:
 
     def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
         ancestry.refuse_forked()
-        known = self._known_by(_key(source, loaded_as))
+        known = self._known_by(self._key(source, loaded_as))
         return None if known is None else status_of(known.entry, time.monotonic())
 
     def models(self) -> tuple[ModelStatus, ...]:
@@ -133,6 +133,9 @@ class ModelApi:
     def forget(self) -> None:
         """The engine was closed: nothing is loaded by any name."""
         self._loaded.clear()
+
+    def _key(self, source: object, loaded_as: LoadedAs) -> LoadKey:
+        return _key(source, loaded_as, self._loader.devices(loaded_as.get("devices")))
 
     def _known_by(self, key: LoadKey) -> KnownModel | None:
         """Return what is known of the model that was loaded by these arguments; None if none was."""
@@ -173,8 +176,10 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision, weights, activations = key
+        _, dtype, revision, weights, activations, devices = key
         loaded_as = LoadedAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
+        if devices is not None:
+            loaded_as["devices"] = devices
         with collected_later(), self._owner.loading.here():
             served = self._loaded[key] = self._loader.load_first(source, loaded_as, token, load)
         return served
@@ -200,7 +205,7 @@ class ModelApi:
         owner.evictor.publish()
 
 
-def _key(source: object, loaded_as: LoadedAs) -> LoadKey:
+def _key(source: object, loaded_as: LoadedAs, devices: int | str | None) -> LoadKey:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
     if (own := embedded_folder(source)) is not None:
@@ -213,6 +218,7 @@ def _key(source: object, loaded_as: LoadedAs) -> LoadKey:
         loaded_as.get("revision"),
         loaded_as.get("weights"),
         loaded_as.get("activations"),
+        devices,
     )
 
 

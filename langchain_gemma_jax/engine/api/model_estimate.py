@@ -9,6 +9,7 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
 from langchain_gemma_jax.models.load import LoadPlan
+from langchain_gemma_jax.models.mesh.counts import Fit
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement
 
@@ -18,7 +19,7 @@ USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when
 
 def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     """Return what the programs of a model are traced with."""
-    kind = model.architecture
+    kind = model.placement.architecture(model.architecture)
     context = min(settings.max_context or kind.max_context, kind.max_context)
     steps = loop_steps(settings, model.placement.platform)
     return Shape(kind, model.recipe, min(model.tokenizer.vocab_size, kind.vocab_size), context, steps)
@@ -28,6 +29,15 @@ def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
     """Return the entry in the books of a model that will be read, and can be read again."""
     weights = weights_bytes(shape, plan.placement)
     return _entry(settings, plan, shape, weights, returns=True)
+
+
+def fit_of(settings: Settings, plan: LoadPlan, budget: int) -> Fit:
+    """Return what a model needs of each device, with a conversation of a usual length, and what each has."""
+    shape = shape_of(settings, plan)
+    ladders = ladders_for(settings, shape.max_context, plan.placement.platform)
+    capacity = ladders.capacity(min(USUAL_CONTEXT, shape.max_context))
+    kv = sequence_kv.sequence_bytes(shape.layout_of_a_device, capacity, shape.max_context, shape.recipe.kv_dtype)
+    return Fit(weights_bytes(shape, plan.placement) + first_workspace(shape, ladders) + kv, budget)
 
 
 def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntry:
@@ -45,6 +55,8 @@ def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: i
         workspace=first_workspace(shape, ladders),
         returns=returns,
         keep_alive=settings.keep_alive if returns else None,
+        devices=len(model.placement.devices),
+        chosen=model.chosen if isinstance(model, LoadPlan) else "",
     )
 
 
@@ -55,7 +67,8 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
     """What the smallest conversation takes."""
-    return sequence_kv.sequence_bytes(shape.layout, ladders.capacities[0], shape.max_context, shape.recipe.kv_dtype)
+    layout, context = shape.layout_of_a_device, shape.max_context
+    return sequence_kv.sequence_bytes(layout, ladders.capacities[0], context, shape.recipe.kv_dtype)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
-from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, shape_of
+from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
@@ -37,6 +37,7 @@ from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
 from langchain_gemma_jax.models.load import LoadPlan
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
@@ -56,6 +57,8 @@ class LoadsModels(Protocol):
         revision: str | None = None,
         weights: str | None = None,
         activations: str | None = None,
+        devices: int | str | None = None,
+        fits: Callable[[LoadPlan], Fit] | None = None,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,
@@ -105,6 +108,8 @@ class ModelLoader:
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
         found = partial(self._load_model, source, stop=load.stop, **loaded_as)
+        if loaded_as.get("devices") is not None:
+            found = partial(found, fits=self._fits)
         if token is not None:
             found = partial(found, token=token)
 
@@ -131,6 +136,15 @@ class ModelLoader:
                 with suppress(ClosedError):
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
+
+    def devices(self, asked: int | str | None) -> int | str | None:
+        """How many devices a model is loaded on that somebody asks for with so many. None: one, as ever."""
+        found = checked_devices(self._settings.now.devices if asked is None else asked)
+        return None if found == 1 else found
+
+    def _fits(self, plan: LoadPlan) -> Fit:
+        """What a model needs in a place, and what there is."""
+        return fit_of(self._settings.now, plan, self.budget(plan.placement))
 
     def _reserve(self, planned: _Planned, load: Load[Served], plan: LoadPlan, until: float) -> None:
         """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""

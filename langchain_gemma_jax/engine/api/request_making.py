@@ -61,6 +61,7 @@ class RequestMaker:
             system=system,
             app=asked_by.app,
             guards=asked_by.guards,
+            hears=asked_by.hears,
             deadline=deadline,
             banned=banned,
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
+from langchain_gemma_jax.engine.host.hearing import Hearer, hearer, warn
 from langchain_gemma_jax.engine.host.own_log import show_problem
 from langchain_gemma_jax.errors import GuardError, InputError
 
@@ -80,6 +80,9 @@ class Asker(Protocol):
     @property
     def guards(self) -> object: ...  # some policies of its own; None: as configured
 
+    @property
+    def hears(self) -> Hearer | None: ...  # who is told of warnings; None: they are shown here
+
 
 class SeenRequest(Asker, Protocol):
     """What a request asks for, as far as guards look at it."""
@@ -114,6 +117,7 @@ class Asking:
 
     app: str = ""
     guards: object = None
+    hears: Hearer | None = None
 
 
 NOBODY = Asking()
@@ -194,7 +198,7 @@ class Guards:
             InputError: there is no such guard or policy, or no function for "callback".
         """
         asks = asking.get()
-        found = Asking(app or asks.app, asks.guards if guards is None else guards)
+        found = Asking(app or asks.app, asks.guards if guards is None else guards, hearer.get())
         if found.guards is not None:
             policies = Policies.of(found.guards)
             if "callback" in vars(policies).values() and self.settings().on_trip is None:
@@ -219,7 +223,7 @@ class Guards:
         record = Tripped(kind, app, reason, details.pop("advice", ""), policy, **details)
         self.trips.add(record)
         self.events.tell(record)
-        react(record, self.settings().on_trip)
+        react(record, self.settings().on_trip, None if asker is None else asker.hears)
 
     def begins(self, request: Asks, excess: Callable[[], int], cold_seconds: Callable[[], float | None]) -> None:
         """Look at a request before anything is done for it: whether its model thrashes, and its deadline is possible.
@@ -280,8 +284,8 @@ class Guards:
         return sum(at >= since for at in list(self._returned.get(model, ())))
 
 
-def react(record: Tripped, on_trip: Callable[[Tripped], object] | None) -> None:
-    """Do what the policy of a guard says about its trip.
+def react(record: Tripped, on_trip: Callable[[Tripped], object] | None, hears: Hearer | None = None) -> None:
+    """Do what the policy of a guard says about its trip. Whoever ``hears`` is warned, or else this process.
 
     Raises:
         GuardError: that is an error.
@@ -290,7 +294,7 @@ def react(record: Tripped, on_trip: Callable[[Tripped], object] | None) -> None:
         raise GuardError(str(record))
     if record.policy == "warn":
         try:
-            warnings.warn(str(record), GuardWarning, stacklevel=4)
+            warn(GuardWarning(str(record)), hears, stacklevel=4)
         except GuardWarning as warning:
             raise GuardError(str(warning)) from None
         except Exception:  # noqa: BLE001  warnings.showwarning is anybody's

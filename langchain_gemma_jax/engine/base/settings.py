@@ -47,6 +47,9 @@ class Settings:
     memory_budget: int | str | None = None
     """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
     tenths of what the device has, or four fifths of the memory that the process may use where that is the device."""
+    devices: int | str | None = None
+    """Among how many devices each model is divided whose call says nothing else: a number, or ``"auto"``, the fewest on
+    which it fits. None: one. See docs/devices.md."""
     keep_alive: float | None = None
     """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
     host_kv_bytes: int | None = None
@@ -112,6 +115,9 @@ class Settings:
             parse_bytes("memory_budget", self.memory_budget)
         if self.keep_alive is not None:
             checked_seconds("keep_alive", self.keep_alive)
+        asked: object = self.devices
+        if asked not in (None, "auto") and not (isinstance(asked, int) and _is_whole(asked) and 0 < asked < 2**16):
+            raise InputError(f'devices: expected a whole number from 1, "auto" or None, found {self.devices!r}.')
 
     def _check_guards(self) -> None:
         policies = Policies.of(self.guards)

@@ -24,6 +24,7 @@ class HostMemory:
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
+        self.parts = len(placement.devices)  # of each of which what is here takes as much as it took there
         device = placement.devices[0]
         kinds = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
         self._kind = next((kind for kind in PREFERRED if kind in kinds and _works(placement, kind)), None)

@@ -6,7 +6,7 @@ For the owner thread. Whether it is faster follows from what moving bytes and re
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from langchain_gemma_jax.engine.base.metrics import Metrics
@@ -36,7 +36,7 @@ class HostStore:
 
     def keep(self, resident: Resident, rings: Rings) -> bool:
         """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
-        size = bytes_of(resident)
+        size = bytes_of(resident) * self._host.parts
         if size > self._host_index.budget or not self._costs.worth_keeping(size, len(resident.keys), self.read):
             return False
         began = time.perf_counter()
@@ -47,12 +47,9 @@ class HostStore:
             _log.warning("a conversation of %d tokens could not be kept on the host: %s", tokens, named(error))
             return False
         self._costs.to_host.add(time.perf_counter() - began, size)
-        snapshots = [replace(kept, handle=copy) for kept, copy in zip(resident.snapshots, copies, strict=True)]
+        here = _moved(resident, handle, copies, lambda nbytes: nbytes * self._host.parts)
         self._index(rings)
-        keys = resident.keys[:]
-        self._host_index.add(
-            self._model, replace(resident, handle=handle, keys=keys, snapshots=snapshots, leased=False)
-        )
+        self._host_index.add(self._model, replace(here, keys=resident.keys[:], leased=False))
         self._metrics.parked += 1
         return True
 
@@ -65,13 +62,16 @@ class HostStore:
         size = bytes_of(plan.source)
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
+    def bytes_back(self, parked: Resident) -> int:
+        """What a parked conversation will take of each device."""
+        return bytes_of(parked) // self._host.parts
+
     def fetch(self, parked: Resident) -> Resident:
         """Move a parked conversation to the device and return it. The host has it no longer."""
         began = time.perf_counter()
         handle, *copies = self._host.fetch([parked.handle, *(kept.handle for kept in parked.snapshots)])
         self._costs.to_device.add(time.perf_counter() - began, bytes_of(parked))
-        snapshots = [replace(kept, handle=copy) for kept, copy in zip(parked.snapshots, copies, strict=True)]
-        found = replace(parked, handle=handle, snapshots=snapshots)
+        found = _moved(parked, handle, copies, lambda nbytes: nbytes // self._host.parts)
         self._host_index.take(parked)
         self._metrics.restored += 1
         self._metrics.restored_tokens += len(found.keys)
@@ -87,6 +87,13 @@ class HostStore:
 
     def _index(self, rings: Rings) -> PrefixIndex:
         return self._host_index.of(self._model, rings)
+
+
+def _moved(resident: Resident, handle: object, copies: Sequence[object], nbytes: Callable[[int], int]) -> Resident:
+    """A conversation whose arrays are elsewhere now, and take so many bytes there."""
+    pairs = zip(resident.snapshots, copies, strict=True)
+    snapshots = [replace(kept, handle=copy, nbytes=nbytes(kept.nbytes)) for kept, copy in pairs]
+    return replace(resident, handle=handle, nbytes=nbytes(resident.nbytes), snapshots=snapshots)
 
 
 def bytes_of(resident: Resident) -> int:

@@ -55,13 +55,13 @@ class KvHoldings:
         return sum(bytes_of(resident) for resident in self.index.residents if resident.leased)
 
     def bytes_for(self, capacity: int) -> int:
-        """Return what a sequence of this capacity takes."""
+        """Return what a sequence of this capacity takes, of each device."""
         shape = self.shape
-        return sequence_kv.sequence_bytes(shape.layout, capacity, shape.max_context, shape.recipe.kv_dtype)
+        return sequence_kv.sequence_bytes(shape.layout_of_a_device, capacity, shape.max_context, shape.recipe.kv_dtype)
 
     def snapshot_bytes(self, capacity: int) -> int:
         """Return what a copy of the rings of such a sequence takes."""
-        return sequence_kv.snapshot_bytes(self.shape.layout, capacity, self.shape.recipe.kv_dtype)
+        return sequence_kv.snapshot_bytes(self.shape.layout_of_a_device, capacity, self.shape.recipe.kv_dtype)
 
     # What is done with one conversation.
 

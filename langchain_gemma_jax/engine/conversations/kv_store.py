@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from langchain_gemma_jax.engine.conversations import kv_eviction
-from langchain_gemma_jax.engine.conversations.host_store import HostStore, bytes_of
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.prefix_index import Reuse
@@ -208,7 +208,11 @@ class KvStore:
         have = self.index.plan(request.keys(), scope).length
         found = self.host_store.find(request.keys(), scope, have, self.index.rings)
         # Making room may move others to the host, and this one out of it.
-        if found is not None and self._make_room(bytes_of(found), scope) and self.host_store.holds(found):
+        if (
+            found is not None
+            and self._make_room(self.host_store.bytes_back(found), scope)
+            and self.host_store.holds(found)
+        ):
             self.index.add(self.host_store.fetch(found))
             self.held.changed = True
 

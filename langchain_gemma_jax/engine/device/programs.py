@@ -56,6 +56,11 @@ class Shape:
         """What each layer keeps of a conversation."""
         return self.architecture.cache_layout
 
+    @property
+    def layout_of_a_device(self) -> CacheLayout:
+        """What of it lies on each device, of a model that is divided among several."""
+        return self.architecture.cache_of_a_device
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)

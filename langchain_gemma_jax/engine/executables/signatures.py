@@ -32,7 +32,7 @@ class Signatures:
         self._whole = placement.sharding()
 
         def of(spec: ArraySpec) -> Any:
-            return self._spec(spec.stored_shape, spec.dtype, placement.sharding_of(spec))
+            return self._spec(placement.shape_of(spec), spec.dtype, placement.sharding_of(spec))
 
         self.params: Any = map_specs(of, shape.architecture.abstract(shape.recipe))
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import weakref
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -27,7 +28,7 @@ class Mailbox(Generic[T]):
         self._items: deque[T] = deque()
         self._last: tuple[T] | None = None  # set behind all items
         self._sleepers: deque[threading.Lock] = deque()  # held until something was put
-        self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._waiters: deque[tuple[LoopWaker, asyncio.Future[None]]] = deque()
 
     @property
     def has_ended(self) -> bool:
@@ -49,9 +50,8 @@ class Mailbox(Generic[T]):
             pass
         try:
             for _ in range(len(self._waiters)):
-                loop, future = self._waiters.popleft()
-                with contextlib.suppress(RuntimeError):  # its loop was closed: nobody waits there any more
-                    loop.call_soon_threadsafe(_wake, future)
+                waker, future = self._waiters.popleft()
+                waker.wake(future)
         except IndexError:
             pass
 
@@ -87,20 +87,26 @@ class Mailbox(Generic[T]):
         Raises:
             TimeoutError: none came in time.
         """
-        loop = asyncio.get_running_loop()
+        if timeout is None:
+            return await self._anext()
         async with asyncio.timeout(timeout):
-            while True:
-                if (found := self._take()) is not None:
-                    return found[0]
-                waiter = (loop, loop.create_future())
-                self._waiters.append(waiter)
-                try:
-                    if (found := self._take()) is not None:
-                        return found[0]
-                    await waiter[1]
-                finally:
-                    with contextlib.suppress(ValueError, IndexError):  # the same; or others came and went meanwhile
+            return await self._anext()
+
+    async def _anext(self) -> T:
+        loop = asyncio.get_running_loop()
+        while (found := self._take()) is None:
+            waiter, woken = (waker_of(loop), loop.create_future()), False
+            self._waiters.append(waiter)
+            try:
+                if (found := self._take()) is not None:  # it came before anybody knew that this one waits
+                    break
+                await waiter[1]
+                woken = True
+            finally:
+                if not woken:
+                    with contextlib.suppress(ValueError, IndexError):  # it was woken just now, or others came and went
                         self._waiters.remove(waiter)
+        return found[0]
 
     def _take(self) -> tuple[T] | None:
         """The next item, if there is one."""
@@ -111,6 +117,45 @@ class Mailbox(Generic[T]):
             return last
 
 
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():  # its task may have been cancelled meanwhile
-        future.set_result(None)
+class LoopWaker:
+    """Wakes those who wait in one event loop. Another thread that wakes many in a row disturbs the loop once.
+
+    Disturbing a loop is a system call, and the thread that does it is the one that all requests wait for.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = weakref.ref(loop)  # which keeps this
+        self._woken: deque[asyncio.Future[None]] = deque()
+        self._disturbed = False
+
+    def wake(self, future: asyncio.Future[None]) -> None:
+        """Wake one. Any thread may call this; what it appends is seen, or the loop is disturbed once more."""
+        self._woken.append(future)
+        if self._disturbed:
+            return
+        self._disturbed = True
+        try:
+            if (loop := self._loop()) is not None:
+                loop.call_soon_threadsafe(self._wake_all)
+        except RuntimeError:  # it was closed: nobody waits there any more
+            self._disturbed = False
+            self._woken.clear()
+
+    def _wake_all(self) -> None:
+        self._disturbed = False  # first: what comes from here on disturbs anew
+        with contextlib.suppress(IndexError):
+            while True:
+                future = self._woken.popleft()
+                if not future.done():  # its task may have been cancelled meanwhile
+                    future.set_result(None)
+
+
+_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaker] = weakref.WeakKeyDictionary()
+
+
+def waker_of(loop: asyncio.AbstractEventLoop) -> LoopWaker:
+    """Return what wakes those who wait in an event loop. Called in that loop."""
+    found = _wakers.get(loop)
+    if found is None:
+        found = _wakers[loop] = LoopWaker(loop)
+    return found

@@ -10,7 +10,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, meet
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
@@ -63,11 +63,11 @@ class KnownModels:
         return next((known.served for known in list(self.known.values()) if known.served.model is model), None)
 
     def running_at(self, home: Hashable) -> list[Runner]:
-        """Return the runners of the models in memory at a place."""
-        return [runner for runner in self.runners.values() if runner.device.placement == home]
+        """Return the runners of the models in memory at a place, or at one that has a device in common with it."""
+        return [runner for runner in self.runners.values() if meet(runner.device.placement, home)]
 
     def beside(self, served: Served, where: Placement) -> list[Runner]:
-        """Return the runners of the other models in memory at a place."""
+        """Return the runners of the other models in memory at a place, or at one that has a device in common."""
         return [
-            runner for key, runner in self.runners.items() if key is not served and runner.device.placement == where
+            runner for key, runner in self.runners.items() if key is not served and meet(runner.device.placement, where)
         ]

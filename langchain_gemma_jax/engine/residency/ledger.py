@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, TakesKv
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, TakesKv, meet
 
 GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and has not used it yet
 
@@ -50,10 +50,11 @@ class Ledger:
         self.entries: list[LedgerEntry] = []
 
     def at(self, home: Hashable) -> list[LedgerEntry]:
-        """Return the entries that take something of a device."""
-        return [entry for entry in self.entries if entry.home == home and entry.state is not State.ABSENT]
+        """Return the entries that take something of a device, or of one of a place's devices."""
+        return [entry for entry in self.entries if entry.state is not State.ABSENT and meet(entry.home, home)]
 
     def used(self, home: Hashable) -> int:
+        """Bytes that are taken of a device; of several no less than of the fullest."""
         return sum(entry.nbytes for entry in self.at(home))
 
     def kv_room(self, entry: LedgerEntry) -> int:

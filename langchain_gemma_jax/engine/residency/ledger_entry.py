@@ -35,6 +35,11 @@ class TakesKv(Protocol):
         ...
 
 
+def meet(one: Hashable, other: Hashable) -> bool:
+    """Whether two places have a device in common, whose memory is then shared."""
+    return one == other or not set(getattr(one, "devices", ())).isdisjoint(getattr(other, "devices", ()))
+
+
 @dataclass(eq=False)
 class LedgerEntry:
     """One model. Only the owner thread changes it."""
@@ -46,6 +51,8 @@ class LedgerEntry:
     workspace: int  # bytes that its programs need while they run
     returns: bool  # the engine can load it again, so it may be evicted
     keep_alive: float | None = None  # seconds that it stays when nobody uses it; None: until the memory is needed
+    devices: int = 1  # that it is divided among
+    chosen: str = ""  # why among so many; nothing: nobody said how many
     pinned: bool = False
     leaving: bool = False  # it goes as soon as nobody uses it
     state: State = State.ABSENT

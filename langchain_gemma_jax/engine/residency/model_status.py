@@ -25,6 +25,8 @@ class ModelStatus:
     keep_alive: float | None
     load_s: float  # what loading it took the last time
     read_s: float  # what it takes to read a token of a prompt; 0: not known yet
+    devices: int = 1  # that it is divided among; bytes are those of each
+    chosen: str = ""  # why among so many
 
     @property
     def resident(self) -> bool:
@@ -43,9 +45,12 @@ class ModelStatus:
         use = f"in use by {self.leases}" if self.leases else f"idle for {self.idle_s:.0f} s"
         if self.state is State.LOADING:
             use = "being loaded"
+        where = f"on {self.devices} device{'s' * (self.devices > 1)} ({self.chosen or 'as loaded'}), each "
+        if self.devices == 1 and not self.chosen:
+            where = ""
         return (
-            f"{self.name}: {show_bytes(self.weights)} weights, {show_bytes(self.kv)} KV, {show_bytes(self.workspace)} "
-            f"workspace, {use}{', pinned' * self.pinned}"
+            f"{self.name}: {where}{show_bytes(self.weights)} weights, {show_bytes(self.kv)} KV, "
+            f"{show_bytes(self.workspace)} workspace, {use}{', pinned' * self.pinned}"
         )
 
 
@@ -73,6 +78,8 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
         keep_alive=entry.keep_alive,
         load_s=entry.load_s,
         read_s=entry.seen_read_s,
+        devices=entry.devices,
+        chosen=entry.chosen,
     )
 
 

@@ -36,7 +36,7 @@ Shown = TypeVar("Shown", "ShownModel", "Activity")
 
 SECONDS = 2.0  # between two writes, while nothing comes or goes
 SHORTEST = 0.5  # seconds from which on a rate can be told
-FORMAT = 2  # of a file: who finds another number there knows that another version wrote it
+FORMAT = 3  # of a file: who finds another number there knows that another version wrote it
 
 _SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and what no other engine has
 _UNFINISHED = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}")
@@ -72,6 +72,7 @@ class ShownModel:
     in_use: bool
     pinned: bool
     kv: int = 0
+    devices: int = 1  # that it is divided among; bytes are those of each
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class StatusFile:
                 in_use=status.leases > 0,
                 pinned=status.pinned,
                 kv=status.kv,
+                devices=status.devices,
             )
             for status in statuses
         ]

@@ -2,7 +2,8 @@
 
 Every name, shape and dtype is checked before the first byte is read. Then each array is put together
 in one buffer on the host, moved to the device, and forgotten here. So the host never holds much more
-than the two largest arrays (on CPU, where the host is the device: than the weights themselves).
+than the two largest arrays, or than the largest one where devices divide each among themselves (on CPU, where the host
+is the device: than the weights themselves).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def place(
         kinds = from_file.kinds if from_file is not None and stored is not spec else ()
         plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
     kept = [planned for planned in plan if planned.stays or from_file is not None]
-    on_host = placement.platform == "cpu"
+    on_host = placement.platform == "cpu" and placement.one_device
     memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if on_host else [])
 
     def fill(planned: _Planned) -> Any:
@@ -92,8 +93,10 @@ def place(
         filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
         return filled if planned.stays else storage.pack(path, spec, filled)
 
-    # What is packed here is dense until then, and no two of these are in memory at once.
-    several = source.shared and (from_file is not None or all(planned.stays for planned in plan))
+    # What is packed here is dense until then, and no two of these are in memory at once. Nor are two of those that go
+    # to several devices: models that need them may have larger arrays than the host has room for.
+    as_read = from_file is not None or all(planned.stays for planned in plan)
+    several = source.shared and as_read and placement.one_device
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}

@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar
 import ml_dtypes
 import numpy as np
 
+from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
 
 ITEM_BYTES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -46,12 +47,14 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array: the logical shape, the dtype, whether memory holds it transposed, and its axes' names."""
+    """One array: the logical shape, the dtype, whether memory holds it transposed, its axes, how it can be divided."""
 
     shape: tuple[int, ...]
     dtype: str
     transposed: bool = False  # the last two axes lie swapped in memory
     axes: Axes = ()  # of ``shape``
+    along: int = 0  # the axis of ``shape`` that consists of the sections
+    sections: tuple[Section, ...] = ()  # each is divided among devices by itself; none: the array is whole on each
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -60,6 +63,11 @@ class ArraySpec:
     @property
     def stored_axes(self) -> Axes:
         return _swapped(self.axes) if self.transposed and self.axes else self.axes
+
+    @property
+    def stored_along(self) -> int:
+        """The axis of ``stored_shape`` that consists of the sections."""
+        return _swapped(tuple(range(len(self.shape)))).index(self.along) if self.transposed else self.along
 
     @property
     def nbytes(self) -> int:
@@ -86,10 +94,11 @@ def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layo
     width = config.width
 
     def table() -> ArraySpec:
-        return ArraySpec((config.vocab_size, width), dtype, not layout.embed_out_first, ("vocab", "width"))
+        shape, rows = (config.vocab_size, width), (Section("vocabulary", config.vocab_size),)
+        return ArraySpec(shape, dtype, not layout.embed_out_first, ("vocab", "width"), 0, rows)
 
-    def matrix(**axes: int) -> ArraySpec:
-        return ArraySpec(tuple(axes.values()), dtype, not layout.layer_out_first, tuple(axes))
+    def matrix(*sections: Section, along: int = 0, **axes: int) -> ArraySpec:
+        return ArraySpec(tuple(axes.values()), dtype, not layout.layer_out_first, tuple(axes), along, sections)
 
     tree: Tree = {"embed": table(), "final_norm": _vector(width)}
     if not config.tied_head:
@@ -97,7 +106,8 @@ def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layo
     if (ple := config.per_layer_input) is not None:
         all_layers = ple.width * len(config.layers)
         # Only ever looked up by row, so never transposed.
-        tree["ple_embed"] = ArraySpec((ple.vocab_size, all_layers), dtype, axes=("vocab", "ple"))
+        rows = (Section("vocabulary", ple.vocab_size),)
+        tree["ple_embed"] = ArraySpec((ple.vocab_size, all_layers), dtype, axes=("vocab", "ple"), sections=rows)
         tree["ple_in"] = matrix(ple=all_layers, width=width)
         tree["ple_in_norm"] = _vector(ple.width)
     tree["layers"] = [_layer(config, layer, matrix) for layer in config.layers]
@@ -111,14 +121,15 @@ def _vector(size: int) -> ArraySpec:
 def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArraySpec]) -> dict[str, ArraySpec]:
     width, q_width, kv_width = config.width, config.heads * layer.head_dim, layer.kv_heads * layer.head_dim
     # The projections of one input are one matrix: rows for q, then k, then v, as far as the layer has them.
-    kv_rows = 0 if not layer.owns_kv else kv_width if layer.k_eq_v else 2 * kv_width
+    projected = 0 if not layer.owns_kv else 1 if layer.k_eq_v else 2
+    queries, ffw = query_heads(config, layer.head_dim), Section("feed-forward", layer.ffw_width)
     specs: dict[str, ArraySpec] = {
         "attn_norm": _vector(width),
-        "qkv": matrix(heads=q_width + kv_rows, width=width),
-        "attn_out": matrix(width=width, heads=q_width),
+        "qkv": matrix(queries, *(kv_heads(layer),) * projected, heads=q_width + projected * kv_width, width=width),
+        "attn_out": matrix(queries, along=1, width=width, heads=q_width),
         "ffw_norm": _vector(width),
-        "gate_up": matrix(ffw=2 * layer.ffw_width, width=width),  # rows for the gate, then for up
-        "down": matrix(width=width, ffw=layer.ffw_width),
+        "gate_up": matrix(ffw, ffw, ffw=2 * layer.ffw_width, width=width),  # rows for the gate, then for up
+        "down": matrix(ffw, along=1, width=width, ffw=layer.ffw_width),
     }
     if config.post_norms:
         specs["post_attn_norm"] = _vector(width)
@@ -128,6 +139,7 @@ def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArrayS
         if layer.owns_kv:
             specs["k_norm"] = _vector(layer.head_dim)
     if (moe := config.moe) is not None:
+        stack = Section("experts", moe.experts)
         specs |= {
             "dense_post_norm": _vector(width),
             "moe_norm": _vector(width),
@@ -135,8 +147,8 @@ def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArrayS
             "router_scale": _vector(width),
             "router": matrix(experts=moe.experts, width=width),
             "expert_scale": _vector(moe.experts),
-            "experts_gate_up": matrix(experts=moe.experts, ffw=2 * moe.ffw_width, width=width),
-            "experts_down": matrix(experts=moe.experts, width=width, ffw=moe.ffw_width),
+            "experts_gate_up": matrix(stack, experts=moe.experts, ffw=2 * moe.ffw_width, width=width),
+            "experts_down": matrix(stack, experts=moe.experts, width=width, ffw=moe.ffw_width),
         }
     if (ple := config.per_layer_input) is not None:
         specs |= {

@@ -12,6 +12,7 @@ class LoadedAs(TypedDict, total=False):
     revision: str | None
     weights: str | None
     activations: str | None
+    devices: int | str | None
 
 
 class HowToLoad(LoadedAs, total=False):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.gemma.norms import rms_norm
+from langchain_gemma_jax.models.gemma.teamwork import ALONE, Teamwork
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Layer, matrix_at
@@ -18,18 +19,23 @@ def gated(gate_up: jax.Array) -> jax.Array:
     return jax.nn.gelu(gate, approximate=True) * up
 
 
-def feed_forward(x: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe) -> jax.Array:
-    """The layer's feed-forward for the residual ``x``, up to but without its closing norm."""
+def feed_forward(
+    x: jax.Array, weights: Layer, config: ModelConfig, recipe: Recipe, index: int = 0, team: Teamwork = ALONE
+) -> jax.Array:
+    """The feed-forward of the layer ``index`` for the residual ``x``, up to but without its closing norm."""
     h = rms_norm(x, weights["ffw_norm"], config.norm_eps)
-    dense = linear(gated(linear(h, weights["gate_up"], recipe.layers)), weights["down"], recipe.layers)
+    inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers)))
+    dense = linear(inner, weights["down"], recipe.layers)
     if config.moe is None:
-        return dense
-    dense = rms_norm(dense, weights["dense_post_norm"], config.norm_eps)
+        return team.sums(index, {"down": dense})["down"]
     flat = x.reshape(-1, x.shape[-1])
     choice, share = _route(flat, weights, config, config.moe, recipe)
     h = rms_norm(flat, weights["moe_norm"], config.norm_eps)
-    sparse = _experts(h, choice, share, weights, config.moe, recipe).reshape(x.shape)
-    return dense + rms_norm(sparse, weights["moe_post_norm"], config.norm_eps)
+    choice, experts = team.own_experts(index, choice, config.moe.experts)
+    sparse = _experts(h, choice, share, weights, config.moe, recipe, experts).reshape(x.shape)
+    both = team.sums(index, {"down": dense, "experts_down": sparse})
+    dense = rms_norm(both["down"], weights["dense_post_norm"], config.norm_eps)
+    return dense + rms_norm(both["experts_down"], weights["moe_post_norm"], config.norm_eps)
 
 
 def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Recipe) -> jax.Array:
@@ -56,8 +62,9 @@ def _experts(
     weights: Layer,
     moe: MoeConfig,
     recipe: Recipe,
+    here: int | None = None,
 ) -> jax.Array:
-    """The chosen experts' answers, weighted and summed: ``[token, width]``.
+    """The chosen experts' answers, weighted and summed: ``[token, width]``. The first ``here`` are here, or all.
 
     The (token, expert) pairs are sorted by expert and cut into tiles of one expert each; a loop runs
     one tile a turn. So an expert that nobody chose is not read, and one that many chose is read once
@@ -67,7 +74,7 @@ def _experts(
     tile = 1 << max(0, (pairs // moe.experts).bit_length() - 1)  # the mean load of an expert, as a power of two
     by_expert = jnp.argsort(choice.reshape(-1))
     token, weight = by_expert // moe.experts_per_token, share.reshape(-1)[by_expert]
-    load = jnp.bincount(choice.reshape(-1), length=moe.experts).astype(jnp.int32)
+    load = jnp.bincount(choice.reshape(-1), length=moe.experts if here is None else here).astype(jnp.int32)
     first_pair = jnp.cumulative_sum(load, include_initial=True)
     tiles = (load + tile - 1) // tile
     first_tile = jnp.cumulative_sum(tiles, include_initial=True)

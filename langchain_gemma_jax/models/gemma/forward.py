@@ -24,9 +24,10 @@ from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_laye
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotation
+from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.weights import PLAIN, Layer, rows_of
+from langchain_gemma_jax.models.weights import PLAIN, Layer
 
 Params: TypeAlias = Mapping[str, Any]
 """The tree of ``recipe.abstract(config)``: arrays, ``Weight``s where it has matrices, and ``Layer``s."""
@@ -60,11 +61,16 @@ def forward_apart(
     count: jax.Array,  # [row] int32
     caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
     keep: jax.Array | None = None,  # [row] int32
+    team: Teamwork = ALONE,
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-    """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied."""
+    """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied.
+
+    Of devices that share the matrices each goes through this with its part of them, and ``team`` is how they meet.
+    """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    x = rows_of(params["embed"], tokens, recipe.embed) * _embed_scale(config, recipe)
-    signals = _per_layer_signals(params, config, recipe, tokens, x)
+    rows = team.look_up(params, _asked_of_tables(config, recipe, tokens))
+    x = rows["embed"] * _embed_scale(config, recipe)
+    signals = _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
     turns = _Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
@@ -88,9 +94,10 @@ def forward_apart(
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
         mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
-        h = linear(mixed, weights["attn_out"], recipe.layers)
+        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers)
+        h = team.sums(index, {"attn_out": h})["attn_out"]
         x = x + _post_norm(h, weights, "post_attn_norm", config)
-        h = feed_forward(x, weights, config, recipe)
+        h = feed_forward(x, weights, config, recipe, index, team)
         x = x + _post_norm(h, weights, "post_ffw_norm", config)
         if signals is not None:
             h = per_layer_input(x, signals[:, :, index], weights, recipe)
@@ -118,17 +125,23 @@ def _rounded(value: float, recipe: Recipe) -> float:
     return float(np.asarray(value, jnp.dtype(recipe.dtype)))
 
 
+def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> dict[str, LookUp]:
+    """The tables whose rows are looked up for the tokens."""
+    asked: dict[str, LookUp] = {"embed": (tokens, recipe.embed)}
+    if (ple := config.per_layer_input) is not None:
+        # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
+        asked["ple_embed"] = (jnp.where(tokens < ple.vocab_size, tokens, 0), PLAIN)
+    return asked
+
+
 def _per_layer_signals(
-    params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, x: jax.Array
+    params: Params, config: ModelConfig, recipe: Recipe, rows: jax.Array | None, x: jax.Array
 ) -> jax.Array | None:
-    """The second embedding, mixed with a projection of the first: ``[row, token, layer, width]``."""
-    if (ple := config.per_layer_input) is None:
+    """The second embedding's rows, mixed with a projection of the first's: ``[row, token, layer, width]``."""
+    if (ple := config.per_layer_input) is None or rows is None:
         return None
-    shape = (*tokens.shape, len(config.layers), ple.width)
-    # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
-    known = jnp.where(tokens < ple.vocab_size, tokens, 0)
-    scale = _rounded(ple.width**0.5, recipe)
-    identity = rows_of(params["ple_embed"], known, PLAIN).reshape(shape) * scale
+    shape = (*x.shape[:-1], len(config.layers), ple.width)
+    identity = rows.reshape(shape) * _rounded(ple.width**0.5, recipe)
     context = linear(x, params["ple_in"], recipe.layers).reshape(shape) * config.width**-0.5
     context = rms_norm(context, params["ple_in_norm"], config.norm_eps)
     return jnp.multiply(context + identity, 2.0**-0.5)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.division import cut
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, Stacked
 from langchain_gemma_jax.models.weights import FileStorage, Packed, is_matrix
@@ -38,5 +39,10 @@ class ByPath(FileStorage, Generic[How]):
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
         if (known := self._known.get(path)) is None:
             return dense
-        found, outputs = zip(*(self.specs(each, dense) for each in known), strict=True)
+        runs = [self.specs(each, dense) for each in known]
+        if len(runs) > 1 and dense.sections and dense.along == len(dense.shape) - 2:  # each run has some of them
+            outputs = tuple(count for _, count in runs)
+            each_run = zip(known, cut(dense.sections, outputs), strict=True)
+            runs = [self.specs(how, replace(dense, sections=sections)) for how, sections in each_run]
+        found, outputs = zip(*runs, strict=True)
         return found[0] if len(found) == 1 else Stacked(found, outputs)

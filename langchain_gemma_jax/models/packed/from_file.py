@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,8 +97,17 @@ def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> Bl
     known = KINDS[kind]
     *stack, _, inputs = dense.shape
     shape = (*stack, outputs, inputs // known.elements)
+    sections = dense.sections
+    if sections and dense.along == len(dense.shape) - 1:  # a device begins where a block does
+        sections = tuple(replace(section, block=known.elements) for section in sections)
     parts = tuple(
-        ArraySpec((*shape, *part.shape), part.dtype, axes=(*dense.axes, *("block",) * len(part.shape)))
+        ArraySpec(
+            (*shape, *part.shape),
+            part.dtype,
+            axes=(*dense.axes, *("block",) * len(part.shape)),
+            along=dense.along,
+            sections=sections,
+        )
         for part in known.parts
     )
     return BlockMatrix(parts, kind, dense.dtype, forms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
@@ -56,7 +56,7 @@ class AskedStorage:
         """Return the recipe for matrices that stay as their files have them.
 
         Raises:
-            InputError: something else is asked for.
+            InputError: something else is asked for. UnsupportedModelError: it cannot be divided among devices.
         """
         if self.weights is not None:
             raise InputError(
@@ -65,6 +65,11 @@ class AskedStorage:
         if not isinstance(recipe.storage, Dense | AsInFile | PerChannel):
             advice = "cannot be stored in another way"
             raise InputError(f"{source.location}: its weights stay as they are in the file, and {advice}.")
+        if isinstance(source, MobileSource) and self.divided:
+            raise UnsupportedModelError(
+                f"{source.location}: a mobile release has grids for sums that devices would have parts of. It is made "
+                "for one device: leave devices out."
+            )
         if isinstance(source, MobileSource) and self.activations is not None:
             raise InputError(
                 f"{source.location}: its activations are on grids that are a part of the model. Leave them out."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,7 @@ _OF_OWNERS = (
     "revision",
     "weights",
     "activations",
+    "devices",
     "keep_alive",
     "guards",
     "token",
@@ -42,7 +44,13 @@ class ServedModels:
         """
         if name == SERVED:
             return self.names[0]
-        if name in self.names or self.others:
+        if name in self.names:
+            return name
+        if os.path.isabs(name):  # noqa: PTH117  a folder, as clients on this machine name it from wherever they run
+            for each in self.names:
+                if os.path.abspath(os.path.expanduser(each)) == name:  # noqa: PTH100, PTH111
+                    return each
+        if self.others:
             return name
         raise UnknownModelError(
             f"This server has no model called {name[:200]!r}. It has: {', '.join(map(repr, self.names))}. Whoever runs "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -16,10 +17,14 @@ from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.client.error_forms import error_out
 from langchain_gemma_jax.client.message_forms import answer_out, messages_in
 from langchain_gemma_jax.client.option_forms import options_in
+from langchain_gemma_jax.client.warning_forms import warning_out
+from langchain_gemma_jax.engine.host.hearing import hearer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
 from langchain_gemma_jax.server.http.problems import Problem
+
+_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
 
 LINES = "application/x-ndjson"
 _END = b'{"end":true}\n'
@@ -53,12 +58,14 @@ class Native:
 
     async def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
         """Give the lines of an answer."""
+        heard: deque[Warning] = deque()
+        hearer.set(heard.append)  # in this request's task: what is warned of is about its caller's call
         messages = await beside(messages_in, body.get("messages"))
         asked = caller.checked(await beside(options_in, body.get("options")))
         async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
             async for each in told:
-                yield _line(each)
-        yield _END
+                yield _lines_of(heard) + _line(each)
+        yield _lines_of(heard) + _END
 
 
 CALLS = ("answer", "stream", "events", "count", "tokens")
@@ -105,5 +112,10 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
+def _lines_of(heard: deque[Warning]) -> bytes:
+    """Return what was heard since, which is let go."""
+    return b"".join(_line({"warning": warning_out(heard.popleft())}) for _ in range(len(heard)))
+
+
 def _line(told: dict[str, Any]) -> bytes:
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    return _encoded(told).encode() + b"\n"

@@ -11,6 +11,8 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.fields import as_list, as_object, as_text
 from langchain_gemma_jax.server.http.problems import Problem
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
+
 EVENTS = "text/event-stream; charset=utf-8"
 
 SAMPLED = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "top_logprobs",
@@ -42,7 +44,7 @@ class OpenAIForm:
 
 def data_event(value: Mapping[str, Any]) -> bytes:
     """Return an event of a stream that has no name."""
-    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + _encoded(value).encode() + b"\n\n"
 
 
 def named_event(name: str, value: Mapping[str, Any]) -> bytes:

@@ -35,6 +35,7 @@ WRONG = {
     "revision": [1],
     "weights": ["int3", 8],
     "activations": ["int4", 8],
+    "devices": ["all", 0, -1, True, 2.0],
 }
 
 

@@ -24,6 +24,7 @@ from langchain_gemma_jax.errors import (
     ClosedError,
     DeadlineError,
     DeviceMemoryError,
+    DevicesError,
     InputError,
 )
 from langchain_gemma_jax.models.checkpoint import place
@@ -695,3 +696,27 @@ def test_a_model_that_is_loaded_again_when_the_engine_closes_is_freed(fitting, f
     assert engine.close(SOON)
     assert isinstance(outcome(generation), ClosedError)
     assert on_device() == before
+
+
+def test_a_model_is_on_as_many_devices_as_a_call_or_the_settings_say(engine_of, folders):
+    with pytest.raises(DevicesError, match=r"devices=4 .*, and this process has 1 cpu. What works here: devices=1\."):
+        engine_of().load(folders[0], devices=4)
+    engine = engine_of(devices=4)
+    with pytest.raises(DevicesError, match="devices=4 was asked for") as caught:
+        engine.load(folders[0])
+    assert caught.value.working == (1,)
+    served = engine.load(folders[0], devices=1)
+    assert engine.status(folders[0], devices=1).chosen == ""
+    auto = engine.load(folders[1], devices="auto")
+    assert 'on 1 device (devices="auto"), each ' in str(engine.status(folders[1], devices="auto"))
+    assert engine.status(folders[1], devices=1) is None
+    engine.unload(auto)
+    engine.unload(served)
+    with pytest.raises(DevicesError, match=r"fits on none of .*: 1 device would need .* each, of 0.1 MB"):
+        engine_of(memory_budget=10**5, devices="auto").load(folders[0])
+
+
+@pytest.mark.parametrize("wrong", [0, True, "all", 1.0])
+def test_settings_refuse_what_is_no_number_of_devices(engine_of, wrong):
+    with pytest.raises(InputError, match=r'devices: expected a whole number from 1, "auto" or None'):
+        engine_of(devices=wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextvars import copy_context
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from langchain_gemma_jax.engine.base import guards as module
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.base.guards import KINDS, Asking, Guards, GuardWarning, Policies
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.host.hearing import hearer
 from langchain_gemma_jax.errors import GuardError, InputError
 
 
@@ -21,7 +23,7 @@ def guards(**settings: object) -> Guards:
 
 
 def request(**values: object) -> SimpleNamespace:
-    plain = {"app": "", "guards": None, "deadline": None, "model": SimpleNamespace(name="gemma")}
+    plain = {"app": "", "guards": None, "hears": None, "deadline": None, "model": SimpleNamespace(name="gemma")}
     progress = SimpleNamespace(watched=False, cold=False)
     return SimpleNamespace(asked=SimpleNamespace(**{**plain, **values}), progress=progress)
 
@@ -39,6 +41,19 @@ def test_warn_counts_and_warns():
         with pytest.warns(GuardWarning, match=r"recompile guard: a reason\. Do this\."):
             warning.trip("recompile", "a reason", advice="Do this.")
     assert warning.trips.by_kind == {"recompile": 2}
+
+
+def test_who_hears_of_a_call_is_warned_instead_of_this_process(recwarn):
+    heard: list[Warning] = []
+    context = copy_context()
+    context.run(hearer.set, heard.append)
+    warning = guards(guards="warn")
+    asker = context.run(warning.asked_by, "mine", None)
+    warning.trip("recompile", "a reason", asker)  # as in the thread that owns the engine
+    assert [(type(each), str(each)) for each in heard] == [(GuardWarning, "recompile guard: a reason.")]
+    assert list(recwarn) == []
+    with pytest.warns(GuardWarning):
+        warning.trip("recompile", "a reason", warning.asked_by("mine", None))
 
 
 def test_raise_counts_and_raises():

@@ -8,8 +8,15 @@ import jax
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.conversations import host_memory
+from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
+from langchain_gemma_jax.engine.conversations.prefix_index import Rings
+from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 from langchain_gemma_jax.models.placement import SingleDevice
 
 DEVICE = jax.local_devices()[0]
@@ -80,3 +87,18 @@ def test_what_comes_back_is_what_went_and_shares_no_memory(strict_transfers, mon
     donated = jax.jit(lambda x: x * 2, donate_argnums=0)(back[0])
     assert np.array_equal(np.asarray(donated), numbers[0] * 2)
     assert back[0].is_deleted()
+
+
+def test_what_comes_from_several_devices_takes_as_much_of_the_host_as_of_all_of_them(any_works):
+    assert HostMemory(kinds("device", "pinned_host")).parts == 1
+    index = HostIndex(1000)
+    several = SimpleNamespace(parts=4, put=lambda tree: tree, fetch=lambda tree: tree)
+    store = HostStore("m", several, index, TransferCosts(), Metrics())
+    store.read.add(1.0, 1)  # so slow that it is worth keeping
+    resident = Resident("", 64, 100, object(), token_keys((1, 2)), snapshots=[Snapshot(1, 1, 20, object())])
+    assert store.keep(resident, Rings(None))
+    assert (store.nbytes, resident.nbytes) == (480, 100)
+    (parked,) = index._indexes["m"].residents
+    assert store.bytes_back(parked) == 120
+    back = store.fetch(parked)
+    assert (back.nbytes, back.snapshots[0].nbytes, store.nbytes) == (100, 20, 0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 
 import pytest
 
-from langchain_gemma_jax.engine.requests.mailbox import Mailbox
+from langchain_gemma_jax.engine.requests.mailbox import Mailbox, waker_of
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -99,7 +100,51 @@ def test_a_loop_that_was_closed_while_it_waited_harms_nobody():
     loop.run_until_complete(asyncio.sleep(0.01))
     waiting.cancel()
     loop.run_until_complete(asyncio.gather(waiting, return_exceptions=True))
-    box._waiters.append((loop, loop.create_future()))
+    box._waiters.append((waker_of(loop), loop.create_future()))
     loop.close()
     box.put(1)
     assert box.get(1) == 1
+
+
+async def test_many_that_are_woken_in_a_row_disturb_their_event_loop_once(monkeypatch):
+    loop, disturbed = asyncio.get_running_loop(), []
+    plain = loop.call_soon_threadsafe
+
+    def noted(*call: object) -> object:
+        disturbed.append(call)
+        return plain(*call)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", noted)
+    boxes = [Mailbox[int]() for _ in range(8)]
+    for rounds in (1, 2):
+        waiting = [asyncio.ensure_future(box.aget()) for box in boxes]
+        await asyncio.sleep(0)
+        for number, box in enumerate(boxes):  # as the owner thread does behind a step
+            box.put(number)
+        assert await asyncio.gather(*waiting) == list(range(8))
+        assert len(disturbed) == rounds
+
+
+def test_nobody_who_waits_is_forgotten_however_threads_take_turns():
+    boxes, rounds = [Mailbox[int]() for _ in range(6)], 400
+
+    def put() -> None:
+        for number in range(rounds):
+            for box in boxes:
+                box.put(number)
+
+    async def read(box: Mailbox[int]) -> list[int]:
+        return [await box.aget(10) for _ in range(rounds)]
+
+    async def all_of_them() -> list[list[int]]:
+        return await asyncio.gather(*map(read, boxes))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=put)
+    try:
+        thread.start()
+        assert asyncio.run(all_of_them()) == [list(range(rounds))] * len(boxes)
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import pytest
 
 from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Ledger, Never, Wait
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, meet
+from langchain_gemma_jax.engine.residency.model_status import status_of
 
 BUDGET = 100
 
@@ -222,3 +224,26 @@ def test_ten_thousand_random_steps_never_pass_the_budget_nor_touch_what_is_in_us
         assert pool.used("gpu") <= BUDGET
     assert evictions > 200
     assert forced > 50
+
+
+class Devices(NamedTuple):
+    devices: tuple[str, ...]
+
+
+def test_places_that_share_a_device_share_its_memory(pool):
+    alone, both, other = Devices(("a",)), Devices(("a", "b")), Devices(("c",))
+    one = resident(pool, "one", 1, home=alone)
+    resident(pool, "elsewhere", 1, home=other)
+    assert [pool.used(home) for home in (alone, both, other)] == [40, 40, 40]
+    large = entry("large", 70, home=both)
+    assert pool.can_load(large, now=9) == Grant((one,))
+    pool.entries.append(large)
+    one.holds = 1
+    assert pool.can_load(large, now=9) == Wait(20)
+    assert (meet(alone, both), meet(both, other), meet("gpu", "gpu"), meet("gpu", both)) == (True, False, True, False)
+
+
+def test_what_is_divided_says_among_how_many_and_why():
+    one = entry("m", home="gpus", devices=4, chosen="devices=4")
+    one.state = State.RESIDENT
+    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 B weights, ")

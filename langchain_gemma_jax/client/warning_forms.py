@@ -1,0 +1,50 @@
+"""Warnings as JSON: what a server would say in its own process reaches whoever asked it."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+from langchain_gemma_jax.chat.calling.base_models import BaseModelWarning
+from langchain_gemma_jax.client.addresses import Address
+from langchain_gemma_jax.engine.base.guards import GuardWarning
+from langchain_gemma_jax.errors import GuardError
+
+_KNOWN: dict[str, type[Warning]] = {each.__name__: each for each in (BaseModelWarning, GuardWarning)}
+_said: set[tuple[str, str]] = set()  # what is said once, of a server: it is about a model, not about a call
+
+
+def warning_out(warning: Warning) -> dict[str, Any]:
+    """Return a warning as it is sent."""
+    return {"name": type(warning).__name__, "message": str(warning)}
+
+
+def warned(told: object, address: Address) -> None:
+    """Warn of what was sent.
+
+    Raises:
+        GuardError: it tells of a guard, and warnings are errors here. Warning: any other, in that case.
+    """
+    if not isinstance(told, dict):
+        return
+    message, name = str(told.get("message", "")), told.get("name")
+    kind = _KNOWN.get(name, UserWarning) if isinstance(name, str) else UserWarning
+    if kind is BaseModelWarning:
+        if (str(address), message) in _said:
+            return
+        _said.add((str(address), message))
+    try:
+        warnings.warn(message, kind, stacklevel=_frames_of_ours())
+    except GuardWarning as warning:
+        raise GuardError(str(warning)) from None
+
+
+def _frames_of_ours() -> int:
+    """Return how far up the stack the first frame is that is not of this room: whoever reads the answer."""
+    room, count = __name__.rpartition(".")[0], 1
+    frame = inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(f"{room}."):
+        frame, count = frame.f_back, count + 1
+    return count

@@ -1,0 +1,130 @@
+"""How many devices a model is divided among: as somebody asked for, or the fewest on which it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import jax
+
+from langchain_gemma_jax.errors import DevicesError, InputError
+from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.configuration.division import why_not, working_counts
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
+from langchain_gemma_jax.models.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.recipes.recipe import Recipe
+
+AUTO = "auto"
+MOST = 2**16  # devices that anybody can ask for
+
+Plan = TypeVar("Plan")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a model needs of each device in one place, and what each has for it, in bytes."""
+
+    needs: int
+    has: int
+
+
+Measure: TypeAlias = Callable[[Plan], Fit]
+"""How it is found out for a plan: without reading a weight."""
+
+
+class Planned(Protocol):
+    """What is known of a model in some place before its weights are read."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def recipe(self) -> Recipe: ...
+    @property
+    def placement(self) -> Placement: ...
+
+
+def checked_devices(asked: object, device: object = None) -> int | str | None:
+    """What was asked for, if it is a number of devices or "auto".
+
+    Raises:
+        InputError: it is neither, or a device was asked for too.
+    """
+    if asked is not None and device is not None:
+        raise InputError(f"devices={asked!r} was asked for, with device={device!r}. Leave one of them out.")
+    if asked is None or asked == AUTO:
+        return asked
+    if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
+        raise InputError(f'devices: expected a whole number from 1, "auto", or None for one; found {asked!r}.')
+    return asked
+
+
+def weights_alone(plan: Planned) -> Fit:
+    """Return what a model's weights take of each device, and what each has by its own statistics."""
+    has = plan.placement.memory_limit()
+    return Fit(plan.placement.nbytes(plan.architecture.abstract(plan.recipe)), 2**63 if has is None else has)
+
+
+def plan_for(
+    asked: int | str,
+    name: str,
+    config: ModelConfig,
+    plan_at: Callable[[Placement], Plan],
+    measure: Measure[Plan],
+    devices: Sequence[jax.Device],
+) -> tuple[Plan, str]:
+    """The plan of a model on as many of the devices as somebody asked for, and why it is on so many.
+
+    Raises:
+        DevicesError: there are not so many, they are not of one kind, the model cannot be divided among them, or, for
+            "auto", there is no number of them on which it fits.
+    """
+    if asked != AUTO:
+        place = _first(int(asked), name, config, devices)
+        return plan_at(place), f"devices={asked}"
+    tried: list[str] = []
+    for count in working_counts(config, len(devices)):
+        plan = plan_at(_first(count, name, config, devices))
+        fit = measure(plan)
+        if fit.needs <= fit.has:
+            return plan, 'devices="auto"' + "".join(f", as {line}" for line in tried[-1:])
+        tried.append(f"{_of(count)} would need {_gigabytes(fit.needs)} each, of {_gigabytes(fit.has)}")
+    raise DevicesError(
+        f'{name!r} fits on none of the numbers of devices that devices="auto" may choose from: {"; ".join(tried)}. '
+        'Take a smaller model, or store its matrices in fewer bits: weights="int8" or "int4", or a GGUF file.',
+        working=(),
+    )
+
+
+def _first(count: int, name: str, config: ModelConfig, devices: Sequence[jax.Device]) -> Placement:
+    works = working_counts(config, len(devices))
+    possible = f"What works here: devices={_listed(works)}."
+    if count > len(devices):
+        found = f"{len(devices)} {devices[0].device_kind}" if devices else "none"
+        raise DevicesError(f"devices={count} was asked for, and this process has {found}. {possible}", works)
+    if (reason := why_not(config, count)) is not None:
+        raise DevicesError(f"{name!r} cannot be divided among {count} devices: {reason}. {possible}", works)
+    if count == 1:
+        return SingleDevice(devices[0])
+    some = tuple(devices[:count])
+    if len(kinds := sorted({device.device_kind for device in some})) > 1:
+        raise DevicesError(
+            f"A model is divided among devices of one kind, and the first {count} here are {', '.join(kinds)}. Let the "
+            "process see those of one kind only, with CUDA_VISIBLE_DEVICES for example.",
+            works,
+        )
+    return DeviceMesh(some)
+
+
+def _listed(counts: Sequence[int]) -> str:
+    *most, last = map(str, counts)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _of(count: int) -> str:
+    return f"{count} device{'s' * (count > 1)}"
+
+
+def _gigabytes(nbytes: int) -> str:
+    return f"{nbytes / 1e9:,.1f} GB" if nbytes >= 1e8 else f"{nbytes / 1e6:,.1f} MB"

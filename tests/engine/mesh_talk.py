@@ -1,0 +1,187 @@
+"""A process with eight simulated devices, in which an engine serves tiny models that are divided among some of them.
+
+    python tests/engine/mesh_talk.py '{"folder": "...", "runs": [["folder", 4, 3, 2]]}'
+
+A run is a model (``folder``, one of ``CONFIGS``, or ``gguf`` and one of those that are written as such files), how
+many devices it is on, how many conversations it has, and how often it leaves the memory and comes back. Prints a line
+of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from langchain_gemma_jax import Ladders, Sampling
+from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.residency.ledger_entry import State
+from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from langchain_gemma_jax.models.weights import map_specs
+from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text
+
+LADDERS = Ladders(chunks=(16,), capacities=(64, CONTEXT), rows=(1, 2), draft=4)
+
+
+def main(folder: str, runs: Sequence[Sequence[Any]], loop_steps: int = 1) -> dict[str, object]:
+    """Have the conversations."""
+    jax.config.update("jax_transfer_guard", "disallow")
+    return {f"{name} on {count}": run(folder, name, count, loop_steps, *more) for name, count, *more in runs}
+
+
+def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int) -> dict[str, object]:
+    """What is seen of one model in one place."""
+    before = on_each()
+    settings = Settings(
+        ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, loop_steps=loop_steps, max_context=CONTEXT
+    )
+    engine = Engine(settings)
+    divided: Model | None = None
+    if name == "folder" or name.startswith("gguf "):
+        source = folder if name == "folder" else written(folder, name.removeprefix("gguf "))
+        alone, served = load(source, dtype="float32"), engine.load(source, dtype="float32", devices=count)
+    else:
+        alone, divided = made_up(name, folder, None), made_up(name, folder, DeviceMesh(tuple(jax.devices()[:count])))
+        served = engine.serve(divided)
+    cold = Cold(alone)
+    for seed in range(seeds):
+        converse(engine, served, cold, random.Random(seed))
+    cold.check()
+    settle(engine)
+    runner = engine._owner.models.runners[served]
+    report = engine.report()
+    found = {
+        "checked": cold.checked,
+        "ties": cold.ties,
+        "reused": report.reused_tokens,
+        "accepted": report.accepted_tokens,
+        "verified": any(key[0] == "verify" for key in runner.device.seen),
+        "seen": len(runner.device.seen),
+        "bound": len(runner.device.bound),
+        "misses": report.cache_misses,
+        "weights": bytes_of(jax.tree.leaves(served.model.params))[:count],
+        "foretold": engine._owner.models.known[served].entry.weights,
+        "kv": runner.kv_store.held.nbytes(),
+        "kv on each": kv_on_each(runner.kv_store.held),
+        "status": str(engine.models()[0]),
+    }
+    del runner
+    if cycles:
+        found["after each cycle"] = come_and_go(engine, served, cycles)
+    if not engine.close(60):
+        raise AssertionError("the engine did not close")
+    for model in (alone, divided):
+        if model is not None:
+            model.close()
+    del served, cold
+    found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
+    return found
+
+
+def written(folder: str, name: str) -> str:
+    """A GGUF file in which values have more bits than the rest."""
+    from tests.models.gguf import make
+
+    path = Path(folder, "made-up.gguf")
+    make.write(
+        path,
+        make.CONFIGS[name],
+        lambda tensor: "Q6_K" if "attn_v" in tensor else "Q4_K",
+        tokenizer=make.small_tokenizer(),
+    )
+    return str(path)
+
+
+def made_up(name: str, folder: str, where: DeviceMesh | None) -> Model:
+    """One of ``CONFIGS`` with random weights, the same numbers in any place."""
+    config, recipe, numbers = CONFIGS[name], Recipe("float32"), np.random.default_rng(5)
+
+    def array(spec: ArraySpec) -> np.ndarray:
+        return numbers.normal(0, 0.4, spec.stored_shape).astype(np.float32)
+
+    specs = abstract(config, "float32", recipe.layout)
+    arrays = map_specs(array, specs)
+    params = jax.device_put(arrays, jax.devices()[0]) if where is None else where.put(arrays, specs)
+    return Model(Gemma(config), params, load_tokenizer(Path(folder)), recipe, name, placed=where)
+
+
+def converse(engine: Engine, served: Served, cold: Cold, rng: random.Random) -> None:
+    """Some turns, each behind what was said, or behind a part of it: two at once now and then."""
+    talk = text(rng, rng.randint(3, 40))
+    for _ in range(rng.randint(2, 4)):
+        greedy = Sampling(max_tokens=rng.randint(1, 8), ignore_eos=True)
+        prompts = [list(talk)]
+        if rng.random() < 0.4:
+            prompts.append(talk[: rng.randint(1, len(talk))] + text(rng, rng.randint(1, 9)))
+        answers = [engine.submit(served, prompt, greedy) for prompt in prompts]
+        for prompt, answer in zip(prompts, answers, strict=True):
+            cold.expect(prompt, answer.result(), served.name)
+        talk += answers[0].result().ids
+        if rng.random() < 0.3:  # an edit
+            talk = talk[: rng.randint(1, len(talk))]
+        talk = (talk + text(rng, rng.randint(1, 20)))[: CONTEXT - 20]
+        if rng.random() < 0.3:
+            talk += talk[-3:] * 3  # which drafts go by
+            talk = talk[: CONTEXT - 20]
+
+
+def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
+    """Evict the model and have it back: what lies on each device, gone and there. Once to begin with."""
+    found = []
+    for _ in range(cycles + 1):
+        engine.evict(served)
+        while engine._owner.models.known[served].entry.state is not State.ABSENT:
+            engine._owner.call(lambda: None)
+        until = time.monotonic() + 5  # the owner thread may still have its runner in hand
+        while (gone := on_each())[1:] != [0] * 7 and time.monotonic() < until:
+            settle(engine)
+        with engine.hold(served):
+            found.append([*gone, *on_each()])
+    return [list(each) for each in {tuple(each) for each in found[1:]}]
+
+
+def kv_on_each(held: Any) -> list[int]:
+    """The bytes of all conversations, by device."""
+    handles = [resident.handle for resident in held.index.residents]
+    handles += {id(kept.handle): kept.handle for r in held.index.residents for kept in r.snapshots}.values()
+    handles += [sequence for rows in held._padding.values() for sequence in rows]
+    return bytes_of(jax.tree.leaves(handles))
+
+
+def on_each() -> list[int]:
+    """The bytes of all arrays, by device."""
+    gc.collect()
+    return bytes_of(jax.live_arrays())
+
+
+def bytes_of(arrays: Sequence[jax.Array]) -> list[int]:
+    """The bytes that each device holds of some arrays. Looking at their shards would make arrays of these."""
+    found = dict.fromkeys(jax.devices(), 0)
+    own = jax.devices()[0].default_memory().kind
+    for array in arrays:
+        if array.sharding.memory_kind != own:
+            continue  # on the host
+        for device in array.sharding.device_set:
+            found[device] += math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
+    return list(found.values())
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(**json.loads(sys.argv[1]))))  # noqa: T201

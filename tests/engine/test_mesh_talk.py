@@ -1,0 +1,64 @@
+"""Conversations with a model that is divided among devices are those with the model on one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models.mesh.eight_devices import start
+
+SCRIPT = Path(__file__).with_name("mesh_talk.py")
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+def talk(folder, runs, *, cache="off", loop_steps=1):
+    asked = {"folder": str(folder), "runs": runs, "loop_steps": loop_steps}
+    settings = {"GEMMA_JAX_COMPILE_CACHE": str(cache), "GEMMA_JAX_CACHE_DIR": str(folder / "measured")}
+    found = start(SCRIPT, asked, **settings)
+    for name, seen in found.items():
+        assert set(seen["weights"]) == {seen["foretold"]}, name  # the books hold what each device does
+        count = len(seen["weights"])
+        assert seen["kv on each"] == [seen["kv"]] * count + [0] * (8 - count), name
+        assert seen["ties"] < 0.1 * seen["checked"], name
+        assert seen["seen"] <= seen["bound"], name
+        assert f"on {count} devices" in seen["status"], name
+        assert seen["left"] == [0] * 8, name
+    return found
+
+
+@pytest.mark.long
+def test_a_few_conversations_on_four_devices(tiny_folder):
+    (seen,) = talk(tiny_folder, [["folder", 4, 6, 3]]).values()
+    assert seen["checked"] > 40
+    assert seen["reused"] > 100
+    assert len(seen["after each cycle"]) == 1  # gone and there: each time the same bytes on each device
+
+
+@pytest.mark.slow
+def test_many_conversations_on_two_four_and_eight_devices(tiny_folder, tmp_path):
+    tmp_path.chmod(0o700)
+    runs = [["folder", 2, 100, 0], ["folder", 4, 100, 200], ["folder", 8, 100, 0], ["shared KV", 4, 100, 0]]
+    found = talk(tiny_folder, runs, cache=tmp_path / "programs")
+    for seen in found.values():
+        assert seen["checked"] > 1000
+        assert seen["verified"]  # drafts, if not right ones
+        assert 0 < seen["misses"] <= seen["bound"]
+    assert len(found["folder on 4"]["after each cycle"]) == 1
+    again = talk(tiny_folder, [[*run[:2], 5, 0] for run in runs], cache=tmp_path / "programs")
+    assert [seen["misses"] for seen in again.values()] == [0] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gemma4, per-layer inputs and shared KV", "gemma4, experts"])  # three experts: whole
+def test_a_file_of_packed_matrices_on_two_devices(tiny_folder, name):
+    (seen,) = talk(tiny_folder, [[f"gguf {name}", 2, 20, 2]]).values()
+    assert seen["checked"] > 150
+    assert len(seen["after each cycle"]) == 1
+
+
+@pytest.mark.slow
+def test_steps_in_a_loop_on_the_devices(tiny_folder):
+    (seen,) = talk(tiny_folder, [["folder", 4, 20, 0]], loop_steps=4).values()
+    assert seen["checked"] > 150

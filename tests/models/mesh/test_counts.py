@@ -1,0 +1,78 @@
+"""How many devices a model is on: what was asked for, the fewest that have room, or an error that says what works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from langchain_gemma_jax.errors import DevicesError, InputError
+from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for
+from langchain_gemma_jax.models.placement import SingleDevice
+
+SMALL = published("gemma-3-1b")  # four query heads
+
+
+@dataclass(frozen=True)
+class Card:
+    id: int
+    device_kind: str = "a card"
+    platform: str = "gpu"
+
+
+def cards(count):
+    return [Card(number) for number in range(count)]
+
+
+def place(asked, devices, measure=lambda _: Fit(0, 0), config=SMALL):
+    return plan_for(asked, "x", config, lambda where: where, measure, devices)
+
+
+def test_a_number_of_devices_is_the_first_of_them():
+    (where, chosen) = place(2, cards(4))
+    assert (where.devices, chosen) == (tuple(cards(2)), "devices=2")
+    assert place(1, cards(4))[0] == SingleDevice(Card(0))
+    assert where == place(2, cards(8))[0]
+    assert where != place(4, cards(4))[0]
+    assert len({place(count, cards(8))[0].key for count in (2, 4, 8)}) == 3
+
+
+def test_auto_takes_the_fewest_on_which_a_model_fits_and_says_why():
+    def needs(nbytes):
+        return lambda where: Fit(nbytes // len(where.devices), 24 * 10**9)
+
+    assert place("auto", cards(8), needs(20 * 10**9)) == (SingleDevice(Card(0)), 'devices="auto"')
+    where, chosen = place("auto", cards(8), needs(62 * 10**9))
+    assert len(where.devices) == 4
+    assert chosen == 'devices="auto", as 2 devices would need 31.0 GB each, of 24.0 GB'
+    with pytest.raises(DevicesError, match=r"1 device would need 900.0 GB each, of 24.0 GB; .*8 devices .* 112.5 GB"):
+        place("auto", cards(8), needs(900 * 10**9))
+
+
+def test_what_does_not_work_is_told_with_what_does():
+    with pytest.raises(DevicesError, match=r"devices=4 .* has 2 a card. What works here: devices=1 or 2\.") as caught:
+        place(4, cards(2))
+    assert caught.value.working == (1, 2)
+    with pytest.raises(DevicesError, match=r"4 query heads do not divide among 3 .*: devices=1, 2 or 4"):
+        place(3, cards(5))
+    mixed = [Card(0), Card(1, "another card")]
+    with pytest.raises(DevicesError, match="of one kind, and the first 2 here are a card, another card"):
+        place(2, mixed)
+    assert place(1, mixed)[0] == SingleDevice(Card(0))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "all", 2**20])
+def test_what_is_no_number_of_devices_is_refused(wrong):
+    with pytest.raises(InputError, match=r'devices: expected a whole number from 1, "auto"'):
+        checked_devices(wrong)
+
+
+def test_a_number_of_devices_goes_with_no_device():
+    with pytest.raises(InputError, match=r"devices=2 was asked for, with device=0\. Leave one"):
+        checked_devices(2, 0)
+    assert checked_devices(None, 0) is None
+
+
+def test_what_is_one_passes():
+    assert [checked_devices(good) for good in (None, 1, 8, "auto")] == [None, 1, 8, "auto"]
