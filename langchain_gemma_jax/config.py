@@ -87,6 +87,15 @@ def cache_dir() -> Path:
     return _shared_cache() / "langchain-gemma-jax"
 
 
+def prefix_folder() -> Path:
+    """The folder for prefixes that outlive a process. It may not exist yet.
+
+    Raises:
+        InputError: ``GEMMA_JAX_CACHE_DIR`` is set, and is not an absolute path.
+    """
+    return cache_dir() / "prefixes"
+
+
 def _shared_cache() -> Path:
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not shared.is_absolute():  # unset or, as the XDG specification asks, not to be used

@@ -248,6 +248,29 @@ DEBUG = [
             (f"sum(increase(gemma_jax_kv_evictions_total{{{PICKED}}}[$__rate_interval]))", "conversations went"),
         ],
     ),
+    (
+        "Prefixes on the disk",
+        "timeseries",
+        "short",
+        [
+            (f"sum by (what) (increase(gemma_jax_prefix_store_files_total{{{PICKED}}}[$__rate_interval]))", "{{what}}"),
+            (
+                f"sum(increase(gemma_jax_prefix_store_tokens_total{{{PICKED}}}[$__rate_interval]))",
+                "tokens not read again",
+            ),
+        ],
+    ),
+    (
+        "Bytes of prefixes",
+        "timeseries",
+        "bytes",
+        [
+            (
+                f"sum by (direction) (increase(gemma_jax_prefix_store_bytes_total{{{PICKED}}}[$__rate_interval]))",
+                "{{direction}}",
+            )
+        ],
+    ),
 ]
 
 

@@ -62,6 +62,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "families": ("metrics files", "metrics as plain values"),
     "vllm_names": ("metrics", "a table"),
     "program_key": ("ladders", "a name for tuples of numbers"),
+    "disk_arrays": ("prefixes_kept", "a conversation as a file's arrays, and back"),
+    "disk_store": ("prefixes_kept", "conversations that go to the disk and come back"),
     "kv_holdings": ("kv_eviction kv_store", "the books of a device's conversations"),
     "fingerprint": ("library packed_model", "programs' names: what has to change them, and what not"),
     "admission": ("owner kv_store model_api", "the loop's part that lets requests in"),

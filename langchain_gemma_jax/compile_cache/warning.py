@@ -1,4 +1,4 @@
-"""The warnings of the compile cache: whatever is wrong with it, a process says it once and goes on without it."""
+"""The warnings of what is kept on the disk: whatever is wrong with it, a process says it once and goes on without."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ class CompileCacheWarning(UserWarning):
 
 
 # Each is taken by the first warning about it, and never given back.
-_said = {topic: threading.Lock() for topic in ("it does not work", "others may look in")}
+_TOPICS = ("it does not work", "others may look in", "prefixes are not kept", "others may look at prefixes")
+_said = {topic: threading.Lock() for topic in _TOPICS}
 
 
-def warn_once(message: str, topic: str = "it does not work") -> None:
+def warn_once(message: str, topic: str = "it does not work", category: type[UserWarning] = CompileCacheWarning) -> None:
     """Say it, if nothing was said about the topic yet in this process; the log has the rest. Never raises.
 
     Where warnings are errors, the log gets the first one too: a cache is no reason to fail.
@@ -22,8 +23,8 @@ def warn_once(message: str, topic: str = "it does not work") -> None:
     first = _said[topic].acquire(blocking=False)
     if first:
         try:
-            warnings.warn(message, CompileCacheWarning, stacklevel=2)
-        except CompileCacheWarning:
+            warnings.warn(message, category, stacklevel=2)
+        except category:
             pass
         else:
             return

@@ -81,16 +81,11 @@ class Folder:
         return self._read(name, length, whole=False)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> bytes:
-        if fault := blemish(self.stat(name)):
-            raise DamagedError(fault)
-        fd = self.open(name, _READ)
+        fd, size = self.open_to_read(name)
         try:
-            facts = os.fstat(fd)
-            if fault := blemish(facts):
-                raise DamagedError(fault)
-            if whole and facts.st_size > limit:  # not to read a monster into memory
-                raise DamagedError(f"it has {facts.st_size} bytes, where {limit} are possible")
-            left = min(facts.st_size, limit)
+            if whole and size > limit:  # not to read a monster into memory
+                raise DamagedError(f"it has {size} bytes, where {limit} are possible")
+            left = min(size, limit)
             parts = []
             while left > 0 and (part := os.read(fd, left)):
                 parts.append(part)
@@ -98,6 +93,21 @@ class Folder:
             return parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
             os.close(fd)
+
+    def open_to_read(self, name: str) -> tuple[int, int]:
+        """Open a file to read it in parts. Gives its descriptor, which the caller closes, and its bytes.
+
+        Raises:
+            DamagedError: it is nothing that this package wrote.
+        """
+        if fault := blemish(self.stat(name)):
+            raise DamagedError(fault)
+        fd = self.open(name, _READ)
+        facts = os.fstat(fd)
+        if fault := blemish(facts):
+            os.close(fd)
+            raise DamagedError(fault)
+        return fd, facts.st_size
 
     def mark_used(self, name: str) -> None:
         """Set the time of the last use to now, and leave that of the last change."""

@@ -13,7 +13,7 @@ TEMPORARY = ".tmp"
 _ATTEMPTS = 20
 
 
-def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
+def write_whole(folder: Folder, name: str, *parts: bytes | memoryview) -> os.stat_result:
     """Write a file under another name, then let it take the place of what had its own.
 
     Nothing waits for the disk: an entry that a power cut tore is found by its digest.
@@ -28,7 +28,7 @@ def write_whole(folder: Folder, name: str, *parts: bytes) -> os.stat_result:
         hold.release()
 
 
-def write_and_hold(folder: Folder, name: str, *parts: bytes) -> Hold:
+def write_and_hold(folder: Folder, name: str, *parts: bytes | memoryview) -> Hold:
     """Write a file as ``write_whole`` does, and go on holding it: others can tell whether its writer still lives.
 
     Raises:

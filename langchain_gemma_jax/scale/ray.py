@@ -28,7 +28,7 @@ _QUEUED_PER_REPLICA = 4  # times the calls that a replica takes: what may wait f
 class GemmaReplica:
     """One replica, as Ray runs it. Ray routes to it when it has been made, and that is when it is ready."""
 
-    async def __init__(self, arguments: dict[str, Any]) -> None:
+    async def __init__(self, arguments: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray awaits it
         """Load and warm up, beside the event loop."""
         from langchain_gemma_jax.scale.replica import Replica
 

@@ -16,6 +16,7 @@ from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.executables.warmup import Warmup
 from langchain_gemma_jax.engine.residency.status_file import StatusFile
+from tests.engine.prefix_store.example_prefixes import put, store_in
 from tests.engine.residency.test_status_file import STATUS
 from tests.hub_server import HubServer
 from tests.tiny_gemma import tiny_gemma
@@ -83,6 +84,25 @@ def test_nothing_there_is_nothing_wrong(action, root, capsys):
     assert not root.exists()
 
 
+def test_prefixes_are_listed_and_deleted_apart(filled, root, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "kept"))
+    for action, said in (("ls", "no prefixes are kept"), ("clear", "0 prefixes deleted")):
+        assert main(["cache", action, "--prefixes"]) == 0
+        assert said in capsys.readouterr().out
+    assert not (tmp_path / "kept").exists()
+    stored = store_in(tmp_path / "kept" / "prefixes")
+    for seed in (1, 2):
+        put(stored, seed)
+    assert main(["cache", "ls", "--prefixes"]) == 0
+    shown = capsys.readouterr().out
+    assert "5 tokens, not encrypted  example 1" in shown
+    assert "2 prefixes, 0.0 MiB together" in shown
+    assert main(["cache", "clear", "--prefixes"]) == 0
+    assert capsys.readouterr().out == "2 prefixes deleted\n"
+    assert list((tmp_path / "kept" / "prefixes").iterdir()) == []
+    assert len(files(root)) == 3, "programs are not prefixes"
+
+
 def test_it_says_when_the_cache_is_off(monkeypatch, capsys):
     monkeypatch.setenv("GEMMA_JAX_COMPILE_CACHE", "off")
     assert main(["cache", "ls"]) == 0
@@ -100,7 +120,8 @@ def test_errors_are_one_line_and_a_status(monkeypatch, capsys):
 
 
 def test_a_look_at_the_cache_needs_no_jax(root):
-    looks = "main(['cache', 'ls']); main(['models']); main(['top']); main(['completion', 'bash'])"
+    verbs = (["cache", "ls"], ["cache", "ls", "--prefixes"], ["models"], ["top"], ["completion", "bash"])
+    looks = "; ".join(f"main({verb})" for verb in verbs)
     script = f"import sys; from langchain_gemma_jax.cli.command import main; {looks}; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60, stdout=subprocess.DEVNULL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
@@ -34,6 +35,8 @@ def add(verbs: Verbs) -> None:
     )
     any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
     parser.add_argument("--max-context", type=count, metavar="TOKENS", help="of a conversation, at most")
+    parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
+    parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
     parser.add_argument("--devices", type=devices, metavar="COUNT", help='that models are divided among, or "auto"')
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
@@ -83,6 +86,9 @@ def _run(options: argparse.Namespace) -> int:
     try:
         if options.max_context is not None:
             configure(max_context=options.max_context)
+        if options.prefix_store is not None or options.prefix_key_file is not None:
+            key = options.prefix_key_file and Path(options.prefix_key_file).expanduser().absolute()
+            configure(prefix_store=options.prefix_store, prefix_key_file=key)
         if options.devices is not None:
             configure(devices=options.devices)
         readiness = Readiness(

@@ -1,16 +1,20 @@
-"""``gemma-jax cache``: look at the compiled programs that are kept on the disk."""
+"""``gemma-jax cache``: look at the compiled programs, and the prefixes, that are kept on the disk."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, subverbs, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.compile_cache.everywhere import stores
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.config import compile_cache_root
+from langchain_gemma_jax.config import compile_cache_root, prefix_folder
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 
 
 def add(verbs: Verbs) -> None:
@@ -23,10 +27,19 @@ def add(verbs: Verbs) -> None:
         ("verify", _verify, "read all of them, and delete what is damaged"),
         ("clear", _clear, "delete all of them"),
     ):
-        verb(actions, name, text, f"gemma-jax cache {name}").set_defaults(run=run)
+        action = verb(actions, name, text, f"gemma-jax cache {name}")
+        action.set_defaults(run=run)
+        if name != "verify":  # a prefix is proven whenever it is read
+            action.add_argument(
+                "--prefixes",
+                action="store_true",
+                help="the prefixes of conversations instead, which are somebody's text",
+            )
 
 
-def _ls(_: argparse.Namespace) -> int:
+def _ls(options: argparse.Namespace) -> int:
+    if options.prefixes:
+        return _ls_prefixes() if _any_prefixes() else 0
     total = 0
     for store in _stores():
         entries = store.entries()
@@ -50,9 +63,38 @@ def _verify(_: argparse.Namespace) -> int:
     return 1 if damaged else 0
 
 
-def _clear(_: argparse.Namespace) -> int:
+def _clear(options: argparse.Namespace) -> int:
+    if options.prefixes:
+        say(f"{_prefixes().clear() if _any_prefixes() else 0} prefixes deleted")
+        return 0
     say(f"{sum(store.clear() for store in _stores())} programs deleted")
     return 0
+
+
+def _ls_prefixes() -> int:
+    folder = _prefixes()
+    names = folder.names()
+    for name in sorted(names):
+        if (header := folder.header(name)) is not None:
+            size = header.nbytes(range(len(header.shapes)))
+            kept = "encrypted" if header.salt else "not encrypted"
+            say(f"  {_size(size):>10}  {header.tokens:>7} tokens, {kept}  {header.label}")
+    say(f"{folder.path}: {len(names)} prefixes, {_size(folder.nbytes())} together")
+    return 0
+
+
+def _any_prefixes() -> bool:
+    """Whether there is a folder of them, which a look does not make."""
+    if prefix_folder().is_dir():
+        return True
+    say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")
+    return False
+
+
+def _prefixes() -> PrefixFolder:
+    from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
+
+    return PrefixFolder(prefix_folder(), cap=2**62)
 
 
 def _stores() -> list[Store]:

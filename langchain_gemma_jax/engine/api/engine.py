@@ -312,6 +312,7 @@ class Engine:
             host_kv_bytes=sum(model.host_kv for model in models),
             eviction_log=owner.evictor.log.latest(),
             kernels=in_words(),
+            **self._loader.prefix_counts(),
         )
 
     def close(self, timeout: float | None = None) -> bool:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from langchain_gemma_jax.config import prefix_folder
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory
+from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.settings import CurrentSettings
+from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
@@ -25,6 +28,9 @@ from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
+from langchain_gemma_jax.engine.prefix_store.key_file import read_key
+from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
+from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
 from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.residency.device_memory import DeviceBudgets
@@ -32,7 +38,7 @@ from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
-from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
@@ -83,11 +89,12 @@ class ModelLoader:
         self._rereads = Background(REREADS, name="gemma-jax-load")
         self._budgets = DeviceBudgets(settings)
         self._numbers = 0
+        self.prefixes = prefix_store_of(settings.now)  # before the owner thread, which has things written at its end
         own = settings.now.ladders
         rows = ladders_for(settings.now, 2**20, "cpu").rows if own is None else own.rows
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
-        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, guards, settings)
+        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, guards, settings, self.prefixes)
 
     # What the owner thread asks for.
 
@@ -98,6 +105,10 @@ class ModelLoader:
     def load_again(self, known: KnownModel) -> None:
         """Begin to load an evicted model again, now that there is room and somebody waits."""
         self._rereads.submit(partial(self._load_again, known))
+
+    def prefix_counts(self) -> dict[str, Any]:
+        """Return what was done with prefixes on the disk, by names in a ``Report``."""
+        return {} if self.prefixes is None else dataclasses.asdict(self.prefixes.counts)
 
     # The first time.
 
@@ -209,7 +220,8 @@ class ModelLoader:
     def close(self, until: float | None) -> bool:
         """Have what comes end. Gives whether the threads that read models have ended by then."""
         ended = self.loads.close(left(until))
-        return self._rereads.close(left(until)) and ended
+        ended &= self._rereads.close(left(until))
+        return (self.prefixes is None or self.prefixes.close(left(until))) and ended
 
     def _load_again(self, known: KnownModel) -> None:
         """Load an evicted model again, now that there is room and somebody waits. Runs in a thread of its own."""
@@ -291,6 +303,25 @@ class ModelLoader:
     def _library(self, plan: LoadPlan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
+
+
+def prefix_store_of(settings: Settings) -> PrefixStore | None:
+    """Return where prefixes are kept on the disk. None: they are not.
+
+    Raises:
+        InputError: the key is none. InstallationError: what encrypts is missing.
+    """
+    key = settings.prefix_key_file
+    if settings.prefix_store is None and key is not None:
+        raise InputError(
+            "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
+            'configure(prefix_store="32GB", prefix_key_file=...); found None.'
+        )
+    if settings.prefix_store is None:
+        return None
+    sealing = None if key is None else Encrypted(read_key(key))
+    reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
+    return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)
 
 
 class _Planned:

@@ -56,6 +56,13 @@ class Report(Counters):
     started_at: float = 0.0  # when the engine was made, by the clock on the wall
     oldest_wait_s: float = 0.0  # of the requests that wait, the one that has waited longest
     refused: int = 0  # requests that were not taken, as too many waited
+    prefixes_written: int = 0  # files of keys and values that went to the disk
+    prefix_bytes_written: int = 0
+    prefixes_read: int = 0  # beginnings of conversations that came from the disk
+    prefix_tokens_read: int = 0
+    prefix_bytes_read: int = 0
+    prefixes_rejected: int = 0  # files that were damaged, and are deleted
+    prefixes_evicted: int = 0  # files that were deleted to keep the budget
     kernels: str = ""  # which of the package's own kernels run, and why
 
     @property
@@ -200,6 +207,7 @@ class Report(Counters):
             ("models", f"{self.loads} loads in {self.load_s:.1f} s, {self.models_evicted} evicted"),
             *(("  model", str(model)) for model in self.models),
             ("host KV", f"{show_bytes(self.host_kv_bytes)}; {self.parked} moved there, {restored}"),
+            *self._prefix_rows(),
             *(("  evicted", str(evicted)) for evicted in self.eviction_log),
             *((f"  routed to {name}", f"{count} steps") for name, count in sorted(self.routed.items())),
             *([("routes", f"{self.switches} switches, {self.escalations} escalations")] if self.routed else []),
@@ -210,6 +218,14 @@ class Report(Counters):
         apps = {app: trips for app, trips in self.trips_by_app.get(kind, {}).items() if app}
         whose = ", ".join(f"{trips} of {app}" for app, trips in sorted(apps.items()))
         return f"{count} trips{whose and f': {whose}'}"
+
+    def _prefix_rows(self) -> Iterable[tuple[str, str]]:
+        if self.prefixes_written or self.prefixes_read or self.prefixes_rejected:
+            size = show_bytes(self.prefix_bytes_read)
+            read = f"{self.prefixes_read} back with {self.prefix_tokens_read} tokens ({size})"
+            written = f"{self.prefixes_written} written ({show_bytes(self.prefix_bytes_written)})"
+            gone = f"{self.prefixes_evicted} evicted, {self.prefixes_rejected} rejected"
+            yield "prefixes on disk", f"{written}, {read}, {gone}"
 
     def _latency_rows(self) -> Iterable[tuple[str, str]]:
         for name, cold in (("cold", True), ("steady", False)):

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from weakref import WeakKeyDictionary
 
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
+from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_eviction import EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
-from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
+from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, TransferCosts
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
+from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.placement import Placement
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A model's prefixes on the disk, as soon as it is known which they are."""
+
+    files: Unchanged
+    prefixes: ModelPrefixes
 
 
 @dataclass(frozen=True)
@@ -58,11 +72,14 @@ class RunnerFactory:
         metrics: Metrics,
         guards: Guards,
         settings: CurrentSettings,
+        prefixes: PrefixStore | None = None,
     ) -> None:
         self._models, self._evictor, self._metrics = models, evictor, metrics
         self._guards, self._settings = guards, settings
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
+        self._prefixes, self._disk_costs = prefixes, DiskCosts()
+        self._stored: WeakKeyDictionary[KnownModel, _Stored] = WeakKeyDictionary()
 
     def host_store(self, served: Served, where: Placement) -> HostStore:
         """A model's place in host memory."""
@@ -87,5 +104,16 @@ class RunnerFactory:
         policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         shared = DeviceShare(self._evictor, self._models, known)
         held = KvHoldings(shape, library, device, ladders, self._metrics)
-        kv_store = KvStore(held, policy, shared, known.host_store)
+        kv_store = KvStore(held, policy, shared, known.host_store, self._disk_store(known, held))
         return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts)
+
+    def _disk_store(self, known: KnownModel, held: KvHoldings) -> DiskStore | None:
+        """A model's conversations on the disk. None: they are not kept, or nothing says which model it is."""
+        if self._prefixes is None or known.files is None:
+            return None
+        stored = self._stored.get(known)
+        if stored is None or stored.files != known.files:
+            programs = partial(family, known.shape, known.served.model.placement)
+            stored = self._stored[known] = _Stored(known.files, self._prefixes.of(known.files, programs))
+        name, costs = known.served.name, self._disk_costs
+        return DiskStore(self._prefixes, stored.prefixes, held, name, costs, known.host_store)

@@ -72,6 +72,11 @@ class Settings:
     folder of the user's. JAX's own setting is left alone where the user made one."""
     cache_bytes: int | None = None
     """Bytes that they may take together; the least recently used ones go first. None: 4 GiB."""
+    prefix_store: int | str | None = None
+    """Bytes of the disk for prefixes that outlive the process: ``"32GB"``, or a number. None: none are kept. See
+    docs/prefix-store.md."""
+    prefix_key_file: str | os.PathLike[str] | None = None
+    """A file with the key that they are encrypted with, which only its user can read. None: they are not encrypted."""
     guards: str | Mapping[str, str] = "warn"
     """What guards do when they are tripped: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy
     for all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""
@@ -106,6 +111,7 @@ class Settings:
         place: object = self.cache_dir
         if place not in (None, "off") and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
             raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')
+        self._check_prefixes()
         self._check_guards()
         if self.ladders is not None and not isinstance(self.ladders, Ladders):
             raise InputError(f"ladders: expected Ladders(...) or None, found {self.ladders!r}.")
@@ -118,6 +124,13 @@ class Settings:
         asked: object = self.devices
         if asked not in (None, "auto") and not (isinstance(asked, int) and _is_whole(asked) and 0 < asked < 2**16):
             raise InputError(f'devices: expected a whole number from 1, "auto" or None, found {self.devices!r}.')
+
+    def _check_prefixes(self) -> None:
+        if self.prefix_store is not None:
+            parse_bytes("prefix_store", self.prefix_store)
+        key: object = self.prefix_key_file
+        if key is not None and not (isinstance(key, str | os.PathLike) and _is_absolute(key)):
+            raise InputError(f"prefix_key_file: expected the absolute path of a file, or None, found {key!r}.")
 
     def _check_guards(self) -> None:
         policies = Policies.of(self.guards)

@@ -62,6 +62,10 @@ class HostStore:
         size = bytes_of(plan.source)
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
+    def reach(self, keys: Sequence[int], scope: str, rings: Rings) -> int:
+        """Return how many first tokens of a prompt can be fetched from here."""
+        return self._index(rings).plan(keys, scope).length if self.nbytes else 0
+
     def bytes_back(self, parked: Resident) -> int:
         """What a parked conversation will take of each device."""
         return bytes_of(parked) // self._host.parts

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from langchain_gemma_jax.engine.conversations import kv_eviction
+from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
@@ -47,18 +48,36 @@ class Budget(Protocol):
 class KvStore:
     """The conversations of one model."""
 
-    def __init__(self, held: KvHoldings, policy: EvictionPolicy, shared: Budget, host_store: HostStore) -> None:
+    def __init__(
+        self,
+        held: KvHoldings,
+        policy: EvictionPolicy,
+        shared: Budget,
+        host_store: HostStore,
+        disk_store: DiskStore | None = None,
+    ) -> None:
         self.held, self.index, self.policy, self.shared, self.host_store = held, held.index, policy, shared, host_store
+        self.disk_store = disk_store
 
     # What a request asks for.
+
+    def awaits(self, request: Request) -> bool:
+        """Whether the beginning of a request's context is just being read from the disk. It need not keep others."""
+        if self.disk_store is None:
+            return False
+
+        def have() -> int:
+            keys, scope = request.keys(), request.asked.scope
+            return max(self.index.plan(keys, scope).length, self.host_store.reach(keys, scope, self.index.rings))
+
+        return self.disk_store.awaits(request, self._wanted(request), have)
 
     def take(self, request: Request) -> bool:
         """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
         self._bring_back(request)
         asked, progress = request.asked, request.progress
         reuse = self.index.plan(request.keys(), asked.scope)
-        tokens = min(len(progress.context) + min(request.room, HEADROOM), asked.max_context)
-        wanted = self.held.ladders.capacity(tokens)
+        wanted = self._wanted(request)
         resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
             return False
@@ -117,6 +136,8 @@ class KvStore:
         if (resident := request.on_device.resident) is not None:
             resident.leased = False
             request.on_device.resident = None
+            if self.disk_store is not None:
+                self.disk_store.is_idle(resident)
 
     def pad(self, capacity: int, rows: int) -> bool:
         """Have sequences of nobody's, for the rows of a step that nobody needs. False: there is no room for them."""
@@ -141,7 +162,27 @@ class KvStore:
     def park_all(self) -> None:
         """The model goes: its conversations move to host memory, as far as that pays, the last one used on top."""
         for resident in sorted(self.index.residents, key=lambda r: r.last_used):
+            if self.disk_store is not None:
+                self.disk_store.save_leaving(resident)
             self.host_store.keep(resident, self.index.rings)
+
+    def save_idle(self, now: float) -> float | None:
+        """Have one idle conversation written to the disk, if it is time. Gives the seconds until there may be more."""
+        if self.disk_store is None:
+            return None
+        return self.disk_store.save_idle(now, -self._missing(0))
+
+    def save_all(self, until: float) -> None:
+        """The engine ends: what is idle is written to the disk, what was used last first, for so long."""
+        for resident in sorted(self.index.residents, key=lambda r: -r.last_used):
+            if self.disk_store is not None and not resident.leased and time.monotonic() < until:
+                self.disk_store.save_leaving(resident)
+
+    def _wanted(self, request: Request) -> int:
+        """The capacity of a request's conversation, to begin with."""
+        asked, context = request.asked, request.progress.context
+        tokens = min(len(context) + min(request.room, HEADROOM), asked.max_context)
+        return self.held.ladders.capacity(tokens)
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
         """Give up idle conversations, this model's first, then idle models, until so many bytes fit."""
@@ -174,6 +215,8 @@ class KvStore:
             asking=scope,
             asked=needed,
         ):
+            if isinstance(action, Drop) and self.disk_store is not None:
+                self.disk_store.save_leaving(action.resident)
             if not isinstance(action, DropSnapshot):
                 parked += self.host_store.keep(action.resident, self.index.rings)
             if isinstance(action, Drop):
@@ -201,9 +244,16 @@ class KvStore:
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
     def _bring_back(self, request: Request) -> None:
-        """A conversation that was moved to the host, if that is faster than to read it again."""
-        if not self.host_store.nbytes:
-            return
+        """A conversation that was moved to the host or the disk, if that is faster than to read it again."""
+        if self.host_store.nbytes:
+            self._bring_back_from_host(request)
+        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
+            scope = request.asked.scope
+            have = self.index.plan(request.keys(), scope).length
+            if found.length > have and self._make_room(self.held.bytes_for(found.capacity), scope):
+                self.disk_store.place(found, scope)
+
+    def _bring_back_from_host(self, request: Request) -> None:
         scope = request.asked.scope
         have = self.index.plan(request.keys(), scope).length
         found = self.host_store.find(request.keys(), scope, have, self.index.rings)

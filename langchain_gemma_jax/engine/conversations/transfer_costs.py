@@ -38,3 +38,34 @@ class TransferCosts:
         """Whether moving it back is faster than reading so many tokens again."""
         again, back = read.seconds(tokens), self.to_device.seconds(nbytes)
         return tokens > 0 and (again is None or (back or 0.0) < again)
+
+
+class DiskCosts:
+    """How long it takes until a conversation from the disk is on the device, as measured, or guessed at first."""
+
+    GUESS = 1 / 200e6  # seconds a byte, to begin with: slower than disks and digests are
+
+    def __init__(self) -> None:
+        self.from_disk = Rate()  # a byte
+
+    def seconds(self, nbytes: int) -> float:
+        """Return the seconds that so many bytes will take."""
+        measured = self.from_disk.seconds(nbytes)
+        return self.GUESS * nbytes if measured is None else measured
+
+    def worth_keeping(self, nbytes: int, tokens: int, read: Rate) -> bool:
+        """Whether a conversation of so many tokens comes back sooner from the disk than by reading it again."""
+        again = read.seconds(tokens)
+        return again is not None and self.seconds(nbytes) < again
+
+    def worth_fetching(self, nbytes: int, tokens: int, read: Rate, elsewhere: float) -> bool:
+        """Whether reading a file is faster than reading so many tokens again.
+
+        Args:
+            nbytes: of the file.
+            tokens: that it saves.
+            read: what a token takes here.
+            elsewhere: the seconds a token that its writer took, for as long as nothing was read here.
+        """
+        again = read.seconds(tokens)
+        return self.seconds(nbytes) < (elsewhere * tokens if again is None else again)

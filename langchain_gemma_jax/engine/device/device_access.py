@@ -17,6 +17,7 @@ from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.guards import Asker, Asks, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV, shardings
 from langchain_gemma_jax.models.placement import Placement
 
 Result = TypeVar("Result")
@@ -51,6 +52,13 @@ class DeviceAccess:
         if for_step:
             self._metrics.step_bytes_to_device += size
         return self.placement.put(tree)
+
+    def put_sequence(self, sequence: SequenceKV) -> SequenceKV:
+        """Copy a conversation of numpy arrays to where its programs expect it."""
+        self._metrics.bytes_to_device += sum(leaf.nbytes for leaf in jax.tree.leaves(sequence))
+        self._metrics.device_copies += 1
+        found: SequenceKV = jax.device_put(sequence, shardings(self.placement, sequence))
+        return found
 
     def expect(self, key: ProgramKey) -> None:
         """A program will be asked for.

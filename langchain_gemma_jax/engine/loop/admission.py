@@ -48,6 +48,8 @@ class Admission:
             ):
                 continue
             runner.device.asked_by = (request.asked,)
+            if runner.kv_store.awaits(request):
+                continue
             try:
                 taken = runner.kv_store.take(request)
             except Exception as error:  # noqa: BLE001

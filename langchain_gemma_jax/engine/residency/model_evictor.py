@@ -27,6 +27,7 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import DeviceMemoryError
 
+SAVE_SECONDS = 0.5  # of an engine's last second, for what is not on the disk yet
 _GREW = "programs need more than was expected"
 
 
@@ -95,6 +96,7 @@ class ModelEvictor:
     def round(self) -> None:
         """Look at who uses what, whose time is up, and who can be given room."""
         now = time.monotonic()
+        self._save(now)
         if self._look(now):
             self.shrink(_GREW)
         for entry in self.ledger.expired(now):
@@ -114,7 +116,13 @@ class ModelEvictor:
         """Seconds until something is due though nobody sends anything."""
         now = time.monotonic()
         self._look(now)
-        return self.ledger.next_change(now)
+        due = (self.ledger.next_change(now), self._save(now))
+        return min((seconds for seconds in due if seconds is not None), default=None)
+
+    def _save(self, now: float) -> float | None:
+        """Have idle conversations written to the disk. Gives the seconds until there may be more to write."""
+        waits = (runner.kv_store.save_idle(now) for runner in self._models.runners.values())
+        return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def evict(self, known: KnownModel, reason: str) -> None:
         """A model that nobody uses leaves the device: conversations, programs, weights."""
@@ -191,7 +199,10 @@ class ModelEvictor:
 
     def end(self) -> None:
         """The engine ends: nobody waits any more."""
+        until = time.monotonic() + SAVE_SECONDS
         for runner in self._models.runners.values():
+            with suppress(Exception):  # what cannot be kept is read again
+                runner.kv_store.save_all(until)
             with suppress(Exception):
                 runner.close()
         self._models.runners.clear()

@@ -158,18 +158,26 @@ def _memory(report: Report | None) -> Iterator[Family]:
         resident.add(model.resident, model.name)
     host = Family("gemma_jax_host_memory_bytes", "gauge", "Host memory: parked conversations, the process.", ("part",))
     copies = Family("gemma_jax_copied_bytes", "counter", "Bytes between host and device.", ("direction",))
+    disk = Family("gemma_jax_prefix_store_bytes", "counter", "Bytes of prefixes on the disk.", ("direction",))
+    files = Family(
+        "gemma_jax_prefix_store_files", "counter", "Prefixes on the disk, by what became of them.", ("what",)
+    )
     if report is not None:
         host.add(report.host_kv_bytes, "kv")
         copies.add(report.bytes_to_device, "to_device").add(report.bytes_to_host, "to_host")
+        disk.add(report.prefix_bytes_written, "written").add(report.prefix_bytes_read, "read")
+        files.add(report.prefixes_written, "written").add(report.prefixes_read, "read")
+        files.add(report.prefixes_evicted, "evicted").add(report.prefixes_rejected, "rejected")
     if (process := process_bytes()) is not None:
         host.add(process, "process")
-    yield from (device, resident, host, copies)
+    yield from (device, resident, host, copies, disk, files)
     yield from _of_engine(
         report,
         ("gemma_jax_device_copies", "counter", "Copies of host arrays to the device.", lambda r: r.device_copies),
         ("gemma_jax_kv_bytes", "gauge", "What conversations take on the device.", lambda r: r.kv_bytes),
         ("gemma_jax_kv_budget_bytes", "gauge", "What they may take.", lambda r: r.kv_budget),
         ("gemma_jax_kv_usage_ratio", "gauge", "The share that is in use.", kv_usage),
+        ("gemma_jax_prefix_store_tokens", "counter", "Tokens that came from the disk.", lambda r: r.prefix_tokens_read),
         ("gemma_jax_kv_evictions", "counter", "Conversations that were given up or parked.", lambda r: r.evictions),
         ("gemma_jax_memory_retries", "counter", "Times that the device's memory was full.", lambda r: r.memory_retries),
     )

@@ -1,0 +1,311 @@
+"""Conversations that outlive the process: what is idle goes to the disk, and comes back where that beats reading it.
+
+For the owner thread, which only hands out copies and takes back arrays: files are written, read and proven in the
+background, and a request whose beginning is being read waits meanwhile, while others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.engine.conversations.disk_arrays import (
+    WhatToWrite,
+    as_sequence,
+    copied_blocks,
+    global_layers,
+    what_to_write,
+)
+from langchain_gemma_jax.engine.conversations.host_store import HostStore
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, free
+from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts
+from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
+from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
+from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
+from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefix, StoredPrefixes
+from langchain_gemma_jax.engine.requests.request import Request
+from langchain_gemma_jax.engine.requests.resident import Resident
+
+_log = OwnLog(__name__)
+
+WORTH_IT = 64  # tokens: fewer are read again without a look at the disk
+IDLE_SECONDS = 5.0  # after its end until a turn is written: agents come back sooner than people
+LOOK_SECONDS = 0.05  # between two looks at what is idle ...
+FULL_SECONDS = 1.0  # ... and where the device has no room for a copy
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first tokens of a context, in host memory as the device will have them."""
+
+    stored: StoredPrefix
+    keys: array[int]
+    capacity: int
+    sequence: SequenceKV  # of numpy arrays
+    seconds: float
+
+    @property
+    def length(self) -> int:
+        return self.stored.mark.length
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a request waits for. None: for nothing any more."""
+
+    future: Future[Any] | None
+    looks: bool = False  # when it is done, it can be said what to read
+
+
+_NOTHING = _Asked(None)
+
+
+class DiskStore:
+    """One model's conversations on the disk."""
+
+    def __init__(
+        self,
+        store: PrefixStore,
+        there_is: ModelPrefixes,
+        held: KvHoldings,
+        label: str,
+        costs: DiskCosts,
+        host_store: HostStore,
+    ) -> None:
+        """``there_is`` says what the disk has of this model; ``host_store`` knows what reading takes."""
+        self._store, self._there_is, self._held, self._label = store, there_is, held, label
+        self._costs, self._host_store = costs, host_store
+        self._asked: WeakKeyDictionary[Request, _Asked] = WeakKeyDictionary()
+        self._refreshing: Future[None] | None = None
+        self._reading: dict[bytes, Future[Beginning | None]] = {}
+        self._idle_since: WeakKeyDictionary[Resident, float] = WeakKeyDictionary()
+        self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # how much of it, and where
+        self._stems: WeakKeyDictionary[Resident, int] = WeakKeyDictionary()  # the system prompts that were seen to
+        self._look_at = 0.0
+
+    # What comes back.
+
+    def awaits(self, request: Request, capacity: int, have: Callable[[], int]) -> bool:
+        """Whether the beginning of a request's context is being read, so that it is better to wait.
+
+        Args:
+            request: that is to be begun.
+            capacity: of the conversation that it will have.
+            have: says how many of its first tokens are in memory anyway.
+        """
+        asked = self._asked.get(request)
+        if asked is None or (asked.looks and (asked.future is None or asked.future.done())):
+            asked = self._asked[request] = self._look_for(request, capacity, have(), again=asked is not None)
+        return asked.looks or (asked.future is not None and not asked.future.done())
+
+    def arrived(self, request: Request) -> Beginning | None:
+        """Return what was read for a request, once. None: there is nothing, or it could not be read."""
+        asked = self._asked.get(request)
+        if asked is None or asked.looks or asked.future is None or not asked.future.done():
+            return None
+        self._asked[request] = _NOTHING
+        self._reading = {digest: each for digest, each in self._reading.items() if not each.done()}
+        try:
+            found: Beginning | None = asked.future.result()
+        except (CancelledError, Exception) as error:  # noqa: BLE001  whatever it is, the tokens are read again
+            _log.warning("a prefix could not be read from the disk: %s", named(error))
+            return None
+        return found
+
+    def place(self, found: Beginning, scope: str) -> Resident:
+        """Move what was read to the device."""
+        held, began = self._held, time.perf_counter()
+        handle = held.device.put_sequence(found.sequence)
+        took = found.seconds + time.perf_counter() - began
+        self._costs.from_disk.add(took, found.stored.nbytes)
+        self._store.folder.count(
+            prefixes_read=1, prefix_tokens_read=found.length, prefix_bytes_read=found.stored.nbytes
+        )
+        nbytes = held.bytes_for(found.capacity)
+        resident = Resident(scope, found.capacity, nbytes, handle, found.keys, written=found.stored.mark.written)
+        self._written[resident] = (found.length, "")
+        held.index.add(resident)
+        held.changed = True
+        return resident
+
+    def _look_for(self, request: Request, capacity: int, have: int, *, again: bool) -> _Asked:
+        """What to wait for: until it is known what there is, and then until it is read."""
+        keys = request.keys()
+        if len(keys) - 1 - have < WORTH_IT:
+            return _NOTHING
+        if not self._there_is.first_look.done():
+            return _Asked(self._there_is.first_look, looks=True)
+        if (prefixes := self._there_is.prefixes) is None:
+            return _NOTHING
+        if not prefixes.fresh and not again:
+            if self._refreshing is None or self._refreshing.done():
+                self._refreshing = self._store.reader.submit(prefixes.refresh)
+            return _Asked(self._refreshing, looks=True)
+        stored = prefixes.find(request.asked.scope, keys, have + WORTH_IT - 1)
+        if stored is None or not self._is_faster(stored, stored.mark.length - have):
+            return _NOTHING
+        if (future := self._reading.get(stored.mark.digest)) is None:
+            ids = array("i", request.progress.context)
+            read = partial(self._read_beginning, prefixes, stored, keys, ids, capacity)
+            future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
+        return _Asked(future)
+
+    def _is_faster(self, stored: StoredPrefix, tokens: int) -> bool:
+        return self._costs.worth_fetching(stored.nbytes, tokens, self._host_store.read, stored.header.seconds)
+
+    # In a background thread.
+
+    def _read_beginning(
+        self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int], capacity: int
+    ) -> Beginning | None:
+        if (arrays := prefixes.read(stored)) is None:
+            return None
+        began, length = time.perf_counter(), stored.mark.length
+        shape = self._held.shape
+        sequence = as_sequence(arrays, shape.layout, shape.recipe.kv_dtype, capacity, shape.max_context, ids)
+        if sequence is None:
+            prefixes.reject(stored)
+            return None
+        return Beginning(stored, keys[:length], capacity, sequence, arrays.seconds + time.perf_counter() - began)
+
+    # What goes there.
+
+    def is_idle(self, resident: Resident) -> None:
+        """Note that a conversation is idle from now on."""
+        self._idle_since[resident] = time.monotonic()
+
+    def save_idle(self, now: float, room: int) -> float | None:
+        """Have one idle conversation written, if it is time. Gives the seconds until there may be another.
+
+        Args:
+            now: by ``time.monotonic``.
+            room: bytes of the device's that are free: what is written is copied there first.
+        """
+        if not self._idle_since:
+            return None
+        if now < self._look_at:
+            return self._look_at - now
+        self._look_at = now + LOOK_SECONDS
+        prefixes = self._there_is.prefixes
+        if self._there_is.never or (prefixes is not None and not prefixes.writes):
+            self._idle_since.clear()
+            return None
+        if prefixes is None or not self._store.idle:
+            return LOOK_SECONDS
+        waits = []
+        for resident, since in list(self._idle_since.items()):
+            left = since + IDLE_SECONDS - now
+            if resident.leased or resident not in self._held.index:
+                plan, left = None, 0.0
+            else:
+                plan = self._plan(prefixes, resident, whole=left <= 0)
+            if plan is None and left <= 0:
+                self._idle_since.pop(resident, None)
+            elif plan is None:
+                waits.append(left)
+            elif resident.nbytes > room:
+                waits.append(FULL_SECONDS)
+            else:
+                self._copy_and_write(prefixes, plan)
+                return LOOK_SECONDS
+        return min(waits, default=None)
+
+    def save_leaving(self, resident: Resident) -> None:
+        """Write a conversation that is about to leave the device, if the disk does not have it yet."""
+        prefixes = self._there_is.prefixes
+        if prefixes is None or not prefixes.writes:
+            return
+        while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # its system prompt, and all of it
+            try:
+                blocks = copied_blocks(plan, cast("SequenceKV", resident.handle), self._held)
+            except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
+                _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
+                return
+            if not self._write(prefixes, plan, lambda blocks=blocks: blocks):
+                return
+
+    def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> WhatToWrite | None:
+        """What to write of a conversation: its system prompt, if nobody did yet, or all of it. None: nothing."""
+        system, total = resident.system, len(resident.keys)
+        if WORTH_IT <= system <= total and self._stems.get(resident) != system:
+            known = prefixes.knows(resident.scope, resident.keys, system)
+            if not known and (plan := self._worth_writing(resident, system)) is not None:
+                return plan
+            self._stems[resident] = system
+        if not whole or total - self._written.get(resident, (system, ""))[0] < WORTH_IT:
+            return None
+        return None if prefixes.knows(resident.scope, resident.keys, total) else self._worth_writing(resident, total)
+
+    def _worth_writing(self, resident: Resident, length: int) -> WhatToWrite | None:
+        plan = what_to_write(self._held, resident, length, WORTH_IT)
+        worth = plan is not None and self._costs.worth_keeping(plan.nbytes, length, self._host_store.read)
+        return plan if worth else None
+
+    def _copy_and_write(self, prefixes: StoredPrefixes, plan: WhatToWrite) -> None:
+        """Copy a conversation on the device, which is one dispatch, and fetch and write the copy in the background."""
+        held, resident = self._held, plan.resident
+        key = ("resize", resident.capacity, resident.capacity)
+        if not held.library.there(key) and held.library.makes_later:
+            held.library.soon([key])  # nobody waits for it
+            return
+        held.device.asked_by = ()
+        try:
+            copy = held.run(key, resident.handle)
+        except Exception as error:  # noqa: BLE001  the device is full, perhaps: it is no reason to fail
+            self._idle_since.pop(resident, None)
+            _log.warning("a conversation of %d tokens could not be copied for the disk: %s", plan.length, named(error))
+            return
+
+        def blocks() -> list[npt.NDArray[np.generic]]:
+            try:
+                return copied_blocks(plan, copy, held)
+            finally:
+                free(copy)
+
+        if not self._write(prefixes, plan, blocks):
+            free(copy)
+
+    def _write(self, prefixes: StoredPrefixes, plan: WhatToWrite, blocks: Any) -> bool:
+        resident = plan.resident
+        scope, keys, names = resident.scope, resident.keys[: plan.length], prefixes.names
+        _, old = self._written.get(resident, (0, ""))
+        whole = plan.length == len(resident.keys) and plan.length != resident.system
+        if whole:
+            self._written[resident] = (plan.length, names.file(names.digest(scope, keys, plan.length)))
+        elif plan.length == resident.system:
+            self._stems[resident] = plan.length  # whatever comes of it, it is not tried again
+        seconds = self._host_store.read.seconds(1) or 0.0
+        kv_dtype, label = self._held.shape.recipe.kv_dtype, self._label
+
+        def write() -> None:
+            try:
+                arrays = blocks()
+                lengths = sorted({mark[0] for mark in plan.marks})
+                digests = dict(names.digests(scope, keys, lengths))
+                header = PrefixHeader(
+                    family=names.family,
+                    label=label,
+                    seconds=seconds,
+                    tokens=plan.length,
+                    dtype=kv_dtype,
+                    marks=tuple(Mark(digests[at], at, wrote, ring) for at, wrote, ring in plan.marks),
+                    shapes=tuple(each.shape for each in arrays),
+                    globals=2 * len(global_layers(self._held)),
+                )
+                if prefixes.write(header, arrays) and whole and old:
+                    prefixes.forget(old)  # this one goes on from it
+            except Exception as error:  # noqa: BLE001  the arrays may be gone by now: it can be read again
+                _log.warning("a conversation could not be written to the disk: %s", named(error))
+
+        return self._store.write(write, plan.nbytes)

@@ -1,0 +1,72 @@
+"""A digest of a model's files, made once, and found again as long as the system says that they are the same files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from langchain_gemma_jax.compile_cache.entry import seal, unseal
+from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.private.folder import DamagedError, Folder
+from langchain_gemma_jax.private.writing import write_whole
+
+DIGESTS = "models"  # the file that has those of all models
+_LARGEST = 2**22
+_MOST = 1000  # models that are remembered
+_PART = 2**22
+
+
+def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = True) -> str | None:
+    """Return a digest of all that a model is read from. None: it was changed since it was loaded, or cannot be read.
+
+    Takes as long as reading its files does, the first time.
+
+    Args:
+        files: as they were when the model was loaded.
+        folder: where digests are remembered.
+        thoroughly: make it if it is not remembered. Else that is None too.
+    """
+    known = _remembered(folder)
+    stamps = hashlib.sha256(repr((str(files.folder), sorted(files.stamps.items()))).encode()).hexdigest()
+    try:
+        if (found := known.get(stamps)) is None:
+            if not thoroughly:
+                return None
+            found = _digest(files)
+        files.check()
+    except (OSError, CheckpointError):
+        return None
+    if stamps not in known and folder is not None:
+        _remember(folder, known | {stamps: found})
+    return found
+
+
+def _digest(files: Unchanged) -> str:
+    found = hashlib.sha256()
+    for name in sorted(files.stamps):
+        path = Path(os.path.normpath(files.folder / name))
+        found.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        with path.open("rb", buffering=0) as opened:
+            while part := opened.read(_PART):
+                found.update(part)
+    return found.hexdigest()
+
+
+def _remembered(folder: Folder | None) -> dict[str, str]:
+    try:
+        if folder is not None:
+            said = json.loads(unseal(folder.read(DIGESTS, _LARGEST), DIGESTS).payload)
+            return {str(stamps): str(digest) for stamps, digest in said.items()}
+    except (OSError, DamagedError, ValueError, AttributeError):
+        pass  # it is made again
+    return {}
+
+
+def _remember(folder: Folder, known: dict[str, str]) -> None:
+    payload = json.dumps(dict(list(known.items())[-_MOST:])).encode()
+    with suppress(OSError):  # whoever writes prefixes says why
+        write_whole(folder, DIGESTS, seal(DIGESTS, payload), payload)

@@ -1,0 +1,167 @@
+"""A prefix file: what a model keeps of the first tokens of a context, and the proof that it is what was written.
+
+    magic (8 bytes) | length of the header (4) | header (JSON) | SHA-256 of all that (32) | blocks, one behind the other
+
+A block is one array. The header says what each has to be, so no flip and no cut goes unseen, and a part can be read
+without the rest. No token and no scope is in the file, only digests of them: a *mark* names a length that can be
+continued from, by the digest of model, scope and all tokens up to there (``prefix_names``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, numpy_dtype
+from langchain_gemma_jax.private.folder import DamagedError
+
+MAGIC = b"GJXPRE1\n"
+HEAD = 2**16  # bytes that have all of most headers
+LARGEST_HEADER = 2**24
+_START = len(MAGIC) + 4
+_DIGEST = 32
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A length that can be continued from."""
+
+    digest: bytes  # of the model, the scope, and the tokens up to there
+    length: int
+    written: int  # the highest position ever written in the rings that belong to it, plus one
+    ring: int | None  # which state of the local layers' rings belongs to it; None: no layer has one
+
+
+@dataclass(frozen=True)
+class PrefixHeader:
+    """What a prefix file says of itself."""
+
+    family: str  # the model, and all that its numbers depend on: see ``prefix_names``
+    label: str  # for people
+    seconds: float  # that reading a token took where it was written
+    tokens: int  # slots of the global layers
+    dtype: str
+    marks: tuple[Mark, ...]
+    shapes: tuple[tuple[int, ...], ...]  # of the blocks: the global layers' keys and values, then each ring state's
+    globals: int  # of the blocks: how many are the global layers'
+    proofs: tuple[bytes, ...] = ()
+    salt: bytes = b""
+    digest: bytes = b""  # of the header itself, as it was read
+    size: int = 0  # bytes before the first block
+
+    def blocks_of(self, mark: Mark) -> range:
+        """Return the blocks that belong to a mark beside the global layers'."""
+        if mark.ring is None:
+            return range(0)
+        states = len({each.ring for each in self.marks} - {None})
+        each = (len(self.shapes) - self.globals) // states
+        first = self.globals + mark.ring * each
+        return range(first, first + each)
+
+    def nbytes(self, blocks: Sequence[int]) -> int:
+        """Return the bytes of some blocks as arrays."""
+        item = numpy_dtype(self.dtype).itemsize
+        return sum(prod(self.shapes[index]) * item for index in blocks)
+
+
+def packed(
+    header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]], sealing: Sealing
+) -> list[bytes | memoryview]:
+    """Return the parts of the file, to be written one behind the other."""
+    raw = [_bytes_of(block) for block in blocks]
+    salt = sealing.salt()
+    text = json.dumps(
+        {
+            "family": header.family,
+            "label": header.label,
+            "seconds": header.seconds,
+            "tokens": header.tokens,
+            "dtype": header.dtype,
+            "marks": [[mark.digest.hex(), mark.length, mark.written, mark.ring] for mark in header.marks],
+            "shapes": header.shapes,
+            "globals": header.globals,
+            "proofs": [sealing.proof(block).hex() for block in raw],
+            "salt": salt.hex(),
+        },
+        separators=(",", ":"),
+    ).encode()
+    head = MAGIC + len(text).to_bytes(4, "big") + text
+    digest = hashlib.sha256(head).digest()
+    return [head, digest, *(sealing.seal(block, index, salt, digest) for index, block in enumerate(raw))]
+
+
+def header_bytes(data: bytes | memoryview) -> int:
+    """Return how many bytes the header takes, of a file that begins so.
+
+    Raises:
+        DamagedError: it is no prefix file.
+    """
+    if data[: len(MAGIC)] != MAGIC or len(data) < _START:
+        raise DamagedError("it does not begin as a prefix file does")
+    length = int.from_bytes(data[len(MAGIC) : _START], "big")
+    if length > LARGEST_HEADER:
+        raise DamagedError(f"its header says that it has {length} bytes")
+    return _START + length + _DIGEST
+
+
+def read_header(data: bytes | memoryview) -> PrefixHeader:
+    """Return the header in the first bytes of a file.
+
+    Raises:
+        DamagedError: a bit is not as it was written.
+    """
+    size = header_bytes(data)
+    digest = hashlib.sha256(memoryview(data)[: size - _DIGEST]).digest()
+    if len(data) < size or data[size - _DIGEST : size] != digest:
+        raise DamagedError("the digest of its header does not match")
+    try:
+        said = json.loads(bytes(data[_START : size - _DIGEST]))
+        header = PrefixHeader(
+            family=str(said["family"]),
+            label=str(said["label"]),
+            seconds=float(said["seconds"]),
+            tokens=int(said["tokens"]),
+            dtype=str(said["dtype"]),
+            marks=tuple(
+                Mark(bytes.fromhex(digest), int(length), int(written), None if ring is None else int(ring))
+                for digest, length, written, ring in said["marks"]
+            ),
+            shapes=tuple(tuple(int(size) for size in shape) for shape in said["shapes"]),
+            globals=int(said["globals"]),
+            proofs=tuple(bytes.fromhex(proof) for proof in said["proofs"]),
+            salt=bytes.fromhex(said["salt"]),
+            digest=digest,
+            size=size,
+        )
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise DamagedError("its header cannot be read") from error
+    negative = any(size < 0 for shape in header.shapes for size in shape)
+    if header.dtype not in ITEM_BYTES or len(header.proofs) != len(header.shapes) or negative:
+        raise DamagedError("its header contradicts itself")
+    return header
+
+
+def places(header: PrefixHeader, sealing: Sealing) -> list[tuple[int, int]]:
+    """Return where each block begins in the file, and how many bytes it takes there."""
+    found, at = [], header.size
+    for index in range(len(header.shapes)):
+        size = header.nbytes([index]) + sealing.growth
+        found.append((at, size))
+        at += size
+    return found
+
+
+def block_array(header: PrefixHeader, index: int, block: memoryview) -> npt.NDArray[np.generic]:
+    """Return a block as the array that it was."""
+    return np.frombuffer(block, numpy_dtype(header.dtype)).reshape(header.shapes[index])
+
+
+def _bytes_of(array: npt.NDArray[np.generic]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -1,0 +1,57 @@
+"""The names of prefixes: digests of the model, the scope and every token, so that only the same ones are ever found."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator
+
+FORMAT = "prefixes 1"  # another one when what a file holds means something else
+_DIGEST = 32
+
+
+def family_name(model: str, programs: str) -> str:
+    """Return what the prefixes of one model have in common.
+
+    Args:
+        model: a digest of its files.
+        programs: a digest of all that its programs depend on: dtypes, storage, kernels, releases, the machine.
+    """
+    return hashlib.sha256(f"{FORMAT}\0{model}\0{programs}".encode()).hexdigest()
+
+
+class PrefixNames:
+    """The names of one model's prefixes."""
+
+    def __init__(self, family: str, secret: bytes = b"") -> None:
+        """``secret`` is what nobody can make the same names without."""
+        self.family, self._secret = family, secret[: hashlib.blake2b.MAX_KEY_SIZE]
+
+    def digests(self, scope: str, keys: array[int], lengths: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield each length with the name of so many first keys. The lengths grow, and are no longer than the keys."""
+        said = scope.encode("utf-8", "surrogatepass")
+        found = hashlib.blake2b(key=self._secret, digest_size=_DIGEST)
+        found.update(f"{self.family}\0{len(said)}\0".encode() + said)
+        at = 0
+        with memoryview(keys) as held:
+            for length in lengths:
+                found.update(held[at:length])
+                at = length
+                yield length, found.copy().digest()
+
+    def digest(self, scope: str, keys: array[int], length: int) -> bytes:
+        """Return the name of the first keys."""
+        ((_, found),) = self.digests(scope, keys, (length,))
+        return found
+
+    def file(self, digest: bytes) -> str:
+        """Return the file name of the prefix whose longest mark has this digest."""
+        return f"{self.family_part}{digest.hex()[:40]}{PREFIX}"
+
+    @property
+    def family_part(self) -> str:
+        """What the file names of these prefixes begin with."""
+        return f"{self.family[:16]}-"
+
+
+PREFIX = ".prefix"
