@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from langchain_gemma_jax.engine.api import process
 from scripts.diagrams import DEMO
 from tests.example_runner import ExampleRunner
 from tests.own_engine import own_engine
@@ -51,6 +54,14 @@ def run_page(text: str, page: str) -> None:
             exec(code, namespace)
 
 
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """An engine of a page's own, and settings that are gone with it."""
+    with own_engine(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "_settings", process._settings)
+        yield
+
+
 def dead_links(text: str, folder: Path) -> list[str]:
     prose = FENCE.sub("", text)
     targets = [match["target"].partition("#")[0] for match in LINK.finditer(prose)]
@@ -75,7 +86,10 @@ def no_engine():
 @pytest.mark.usefixtures("no_engine")
 def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_page(page.read_text(), name(page))
+    text = page.read_text()
+    # What can be set only before the engine's first use is told to a reader who has not used it yet.
+    with own_settings() if "configure(prefix_store=" in text else nullcontext():
+        run_page(text, name(page))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,15 +29,17 @@ class BaseModels:
 
     def __init__(self) -> None:
         self._seen: weakref.WeakKeyDictionary[Served, bool] = weakref.WeakKeyDictionary()
+        self._lock = threading.Lock()  # calls of a batch come together
 
     def warn(self, served: Served, dialect: Dialect) -> None:
         """Say that a model that is chatted with seems to be a base model: once, or to each who hears of their call."""
-        hears, known = hearer.get(), self._seen.get(served)
-        if known is None:
-            known = self._seen[served] = is_base_model(served, dialect)
-        elif hears is None:
-            return
-        if known:
+        hears = hearer.get()
+        with self._lock:
+            first = served not in self._seen
+            if first:
+                self._seen[served] = is_base_model(served, dialect)
+            known = self._seen[served]
+        if known and (first or hears is not None):
             warning = BaseModelWarning(
                 f"{served.name} seems to be a base model: there is no chat template in its files, and no turn's end "
                 f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "

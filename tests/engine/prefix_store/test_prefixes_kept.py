@@ -160,7 +160,8 @@ def test_a_restarted_engine_goes_on_where_the_last_one_was(
 @pytest.mark.long
 def test_packed_weights_and_other_dtypes_keep_their_prefixes_apart(started, place, rng):
     prompt = text(rng, SYSTEM + 20)
-    ways = ({}, {"weights": "int8"}, {"dtype": "bfloat16"}, {"weights": "int8", "activations": "int8"})
+    packed = {"weights": "int8"}
+    ways = ({}, {"dtype": "bfloat16"}, packed | {"activations": "float32"}, packed | {"activations": "int8"})
     for number, how in enumerate(ways):
         engine, served = started(how=how, prefix_store=None)
         wanted = engine.submit(served, prompt, greedy(6), system=SYSTEM).result().ids
