@@ -366,6 +366,7 @@ def test_time_that_nobody_uses_it_is_counted_and_then_it_goes(engine_of, folders
     while not served.model.closed and time.monotonic() < until:
         time.sleep(0.01)
     assert served.model.closed, "by itself"
+    settle(engine)  # it is in the log a moment later
     assert engine.report().eviction_log[-1].reason == "unused for 0.15 s"
     engine.keep_alive(served, None)
     assert_works(engine, served)
