@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 
 import pytest
@@ -79,8 +80,10 @@ def test_resident_bytes_are_the_files(packed):
 def test_ids_are_llama_cpps_on_200_texts_in_20_scripts(packed):
     asked = texts()
     assert (len(asked), len(WORDS)) == (200, 20)
+    assert [packed.tokenizer.decode(packed.tokenizer.encode_text(text)) for text in asked] == asked
+    # Libraries take a literal ▁ for a space; here it comes back as it was (docs/tokenizers.md).
+    asked = [text.replace("▁", "") for text in asked]
     ours = [packed.tokenizer.encode_text(text) for text in asked]
-    assert [packed.tokenizer.decode(ids) for ids in ours] == asked
     theirs = asked_of("llama", FILE, asked)
     if theirs is None:
         pytest.skip("texts come back; llama.cpp, whose ids ours are compared with, is not here: scripts/real --all")
@@ -144,7 +147,12 @@ def test_what_was_read_is_not_read_again_and_changes_no_answer(packed):
 def test_drafts_are_accepted_and_change_no_answer(packed):
     prompt = ids_of(packed, LIST * 4)
     plain = greedy(packed, prompt, 48, drafts=False)
-    drafted = greedy(packed, prompt, 48, drafts=True)
+    for _ in range(30):  # the program that looks at several tokens is compiled beside the first answers
+        drafted = greedy(packed, prompt, 48, drafts=True)
+        assert drafted.ids == plain.ids
+        if drafted.accepted_tokens:
+            break
+        time.sleep(2)
     assert drafted.accepted_tokens > 16
     assert drafted.ids == plain.ids
 
