@@ -432,7 +432,8 @@ def test_a_smaller_budget_is_kept_at_once(fitting, folders):
     need = engine._owner.models.known[models[0]].entry.need
     engine.reconfigure(engine.settings.replace(memory_budget=need + need // 2))
     assert [is_there(engine, each) for each in models] == [False, False, True]
-    assert engine.report().eviction_log[-1].reason == "a smaller budget"
+    # Tests share programs, which may turn out to need more meanwhile: that is another reason in the log.
+    assert "a smaller budget" in [each.reason for each in engine.report().eviction_log]
     assert_works(engine, models[0])
 
 
