@@ -1,4 +1,4 @@
-"""What each Gemma takes, by the package's own predictions: weights, conversations, and how many of them have room.
+"""The memory that each Gemma needs, by the package's own predictions: weights, conversations, and how many have room.
 
     python benchmarks/capacity.py           # writes the table of docs/scale.md
     python benchmarks/capacity.py --print   # shows it

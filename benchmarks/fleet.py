@@ -35,7 +35,7 @@ WARM = 0.2  # the share of the time that is not looked at: nothing is in memory 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trace: the requests, and the seconds that each replica worked."""
+    """The outcome of a trace: its requests, and the seconds that each replica worked."""
 
     jobs: tuple[Job, ...]
     busy: tuple[float, ...]

@@ -36,7 +36,7 @@ class Conversation:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What agents are like. Lengths are in tokens; each is a median, around which they are drawn log-normally."""
+    """The habits of agents. Lengths are in tokens; each is a median, around which they are drawn log-normally."""
 
     apps: int = 12
     popularity: float = 1.1  # the n-th application has a share of n to the power of minus this

@@ -36,7 +36,7 @@ WRITTEN_SECONDS, CALM = 60.0, 20  # at most; tenths of a second without another 
 
 @dataclass
 class PrefixTimes:
-    """What the rounds took, in seconds to the first token."""
+    """The seconds to the first token of each round."""
 
     read: list[float] = field(default_factory=list)  # by reading the prompt
     back: list[float] = field(default_factory=list)  # after a restart
@@ -143,7 +143,7 @@ def child(job: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def report(found: PrefixTimes, rounds: int) -> str:
-    """What was found, in words."""
+    """The result of the rounds as sentences."""
     read, back = median(found.read), median(found.back)
     said = "reached" if found.ratio <= BAR else f"**missed** by {found.ratio / BAR - 1:.0%}"
     size, here = median(found.nbytes) / 1e6, machine()

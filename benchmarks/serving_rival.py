@@ -34,7 +34,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 @dataclass
 class Load:
-    """What many clients saw at once."""
+    """The waits that many clients saw at once, and their throughput."""
 
     seconds: float = 0.0
     first: list[float] = field(default_factory=list)  # until the first token, of what was streamed

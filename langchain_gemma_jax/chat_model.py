@@ -117,7 +117,7 @@ class ChatGemmaJax(BaseChatModel):
     session: str | None = None
     """The conversation's name, for routers in front of servers. None: one is made of its thread, or its beginning."""
     guards: str | dict[str, str] | None = None
-    """What guards do when a call trips them: "off", "warn", "raise" or "callback", for all or by name."""
+    """The policy of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
     dialect: str | None = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
     dtype: str | None = None

@@ -84,7 +84,7 @@ def _ls_prefixes() -> int:
 
 
 def _any_prefixes() -> bool:
-    """Whether there is a folder of them, which a look does not make."""
+    """Return whether there is a folder of prefixes. A look makes none."""
     if prefix_folder().is_dir():
         return True
     say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")

@@ -154,7 +154,7 @@ class ModelLoader:
         return None if found == 1 else found
 
     def _fits(self, plan: LoadPlan) -> Fit:
-        """What a model needs in a place, and what there is."""
+        """Return the bytes that a model needs in a place, and those that there are."""
         return fit_of(self._settings.now, plan, self.budget(plan.placement))
 
     def _reserve(self, planned: _Planned, load: Load[Served], plan: LoadPlan, until: float) -> None:

@@ -1,4 +1,4 @@
-"""What the disk has of a conversation: which arrays are copied there, and a conversation made of them again.
+"""A conversation's arrays on the disk: which are copied there, and a conversation made of them again.
 
 The copies are made in background threads, of arrays that nobody writes to.
 """
@@ -28,7 +28,7 @@ BLOCK = 64  # tokens between two of them, at least
 
 @dataclass(frozen=True)
 class WhatToWrite:
-    """What is written of a conversation."""
+    """A conversation's part that is to be written."""
 
     resident: Resident
     length: int

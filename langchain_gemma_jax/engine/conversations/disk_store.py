@@ -62,7 +62,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a request waits for. None: for nothing any more."""
+    """The read that a request waits for. None: it waits no more."""
 
     future: Future[Any] | None
     looks: bool = False  # when it is done, it can be said what to read

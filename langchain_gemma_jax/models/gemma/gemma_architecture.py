@@ -15,8 +15,8 @@ from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class Gemma(Architecture):
-    """A Gemma of any generation."""
+class GemmaFacts(Architecture):
+    """A Gemma's facts, as its configuration has them, wherever it is computed."""
 
     config: ModelConfig
 
@@ -42,6 +42,11 @@ class Gemma(Architecture):
 
     def abstract(self, recipe: Recipe) -> Any:
         return recipe.abstract(self.config)
+
+
+@dataclass(frozen=True)
+class Gemma(GemmaFacts):
+    """A Gemma of any generation."""
 
     def forward(
         self,

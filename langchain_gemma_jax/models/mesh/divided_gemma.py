@@ -16,11 +16,10 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
-from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma, GemmaFacts
 from langchain_gemma_jax.models.gemma.kv_cache import AXES, KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
 from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
@@ -29,31 +28,10 @@ from langchain_gemma_jax.models.weights import Weight, map_specs, rows_of
 
 
 @dataclass(frozen=True)
-class DividedGemma(Architecture):
+class DividedGemma(GemmaFacts):
     """A Gemma of any generation, divided among the devices of a mesh."""
 
-    config: ModelConfig
     where: Partitions
-
-    @property
-    def vocab_size(self) -> int:
-        return self.config.vocab_size
-
-    @property
-    def width(self) -> int:
-        return self.config.width
-
-    @property
-    def max_context(self) -> int:
-        return self.config.max_context
-
-    @property
-    def eos_ids(self) -> tuple[int, ...]:
-        return self.config.eos_ids
-
-    @property
-    def cache_layout(self) -> CacheLayout:
-        return self.config.cache_layout
 
     @property
     def cache_of_a_device(self) -> CacheLayout:
@@ -65,9 +43,6 @@ class DividedGemma(Architecture):
             return CacheLayer(layer.kv_heads // division.ways(kv_heads(layer)), layer.head_dim, layer.window)
 
         return tuple(of(layer) for layer in self.config.layers)
-
-    def abstract(self, recipe: Recipe) -> Any:
-        return recipe.abstract(self.config)
 
     def forward(
         self,

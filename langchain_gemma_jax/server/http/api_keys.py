@@ -6,11 +6,11 @@ import hashlib
 import hmac
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from langchain_gemma_jax.errors import ApiKeyError, InputError
+from langchain_gemma_jax.private.private_file import read_private
 
 SHORTEST = 16  # characters of a key
 _LARGEST = 2**20  # bytes of the file
@@ -54,19 +54,7 @@ def read_keys(path: str | os.PathLike[str]) -> ApiKeys:
         InputError: there is no such file, others can read it, or what it holds are no keys.
     """
     file = Path(path).expanduser()
-    try:
-        with file.open("rb") as opened:
-            facts = os.fstat(opened.fileno())
-            data = opened.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"--api-key-file: {file} cannot be read: {error.strerror or error}.") from error
-    if not stat.S_ISREG(facts.st_mode) or len(data) > _LARGEST:
-        raise InputError(f"--api-key-file: expected a file with a key on each line, found {file}.")
-    # A secret of a pod belongs to root and to the pod's group: so root has chosen who reads it.
-    own = stat.S_IRGRP if facts.st_uid == 0 != os.geteuid() else 0
-    if facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO) & ~own:
-        mode = stat.S_IMODE(facts.st_mode)
-        raise InputError(f"--api-key-file: others can read {file} (mode {mode:04o}). Do: chmod 600 {file}")
+    data = read_private(file, "--api-key-file", "a file with a key on each line", _LARGEST)
     return ApiKeys(_parsed(data.decode(errors="replace"), str(file)))
 
 

@@ -1,27 +1,5 @@
-"""What the tests of prefixes on the disk share: what was warned of, and faults of the disk."""
+"""The fixtures that tests of prefixes share with those of the compile cache: warnings, and faults of the disk."""
 
-from __future__ import annotations
+from tests.compile_cache.conftest import faults, said
 
-import threading
-from types import SimpleNamespace
-
-import pytest
-
-from langchain_gemma_jax.compile_cache import warning
-from tests.compile_cache.faults import Faults
-
-
-@pytest.fixture(autouse=True)
-def said(monkeypatch):
-    """What the store warned of, as in a process that has just begun. A test takes off what it expects."""
-    messages: list[str] = []
-    monkeypatch.setattr(warning, "_said", {topic: threading.Lock() for topic in warning._said})
-    stand_in = SimpleNamespace(warn=lambda message, category, stacklevel: messages.append(message))
-    monkeypatch.setattr(warning, "warnings", stand_in)
-    yield messages
-    assert messages == [], "nobody expected that"
-
-
-@pytest.fixture
-def faults(monkeypatch):
-    return Faults(monkeypatch)
+__all__ = ["faults", "said"]

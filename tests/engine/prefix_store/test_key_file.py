@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from langchain_gemma_jax.engine.prefix_store.key_file import read_key
@@ -31,4 +33,16 @@ def test_a_file_that_is_no_key_is_refused_with_what_to_do(tmp_path):
         read_key(tmp_path)
     file.write_bytes(b"x" * 70_000)
     with pytest.raises(InputError, match="up to 65536 bytes"):
+        read_key(file)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of root's")
+def test_a_secret_of_a_pod_is_read_by_its_group_alone(tmp_path, monkeypatch):
+    file = tmp_path / "key"
+    file.write_bytes(b"x" * 40)
+    file.chmod(0o440)
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    assert read_key(file) == b"x" * 40
+    file.chmod(0o444)
+    with pytest.raises(InputError, match="others can read"):
         read_key(file)
