@@ -8,13 +8,17 @@ the source of its module are parts of their names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+
+Made = TypeVar("Made")
 
 
 class Architecture(ABC):
@@ -73,6 +77,15 @@ class Architecture(ABC):
     @abstractmethod
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         """Return the scores of the next token for what ``forward`` gave: float32 ``[..., vocab_size]``."""
+
+    def with_scores(
+        self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
+    ) -> Made:
+        """Return what ``work(scores, share, *given)`` makes of the scores of the next token.
+
+        Of a model that is divided among devices each works with its own share of them, and all make the same.
+        """
+        return work(self.logits(params, recipe, hidden), EVERY_SCORE, *given)
 
     @abstractmethod
     def numbers_at_work(self, tokens: int, context: int) -> int:

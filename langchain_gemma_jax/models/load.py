@@ -30,7 +30,7 @@ from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for, weights_alone
+from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for, weights_alone
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -154,7 +154,8 @@ def load(
             plan = plan_at(first)
         else:
             plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, jax.local_devices())
-            plan = replace(plan, chosen=chosen)
+            tree = plan.recipe.abstract(config)
+            plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, tree))
         recipe, where = plan.recipe, plan.placement
         if planned is not None:
             planned(plan)

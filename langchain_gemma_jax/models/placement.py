@@ -10,7 +10,7 @@ things (tokens, knobs, scores) are whole on each device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes, numpy_dtype
+from langchain_gemma_jax.models.configuration.division import Section
 from langchain_gemma_jax.models.weights import total_bytes
 
 if TYPE_CHECKING:
@@ -48,6 +49,17 @@ class Placement(ABC):
     @abstractmethod
     def put(self, tree: Any, specs: Any = None) -> Any:
         """Copy numpy arrays there: as ``specs``, a tree of the same structure, says; else whole, on each device."""
+
+    def parts(self, sections: tuple[Section, ...]) -> tuple[tuple[slice, ...], ...]:  # noqa: ARG002  they lie alike
+        """The parts into which an array with these sections goes: where the pieces of each lie along the axis.
+
+        None: it is not divided, or by ``put`` alone.
+        """
+        return ()
+
+    def put_parts(self, parts: Iterable[Any], specs: Any) -> Any:
+        """Copy what ``parts`` said there, one after the other: a tree of numpy arrays for each part of ``specs``."""
+        raise NotImplementedError(f"{type(self).__name__} divides nothing into parts")
 
     @property
     def platform(self) -> str:

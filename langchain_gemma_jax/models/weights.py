@@ -127,13 +127,15 @@ class FileStorage(ABC):
     @abstractmethod
     def read(
         self,
-        path: Path,
-        dense: ArraySpec,
+        stored: Any,
         source: TensorSource,
         parts: Sequence[Part],
         empty: Callable[[ArraySpec], npt.NDArray[np.generic]],
     ) -> Any:
-        """Return the numpy arrays of ``abstract(path, dense)``, which ``empty`` makes, filled from the stored parts."""
+        """Return the numpy arrays of ``stored``, which ``empty`` makes, filled from the stored parts.
+
+        ``stored`` is what ``abstract`` gave for a matrix, or the same for one device's part of it.
+        """
 
     def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:  # noqa: ARG002
         """Refuse: what a file does not have packed cannot be packed as the file has it."""

@@ -32,9 +32,11 @@ from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from langchain_gemma_jax.models.weights import map_specs
+from tests.engine.faults_support import Fault, injected, resource_exhausted
 from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text
 
 LADDERS = Ladders(chunks=(16,), capacities=(64, CONTEXT), rows=(1, 2), draft=4)
@@ -46,7 +48,9 @@ def main(folder: str, runs: Sequence[Sequence[Any]], loop_steps: int = 1) -> dic
     return {f"{name} on {count}": run(folder, name, count, loop_steps, *more) for name, count, *more in runs}
 
 
-def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int) -> dict[str, object]:
+def run(
+    folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int, faults: int = 0
+) -> dict[str, object]:
     """What is seen of one model in one place."""
     before = on_each()
     settings = Settings(
@@ -83,6 +87,8 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
         "status": str(engine.models()[0]),
     }
     del runner
+    if faults:
+        found["faults"] = full_at(engine, served, cold, folder, faults)
     if cycles:
         found["after each cycle"] = come_and_go(engine, served, cycles)
     if not engine.close(60):
@@ -93,6 +99,39 @@ def run(folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles:
     del served, cold
     found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
     return found
+
+
+def full_at(engine: Engine, served: Served, cold: Cold, folder: str, most: int) -> dict[str, object]:
+    """Have one device's memory be full at the Nth call of it, for N up to so many, while two requests run.
+
+    A model on another device has a conversation meanwhile, which is none of its business. Gives how often it was
+    full, how many answers came all the same, and what lies on each device once nothing is idle: each time the same.
+    """
+    runners, last = engine._owner.models.runners, SingleDevice(jax.devices()[-1])
+    other = made_up("all global", folder, last)
+    beside = engine.serve(other)
+    greedy, rng = Sampling(max_tokens=4, ignore_eos=True), random.Random(17)
+    engine.submit(beside, text(rng, 30), greedy).result()
+    settle(engine)
+    raised, answered, held, stays = 0, 0, set(), True
+    for number in range(1, most + 1):
+        prompts = [text(rng, 30), text(rng, 21)]
+        fault = Fault(resource_exhausted, lambda call, _name, _key, number=number: call == number)  # type: ignore[misc]
+        with injected(fault):
+            given = [engine.submit(served, prompt, greedy) for prompt in prompts]
+            for prompt, each in zip(prompts, given, strict=True):
+                cold.expect(prompt, each.result(), f"full at {number}")
+                answered += 1
+        raised += fault.raised
+        engine._owner.call(runners[served].kv_store.evict_idle)
+        settle(engine)
+        stays &= runners[beside].kv_store.held.nbytes() > 0
+        held.add(tuple(on_each()))
+    cold.check()
+    engine.unload(beside)
+    other.close()
+    retries = engine.report().memory_retries
+    return {"raised": raised, "answered": answered, "retries": retries, "held": len(held), "the other stays": stays}
 
 
 def written(folder: str, name: str) -> str:
@@ -109,7 +148,7 @@ def written(folder: str, name: str) -> str:
     return str(path)
 
 
-def made_up(name: str, folder: str, where: DeviceMesh | None) -> Model:
+def made_up(name: str, folder: str, where: Placement | None) -> Model:
     """One of ``CONFIGS`` with random weights, the same numbers in any place."""
     config, recipe, numbers = CONFIGS[name], Recipe("float32"), np.random.default_rng(5)
 

@@ -51,6 +51,16 @@ def test_many_conversations_on_two_four_and_eight_devices(tiny_folder, tmp_path)
 
 
 @pytest.mark.slow
+def test_a_device_whose_memory_is_full_has_room_made_and_nothing_is_lost(tiny_folder):
+    (seen,) = talk(tiny_folder, [["shared KV", 4, 2, 0, 30]]).values()
+    faults = seen["faults"]
+    assert faults["raised"] == faults["retries"] > 10
+    assert faults["answered"] == 60
+    assert faults["held"] == 1  # the same bytes on each device, whenever it was full
+    assert faults["the other stays"]  # room was made where there was none, and nowhere else
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gemma4, per-layer inputs and shared KV", "gemma4, experts"])  # three experts: whole
 def test_a_file_of_packed_matrices_on_two_devices(tiny_folder, name):
     (seen,) = talk(tiny_folder, [[f"gguf {name}", 2, 20, 2]]).values()

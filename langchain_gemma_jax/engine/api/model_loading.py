@@ -259,9 +259,10 @@ class ModelLoader:
         try:
             return read()
         except Exception as error:
-            if not _memory_is_full(error):
+            if not _memory_is_full(error) or planned.entry is None:
                 raise
-        self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", but=planned.entry))
+            entry = planned.entry
+        self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", entry.home, but=entry))
         try:
             return read()
         except Exception as error:

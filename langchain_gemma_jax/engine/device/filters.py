@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
 
 TOP = 128  # the largest top_k that the few best tokens can answer
 FEW = TOP + 1  # one more, so that a tie with the last one kept is seen
@@ -59,18 +60,22 @@ def floor_among_few(
     return floor, (top_k <= TOP) & ((floor > x[-1]) | (x[-1] == -jnp.inf))
 
 
-def floor_of_all(x: jax.Array, knobs: Knobs) -> jax.Array:
-    """The floor, from all the tokens: ``x`` is [vocab], at most 0."""
+def floor_of_all(x: jax.Array, knobs: Knobs, share: ScoreShare = EVERY_SCORE) -> jax.Array:
+    """The floor, from all the tokens: ``x`` is [vocab], at most 0, or a device's share of it."""
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
     nothing = jnp.float32(-jnp.inf)
     ones = jnp.ones_like(x)
-    floor = lax.cond(top_k > 0, lambda: _reaching(x, ones, top_k.astype(jnp.float32)), lambda: nothing)
+    floor = lax.cond(top_k > 0, lambda: _reaching(x, ones, top_k.astype(jnp.float32), share), lambda: nothing)
     mass = jnp.where(x >= floor, jnp.exp(x), 0.0)
-    top_p = lax.cond(floats.top_p < 1, lambda: _reaching(x, mass, floats.top_p * jnp.sum(mass)), lambda: nothing)
+
+    def of_mass() -> jax.Array:
+        return _reaching(x, mass, floats.top_p * share.sum(mass), share)
+
+    top_p = lax.cond(floats.top_p < 1, of_mass, lambda: nothing)
     return jnp.maximum(jnp.maximum(floor, top_p), jnp.log(floats.min_p))
 
 
-def _reaching(x: jax.Array, weights: jax.Array, target: jax.Array) -> jax.Array:
+def _reaching(x: jax.Array, weights: jax.Array, target: jax.Array, share: ScoreShare) -> jax.Array:
     """The largest floor at which the weights of ``x >= floor`` reach the target; -inf if none does.
 
     The order of the floats at or below 0 is the reverse order of their bits without the sign.
@@ -82,7 +87,7 @@ def _reaching(x: jax.Array, weights: jax.Array, target: jax.Array) -> jax.Array:
     def halved(_: int, span: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = span
         middle = low + (high - low) // 2  # the sum of both would overflow
-        enough = jnp.sum(jnp.where(x >= floor(middle), weights, 0.0)) >= target
+        enough = share.sum(jnp.where(x >= floor(middle), weights, 0.0)) >= target
         return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
     span = (jnp.int32(0), jnp.int32(MINUS_INFINITY_BITS))

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
 
 BAN = -100.0  # a bias this low means never
 LOWEST = float(jnp.finfo(jnp.float32).min)
@@ -20,6 +21,7 @@ def legal_scores(
     allowed: jax.Array,  # [word] uint32
     valid_vocab: int,
     masked: jax.Array,  # bool: a grammar holds, ``allowed`` counts
+    share: ScoreShare = EVERY_SCORE,  # which of the scores these are
 ) -> tuple[jax.Array, jax.Array]:
     """The scores as the request wants them, -inf where a token is illegal, and the best of them, which is finite.
 
@@ -27,17 +29,17 @@ def legal_scores(
     the tokens that the grammar allows (a bias gives way to the grammar), and among all if it allows none.
     """
     penalised, biased = _is_penalised(knobs), knobs.named_ints().biases > 0
-    ids = jnp.arange(scores.size, dtype=jnp.int32)
-    known = scores if valid_vocab >= scores.size else jnp.where(ids < valid_vocab, scores, -jnp.inf)
-    best = jnp.max(known)
+    ids, size = share.ids(scores.size), scores.size
+    known = scores if valid_vocab >= share.total(size) else jnp.where(ids < valid_vocab, scores, -jnp.inf)
+    best = share.max(known)
 
     def edited() -> tuple[jax.Array, jax.Array]:
-        legal = jnp.where(masked, _bits(allowed, scores.size), True) & (ids < valid_vocab)
-        row = lax.cond(penalised, lambda: _penalised(scores, knobs, history, position), lambda: scores)
-        row = lax.cond(biased, lambda: _biased(row, knobs), lambda: row)
+        legal = jnp.where(masked, share.own(_bits(allowed, share.total(size)), size), True) & (ids < valid_vocab)
+        row = lax.cond(penalised, lambda: _penalised(scores, knobs, history, position, share), lambda: scores)
+        row = lax.cond(biased, lambda: _biased(row, knobs, share), lambda: row)
         row = jnp.where(legal, jnp.nan_to_num(row, nan=-jnp.inf, neginf=-jnp.inf), -jnp.inf)
-        row = lax.cond(jnp.max(row) > -jnp.inf, lambda: row, lambda: _rescued(scores, legal, valid_vocab))
-        return row, jnp.max(row)
+        row = lax.cond(share.max(row) > -jnp.inf, lambda: row, lambda: _rescued(scores, legal, valid_vocab, share))
+        return row, share.max(row)
 
     result: tuple[jax.Array, jax.Array] = lax.cond(
         penalised | biased | masked | ~jnp.isfinite(best), edited, lambda: (known, best)
@@ -55,26 +57,28 @@ def _is_penalised(knobs: Knobs) -> jax.Array:
     return (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
 
 
-def _penalised(scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array) -> jax.Array:
+def _penalised(
+    scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array, share: ScoreShare
+) -> jax.Array:
     floats, ints = knobs.named_floats(), knobs.named_ints()
     slots = jnp.arange(history.size, dtype=jnp.int32)
     held = slots < position
-    seen = _counts(history, held, scores.size)
-    generated = _counts(history, held & (slots >= ints.prompt_length), scores.size)
+    seen = _counts(history, held, scores.size, share)
+    generated = _counts(history, held & (slots >= ints.prompt_length), scores.size, share)
     pushed = jnp.where(scores > 0, scores / floats.repetition, scores * floats.repetition)
     row = jnp.where(seen > 0, pushed, scores)
     return row - jnp.where(generated > 0, floats.presence, 0.0) - floats.frequency * generated
 
 
-def _counts(history: jax.Array, counted: jax.Array, vocab: int) -> jax.Array:
+def _counts(history: jax.Array, counted: jax.Array, size: int, share: ScoreShare) -> jax.Array:
     """How often each id stands at the slots that count: float32, exact below 2**24."""
-    ids = jnp.where(counted, history, vocab)
-    return jnp.zeros(vocab, jnp.float32).at[ids].add(1.0, mode="drop")
+    places = jnp.where(counted, share.places(history, size), size)
+    return jnp.zeros(size, jnp.float32).at[places].add(1.0, mode="drop")
 
 
-def _biased(row: jax.Array, knobs: Knobs) -> jax.Array:
+def _biased(row: jax.Array, knobs: Knobs, share: ScoreShare) -> jax.Array:
     values = jnp.where(knobs.bias_values <= BAN, -jnp.inf, knobs.bias_values)
-    return row.at[knobs.bias_ids].add(values, mode="drop")
+    return row.at[share.places(knobs.bias_ids, row.size)].add(values, mode="drop")
 
 
 def _bits(words: jax.Array, count: int) -> jax.Array:
@@ -82,8 +86,7 @@ def _bits(words: jax.Array, count: int) -> jax.Array:
     return ((words[:, None] >> shifts[None, :]) & 1 != 0).reshape(-1)[:count]
 
 
-def _rescued(scores: jax.Array, legal: jax.Array, valid_vocab: int) -> jax.Array:
+def _rescued(scores: jax.Array, legal: jax.Array, valid_vocab: int, share: ScoreShare) -> jax.Array:
     """The raw scores, finite wherever they may be chosen."""
     finite = jnp.nan_to_num(scores, nan=LOWEST)
-    ids = jnp.arange(scores.size, dtype=jnp.int32)
-    return jnp.where(jnp.where(jnp.any(legal), legal, ids < valid_vocab), finite, -jnp.inf)
+    return jnp.where(jnp.where(share.any(legal), legal, share.ids(scores.size) < valid_vocab), finite, -jnp.inf)

@@ -34,6 +34,7 @@ from langchain_gemma_jax.kernels.between import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
 from langchain_gemma_jax.models.placement import Placement
 from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
 
@@ -177,12 +178,16 @@ def _pick_rows(
 ) -> Picked:
     """The tokens that follow these states."""
     stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-    scores = shape.architecture.logits(params, shape.recipe, hidden)
     valid = shape.valid_vocab
-    best = best_of(scores, valid) if shape.recipe.between is BetweenForm.KERNEL and kernels_run() else None
-    picked = pick(scores, stacked.knobs, jnp.stack(ids), ends, stacked.allowed, valid_vocab=valid, best=best)
-    broken = jnp.isnan(jnp.max(scores, axis=-1) if best is None else best[0])
-    return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
+
+    def work(scores: jax.Array, share: ScoreShare, rows: RowKnobs, ids: jax.Array, ends: jax.Array) -> Picked:
+        by_kernel = share is EVERY_SCORE and shape.recipe.between is BetweenForm.KERNEL and kernels_run()
+        best = best_of(scores, valid) if by_kernel else None
+        picked = pick(scores, rows.knobs, ids, ends, rows.allowed, valid_vocab=valid, best=best, share=share)
+        broken = jnp.isnan(share.max(scores, axis=-1) if best is None else best[0])
+        return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
+
+    return shape.architecture.with_scores(params, shape.recipe, hidden, work, stacked, jnp.stack(ids), ends)
 
 
 def _step(

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from langchain_gemma_jax.engine.device.filters import best_few, floor_among_few, floor_of_all
+from langchain_gemma_jax.engine.device.filters import FEW, best_few, floor_among_few, floor_of_all
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs
 from langchain_gemma_jax.engine.device.logit_edits import is_edited, legal_scores
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
 
 TOP_LOGPROBS = 20
 
@@ -39,6 +40,7 @@ def pick(
     allowed: jax.Array,  # [row, word] uint32: bit i % 32 of word i // 32, for rows with a grammar
     valid_vocab: int,
     best: tuple[jax.Array, jax.Array] | None = None,  # [row] each: the best valid score, and its lowest id
+    share: ScoreShare = EVERY_SCORE,  # which of the scores these are
 ) -> Picked:
     """Pick the next token of each row; ids from ``valid_vocab`` on are never picked.
 
@@ -57,7 +59,7 @@ def pick(
     """
 
     def one(row: tuple[jax.Array, Knobs, jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]) -> Picked:
-        return _pick_one(*row, valid_vocab=valid_vocab)
+        return _pick_one(*row, valid_vocab=valid_vocab, share=share)
 
     rows = (scores, knobs, history, positions, allowed, best or ())
     if scores.shape[0] > 1:
@@ -77,13 +79,14 @@ def _pick_one(
     best: tuple[jax.Array, ...],
     *,
     valid_vocab: int,
+    share: ScoreShare,
 ) -> Picked:
     def drawn(masked: jax.Array) -> jax.Array:
-        row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab, masked)
+        row, best = legal_scores(scores, knobs, history, position, allowed, valid_vocab, masked, share)
         token: jax.Array = lax.cond(
             knobs.named_floats().temperature > 0,
-            lambda: _draw(row, best, knobs, key_at(knobs.seed, position)),
-            lambda: _first(row, best, jnp.arange(row.size, dtype=jnp.int32)),
+            lambda: _draw(row, best, knobs, key_at(knobs.seed, position), share),
+            lambda: _first(row, best, share.ids(row.size), share),
         )
         return token
 
@@ -97,63 +100,65 @@ def _pick_one(
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
     ways = {
         OF_NONE: lambda: nothing,
-        OF_THE_BEST: lambda: _logprobs(scores, token, valid_vocab),
-        OF_THE_TOKEN: lambda: (scores[token] - _shift(scores), *nothing[1:]),
-        OF_THE_BIASED: lambda: _of_the_biased(scores, token, knobs, valid_vocab),
+        OF_THE_BEST: lambda: _logprobs(scores, token, valid_vocab, share),
+        OF_THE_TOKEN: lambda: (share.at(scores, token) - _shift(scores, share), *nothing[1:]),
+        OF_THE_BIASED: lambda: _of_the_biased(scores, token, knobs, valid_vocab, share),
     }
     return Picked(token, *lax.switch(knobs.named_ints().logprobs, [ways[way] for way in sorted(ways)]))
 
 
-def _first(values: jax.Array, best: jax.Array, ids: jax.Array) -> jax.Array:
+def _first(values: jax.Array, best: jax.Array, ids: jax.Array, share: ScoreShare) -> jax.Array:
     """The lowest id with the best value; on a CPU, XLA's own argmax takes ten times as long."""
-    return jnp.min(jnp.where(values == best, ids, jnp.iinfo(jnp.int32).max))
+    return share.min(jnp.where(values == best, ids, jnp.iinfo(jnp.int32).max))
 
 
-def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array) -> jax.Array:
+def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array, share: ScoreShare) -> jax.Array:
     """A token from what the filters keep. The two ways there give the same token; the short one nearly always does."""
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
 
     def relative(scores: jax.Array) -> jax.Array:
         return (scores - best) / floats.temperature
 
-    def drawn(x: jax.Array, ids: jax.Array, floor: jax.Array) -> jax.Array:
+    def drawn(x: jax.Array, ids: jax.Array, floor: jax.Array, among: ScoreShare) -> jax.Array:
         noisy = jnp.where(x >= floor, x + gumbel(key, ids), -jnp.inf)
-        return _first(noisy, jnp.max(noisy), ids)
+        return _first(noisy, among.max(noisy), ids, among)
 
     def from_all() -> jax.Array:
         x = relative(row)
-        return drawn(x, jnp.arange(row.size, dtype=jnp.int32), floor_of_all(x, knobs))
+        return drawn(x, share.ids(row.size), floor_of_all(x, knobs, share), share)
 
-    few, ids = best_few(row)
+    few, ids = share.best(*best_few(row), row.size, FEW)  # each device has all of these
     x = relative(few)
     mass_counts = (floats.top_p < 1) & (top_k == 0)
-    total = lax.cond(mass_counts, lambda: jnp.sum(jnp.exp(relative(row))), lambda: jnp.float32(0))
+    total = lax.cond(mass_counts, lambda: share.sum(jnp.exp(relative(row))), lambda: jnp.float32(0))
     floor, enough = floor_among_few(x, knobs, total)
-    token: jax.Array = lax.cond(enough, lambda: drawn(x, ids, floor), from_all)
+    token: jax.Array = lax.cond(enough, lambda: drawn(x, ids, floor, EVERY_SCORE), from_all)
     return token
 
 
-def _logprobs(scores: jax.Array, token: jax.Array, valid_vocab: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _logprobs(
+    scores: jax.Array, token: jax.Array, valid_vocab: int, share: ScoreShare
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the log probabilities of the token and of the best valid ids, and the ids; normalised over every score."""
-    shift = _shift(scores)
-    known = jnp.where(jnp.arange(scores.size, dtype=jnp.int32) < valid_vocab, scores, -jnp.inf)
-    few, ids = best_few(known)
+    shift = _shift(scores, share)
+    known = jnp.where(share.ids(scores.size) < valid_vocab, scores, -jnp.inf)
+    few, ids = share.best(*best_few(known), known.size, FEW)
     descending, ids = lax.sort((-few, ids), num_keys=2)
     missing = max(0, TOP_LOGPROBS - few.size)
     values = -jnp.pad(descending[:TOP_LOGPROBS], (0, missing), constant_values=jnp.inf)
     ids = jnp.minimum(jnp.pad(ids[:TOP_LOGPROBS], (0, missing)), valid_vocab - 1)
-    return scores[token] - shift, ids, values - shift
+    return share.at(scores, token) - shift, ids, values - shift
 
 
 def _of_the_biased(
-    scores: jax.Array, token: jax.Array, knobs: Knobs, valid_vocab: int
+    scores: jax.Array, token: jax.Array, knobs: Knobs, valid_vocab: int, share: ScoreShare
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the log probabilities of the token and of the first ids that have a bias, and those ids."""
-    shift, ids = _shift(scores), jnp.minimum(knobs.bias_ids[:TOP_LOGPROBS], valid_vocab - 1)
-    return scores[token] - shift, ids, scores[ids] - shift
+    shift, ids = _shift(scores, share), jnp.minimum(knobs.bias_ids[:TOP_LOGPROBS], valid_vocab - 1)
+    return share.at(scores, token) - shift, ids, share.at(scores, ids) - shift
 
 
-def _shift(scores: jax.Array) -> jax.Array:
+def _shift(scores: jax.Array, share: ScoreShare) -> jax.Array:
     """Return what to subtract from scores to make log probabilities of them."""
-    best = jnp.max(scores)
-    return best + jnp.log(jnp.sum(jnp.exp(scores - best)))
+    best = share.max(scores)
+    return best + jnp.log(share.sum(jnp.exp(scores - best)))

@@ -92,7 +92,7 @@ class Failures:
                 self._endings.finish(request, full_twice(error, request, self._evictor.statuses()))
             elif request in work.scheduler.running:
                 self._endings.start_again(request)
-        self._evictor.evict_idle("the device's memory was full")
+        self._evictor.evict_idle("the device's memory was full", runner.device.placement)
         work.metrics.memory_retries += 1
 
     def fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:

@@ -7,16 +7,19 @@ tensors make up one array of our parameter tree). ``place.py`` needs nothing els
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import Path
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.checkpoint.slices import Cut
 
 Array: TypeAlias = npt.NDArray[np.generic]
 """A numpy array of any dtype, bfloat16 (``ml_dtypes``) included."""
@@ -86,6 +89,18 @@ class TensorSource(ABC):
         A block is what it is until the next is asked for: they may share their memory.
         """
         yield self.read(name)
+
+    def nbytes(self, name: str) -> int:
+        """The bytes that a tensor is stored in, where they lie end to end. See ``read_bytes``."""
+        raise NotImplementedError(f"{type(self).__name__} has no bytes of {name!r}")
+
+    def read_bytes(self, name: str, begin: int, target: Array) -> None:
+        """Fill an array with a tensor's bytes, from ``begin`` on. Only for a source that can ``cut``."""
+        raise NotImplementedError(f"{type(self).__name__} reads no bytes of {name!r}")
+
+    def cut(self, cuts: Mapping[str, Cut]) -> TensorSource | None:  # noqa: ARG002  most formats cannot
+        """The parts of tensors as tensors, of which no other bytes are read. None: this source reads whole ones."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

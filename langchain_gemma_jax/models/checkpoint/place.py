@@ -2,8 +2,9 @@
 
 Every name, shape and dtype is checked before the first byte is read. Then each array is put together
 in one buffer on the host, moved to the device, and forgotten here. So the host never holds much more
-than the two largest arrays, or than the largest one where devices divide each among themselves (on CPU, where the host
-is the device: than the weights themselves).
+than the two largest arrays (on CPU, where the host is the device: than the weights themselves). Where devices divide an
+array among themselves, each one's part is read by itself, as an array of its own: the host holds one part at a time.
+Formats of which only whole tensors can be read are put together whole, and one array at a time.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource, as_stored
+from langchain_gemma_jax.models.checkpoint.slices import cut_parts, joint_sections, narrowed
 from langchain_gemma_jax.models.configuration.abstract import (
     ITEM_BYTES,
     ArraySpec,
     Layout,
     Path,
+    Tree,
     abstract,
     numpy_dtype,
     walk,
@@ -31,7 +34,7 @@ from langchain_gemma_jax.models.configuration.abstract import (
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.model import Params, assemble
 from langchain_gemma_jax.models.placement import Placement, placement_of
-from langchain_gemma_jax.models.weights import DENSE, FileStorage, Storage, stored_as, total_bytes
+from langchain_gemma_jax.models.weights import DENSE, FileStorage, Storage, map_specs, stored_as, total_bytes
 
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
@@ -76,52 +79,103 @@ def place(
     """
     placement = placement_of(where)
     from_file = storage if isinstance(storage, FileStorage) else None
-    plan = []
-    for path, spec in walk(abstract(config, dtype, layout)):
-        stored = stored_as(storage, path, spec)
-        kinds = from_file.kinds if from_file is not None and stored is not spec else ()
-        plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
+    plan = _plan(source, naming, config, abstract(config, dtype, layout), storage)
     kept = [planned for planned in plan if planned.stays or from_file is not None]
     on_host = placement.platform == "cpu" and placement.one_device
+    in_parts = _Parts(source, placement)
     memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if on_host else [])
 
-    def fill(planned: _Planned) -> Any:
-        path, spec, _, parts = planned
+    def fill(planned: _Planned, source: TensorSource = source) -> Any:
+        path, spec, stored, parts = planned
         if from_file is not None and not planned.stays:
-            return from_file.read(path, spec, source, parts, memory.empty)
+            return from_file.read(stored, source, parts, memory.empty)
         room = memory.empty(spec) if planned.stays else _empty(spec)
         filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
         return filled if planned.stays else storage.pack(path, spec, filled)
+
+    def filled_or_parts(planned: _Planned) -> Any:
+        if total_bytes(planned.stored) > _SMALL and (found := in_parts.of(planned)) is not None:
+            return found
+        return fill(planned)
 
     # What is packed here is dense until then, and no two of these are in memory at once. Nor are two of those that go
     # to several devices: models that need them may have larger arrays than the host has room for.
     as_read = from_file is not None or all(planned.stays for planned in plan)
     several = source.shared and as_read and placement.one_device
+    tell = progress or _to_nobody
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}
     try:
-        with closing(_filled(plan, fill, READERS if several else 1)) as filled:
+        with closing(_filled(plan, filled_or_parts, READERS if several else 1)) as filled:
             for path, buffers in filled:
                 nbytes = total_bytes(specs[path])
                 if nbytes <= _SMALL:
                     small[path] = buffers
                     continue
-                placed[path] = placement.put(buffers, specs[path])
+                if isinstance(buffers, _InParts):
+                    placed[path] = placement.put_parts((fill(*part) for part in buffers.parts), specs[path])
+                else:
+                    placed[path] = placement.put(buffers, specs[path])
                 del buffers  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
                 jax.block_until_ready(placed[path])
-                if progress is not None:
-                    progress(nbytes)
+                tell(nbytes)
         # Moving one takes a fifth of a millisecond, however small it is. Most arrays are small ones.
         moved = placement.put(list(small.values()), [specs[path] for path in small])
         placed |= zip(small, jax.block_until_ready(moved), strict=True)
-        if progress is not None:
-            progress(total_bytes([specs[path] for path in small]))
+        tell(total_bytes([specs[path] for path in small]))
     except BaseException:  # a KeyboardInterrupt too: nobody could free what is there already
         for array in jax.tree.leaves(placed):
             array.delete()
         raise
     return assemble([(planned.path, placed[planned.path]) for planned in plan])
+
+
+def _to_nobody(_nbytes: int) -> None:
+    """Take note of nothing."""
+
+
+def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree, storage: Storage) -> list[_Planned]:
+    """Every array that is to be, once the tensors that make it up are known to be there."""
+    plan = []
+    for path, spec in walk(tree):
+        stored = stored_as(storage, path, spec)
+        kinds = storage.kinds if isinstance(storage, FileStorage) and stored is not spec else ()
+        plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
+    return plan
+
+
+class _InParts(NamedTuple):
+    """An array of which each part is filled by itself: what each is, and where it is read from."""
+
+    parts: list[tuple[_Planned, TensorSource]]
+
+
+class _Parts:
+    """Finds out which arrays can be read part by part, for devices that divide them among themselves."""
+
+    def __init__(self, source: TensorSource, placement: Placement) -> None:
+        self._source, self._placement = source, placement
+
+    def of(self, planned: _Planned) -> _InParts | None:
+        """The parts of an array. None: it is whole on each device, or its tensors can only be read whole."""
+        path, spec, stored, parts = planned
+        found = []
+        for pieces in self._placement.parts(joint_sections(spec, stored)):
+            cut = cut_parts(spec, parts, pieces)
+            source = None if cut is None else self._source.cut(cut[1])
+            if cut is None or source is None:
+                return None
+            dense = narrowed(spec, sum(piece.stop - piece.start for piece in pieces))
+            of_part = dense if planned.stays else map_specs(self._narrowed, stored)
+            found.append((_Planned(path, dense, of_part, cut[0]), source))
+        return _InParts(found) if found else None
+
+    def _narrowed(self, leaf: ArraySpec) -> ArraySpec:
+        parts = self._placement.parts(leaf.sections)  # runs of outputs can go different ways
+        if not parts:
+            return leaf
+        return narrowed(leaf, sum(piece.stop - piece.start for piece in parts[0]) // leaf.sections[0].block)
 
 
 def _filled(plan: Sequence[_Planned], fill: Callable[[_Planned], Any], readers: int) -> Generator[tuple[Path, Any]]:

@@ -26,6 +26,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
+from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Cut, Slices
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"
@@ -52,7 +53,6 @@ READABLE: Mapping[str, np.dtype[np.generic]] = {
 _LIMIT = 1 << 63  # no size, offset or count of elements reaches it
 _MAX_RANK = 32  # a product over a million of dimensions would take minutes
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}\.safetensors")
-_PIECE_BYTES = 1 << 20  # read at a time where rows are converted or turned on their way
 _INCOMPLETE = "The download is probably incomplete."
 
 
@@ -84,15 +84,19 @@ class SafetensorsFile:
         return found
 
     def read_into(self, name: str, target: Array) -> None:
+        self.read_bytes(name, 0, target)
+
+    def read_bytes(self, name: str, begin: int, target: Array) -> None:
+        """Fill an array with a tensor's bytes, from ``begin`` on."""
         entry, _ = self._entry(name)
-        self._file.fill(target, entry.begin)
+        self._file.fill(target, entry.begin + begin)
 
     def read_rows(self, name: str) -> Iterator[Array]:
         """The tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
         entry, dtype = self._entry(name)
         total, *inner = entry.shape
         row_bytes = math.prod(inner) * dtype.itemsize
-        room = np.empty((max(1, min(total, _PIECE_BYTES // max(1, row_bytes))), *inner), dtype)
+        room = np.empty((max(1, min(total, PIECE_BYTES // max(1, row_bytes))), *inner), dtype)
         for start in range(0, total, len(room)):
             rows = room[: total - start]
             self._file.fill(rows, entry.begin + start * row_bytes)
@@ -103,7 +107,7 @@ class SafetensorsFile:
         entry = self.entries[name]
         total = entry.shape[0]
         row_bytes = (entry.end - entry.begin) // max(1, total)
-        room = np.empty((max(1, min(total, _PIECE_BYTES // max(1, row_bytes))), row_bytes), np.uint8)
+        room = np.empty((max(1, min(total, PIECE_BYTES // max(1, row_bytes))), row_bytes), np.uint8)
         for start in range(0, total, len(room)):
             rows = room[: total - start]
             self._file.fill(rows, entry.begin + start * row_bytes)
@@ -209,6 +213,16 @@ class SafetensorsSource(TensorSource):
 
     def read_rows(self, name: str) -> Iterator[Array]:
         return self._where[name].read_rows(name)
+
+    def nbytes(self, name: str) -> int:
+        entry = self._where[name].entries[name]
+        return entry.end - entry.begin
+
+    def read_bytes(self, name: str, begin: int, target: Array) -> None:
+        self._where[name].read_bytes(name, begin, target)
+
+    def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
+        return Slices(self, cuts)
 
     def read_raw(self, name: str) -> Iterator[Array]:
         """See ``SafetensorsFile.read_raw``."""

@@ -15,7 +15,8 @@ from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpoin
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
+from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Cut, Slices
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -25,7 +26,6 @@ _PLAIN: Mapping[str, np.dtype[np.generic]] = {
     "F16": np.dtype(np.float16),
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
-_PIECE_BYTES = 1 << 20  # read at a time where rows are converted or taken apart on their way
 
 
 @dataclass(frozen=True)
@@ -52,37 +52,47 @@ class GgufSource(BlockSource):
         return self._where.keys()
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._entry(name).shape
+        return self.entry(name).shape
 
     def dtype(self, name: str) -> str:
-        kind = self._entry(name).kind.name
+        kind = self.entry(name).kind.name
         return _PLAIN[kind].name if kind in _PLAIN else kind
 
     def kind(self, name: str) -> str:
-        return self._entry(name).kind.name
+        return self.entry(name).kind.name
 
     def read(self, name: str) -> Array:
-        entry = self._entry(name)
+        entry = self.entry(name)
         found = np.empty(entry.shape, self._plain(name))
         self._where[name].file.fill(found, entry.begin)
         return found
 
     def read_into(self, name: str, target: Array) -> bool:
         self._plain(name)
-        self._where[name].file.fill(target, self._entry(name).begin)
+        self._where[name].file.fill(target, self.entry(name).begin)
         return True
 
     def read_rows(self, name: str) -> Iterator[Array]:
-        entry, dtype = self._entry(name), self._plain(name)
+        entry, dtype = self.entry(name), self._plain(name)
         inner = entry.shape[1:]
         for rows in self._pieces(name, entry.shape[0], math.prod(inner) * dtype.itemsize):
             yield rows.view(dtype).reshape(-1, *inner)
 
     def read_blocks(self, name: str) -> Iterator[Array]:
-        entry = self._entry(name)
+        entry = self.entry(name)
         blocks = entry.shape[-1] // entry.kind.elements
         for rows in self._pieces(name, math.prod(entry.shape[:-1]), blocks * entry.kind.nbytes):
             yield rows.reshape(-1, blocks, entry.kind.nbytes)
+
+    def nbytes(self, name: str) -> int:
+        entry = self.entry(name)
+        return math.prod(entry.shape) // entry.kind.elements * entry.kind.nbytes
+
+    def read_bytes(self, name: str, begin: int, target: Array) -> None:
+        self._where[name].file.fill(target, self.entry(name).begin + begin)
+
+    def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
+        return _BlockSlices(self, cuts)
 
     def close(self) -> None:
         for shard in self._shards:
@@ -90,21 +100,38 @@ class GgufSource(BlockSource):
 
     def _pieces(self, name: str, total: int, row_bytes: int) -> Iterator[Array]:
         """Yield the tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
-        file, entry = self._where[name].file, self._entry(name)
-        room = np.empty((max(1, min(total, _PIECE_BYTES // row_bytes)), row_bytes), np.uint8)
+        file, entry = self._where[name].file, self.entry(name)
+        room = np.empty((max(1, min(total, PIECE_BYTES // row_bytes)), row_bytes), np.uint8)
         for start in range(0, total, len(room)):
             rows = room[: total - start]
             file.fill(rows, entry.begin + start * row_bytes)
             yield rows
 
-    def _entry(self, name: str) -> TensorEntry:
+    def entry(self, name: str) -> TensorEntry:
+        """What the file says of a tensor."""
         return self._where[name].header.tensors[name]
 
     def _plain(self, name: str) -> np.dtype[np.generic]:
-        kind = self._entry(name).kind.name
+        kind = self.entry(name).kind.name
         if kind not in _PLAIN:
             raise TensorMismatchError(self.location, f"{name!r} in one of {', '.join(_PLAIN)}", kind)
         return _PLAIN[kind]
+
+
+class _BlockSlices(Slices, BlockSource):
+    """Parts of a file's tensors, which begin and end where blocks do."""
+
+    def __init__(self, stored: GgufSource, cuts: Mapping[str, Cut]) -> None:
+        super().__init__(stored, cuts)
+        self._file = stored
+
+    def kind(self, name: str) -> str:
+        return self._file.kind(self._cuts[name].name)
+
+    def read_blocks(self, name: str) -> Iterator[Array]:
+        shape, kind = self.shape(name), self._file.entry(self._cuts[name].name).kind
+        for rows in self.pieces(name, math.prod(shape[:-1])):
+            yield rows.reshape(-1, shape[-1] // kind.elements, kind.nbytes)
 
 
 def open_source(path: Path) -> GgufSource:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import jax
 
@@ -95,6 +95,25 @@ def plan_for(
         'Take a smaller model, or store its matrices in fewer bits: weights="int8" or "int4", or a GGUF file.',
         working=(),
     )
+
+
+def beyond_its_share(where: Placement, tree: Any) -> str:
+    """Say what each device has beyond its share of a model's arrays, and why. Nothing, where it has no more."""
+    if not isinstance(where, DeviceMesh):
+        return ""
+    division, more = where.division, dict[str, float]()
+    for leaf in jax.tree.leaves(tree):
+        for section in leaf.sections:
+            ways, uncut = division.ways(section), division.ways(replace(section, block=1))
+            if ways == division.devices:
+                continue
+            why = f"{section.count} {section.name} go {ways} way{'s' * (ways > 1)}"
+            if ways < uncut:
+                why = f"blocks of {section.block} numbers stay whole"
+            nbytes = leaf.nbytes * section.stored / leaf.shape[leaf.along]
+            more[why] = more.get(why, 0.0) + nbytes / ways - nbytes / division.devices
+    listed = ", ".join(f"{_gigabytes(int(nbytes))} as {why}" for why, nbytes in more.items())
+    return f"; beyond its share each has {listed}" if listed else ""
 
 
 def _first(count: int, name: str, config: ModelConfig, devices: Sequence[jax.Device]) -> Placement:

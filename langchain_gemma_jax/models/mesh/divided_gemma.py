@@ -7,20 +7,21 @@ embedding, and the scores, of which each device has those of its own rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.models.architecture import Made
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma, GemmaFacts
 from langchain_gemma_jax.models.gemma.kv_cache import AXES, KVCache, LayerKV
+from langchain_gemma_jax.models.gemma.score_share import ScoreShare
 from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
 from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -92,6 +93,22 @@ class DividedGemma(GemmaFacts):
         found: jax.Array = shared(params[name], hidden)
         return found
 
+    def with_scores(
+        self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
+    ) -> Made:
+        name = "embed" if self.config.tied_head else "head"
+        ways = self._team(recipe).ways(name)
+        if ways == 1:
+            return super().with_scores(params, recipe, hidden, work, *given)
+
+        def of_a_device(table: Weight, hidden: jax.Array, *given: Any) -> Made:
+            return work(logits({name: table}, self.config, recipe, hidden), MeshScores(self.where, ways), *given)
+
+        specs = (self._partitions(recipe)[name], WHOLE, *(WHOLE,) * len(given))
+        shared = jax.shard_map(of_a_device, mesh=self.where.mesh, in_specs=specs, out_specs=WHOLE, check_vma=False)
+        made: Made = shared(params[name], hidden, *given)
+        return made
+
     def numbers_at_work(self, tokens: int, context: int) -> int:
         return Gemma(self.config_of_a_device).numbers_at_work(tokens, context)
 
@@ -147,7 +164,7 @@ class MeshTeamwork(Teamwork):
 
     def look_up(self, params: Mapping[str, Any], asked: Mapping[str, LookUp]) -> dict[str, jax.Array]:
         found: dict[str, jax.Array] = {}
-        together: dict[int, list[str]] = {}  # by ways: one sum for all
+        parts: dict[str, tuple[int, jax.Array]] = {}
         for name, (ids, plan) in asked.items():
             ways = self.ways(name)
             if ways == 1:
@@ -157,11 +174,8 @@ class MeshTeamwork(Teamwork):
             own = ids - self._number(ways) * count
             here = (own >= 0) & (own < count)
             rows = rows_of(params[name], jnp.clip(own, 0, count - 1), plan)
-            found[name] = jnp.where(here[..., None], rows, 0.0)
-            together.setdefault(ways, []).append(name)
-        for ways, names in together.items():
-            found |= self._sum(ways, {name: found[name] for name in names})
-        return found
+            parts[name] = ways, jnp.where(here[..., None], rows, 0.0)
+        return found | self._sum(parts)
 
     def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:
         # What is multiplied was made by this one, which may go more ways.
@@ -170,13 +184,9 @@ class MeshTeamwork(Teamwork):
         return jax.lax.all_gather(x, names, axis=x.ndim - 1, tiled=True) if names else x
 
     def sums(self, layer: int, parts: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = {}
-        by_ways: dict[int, dict[str, jax.Array]] = {}
-        for name, part in parts.items():
-            by_ways.setdefault(self.ways(name, layer), {})[name] = part
-        for ways, some in by_ways.items():
-            found |= some if ways == 1 else self._sum(ways, some)
-        return found
+        by_ways = {name: (self.ways(name, layer), part) for name, part in parts.items()}
+        whole = {name: part for name, (ways, part) in by_ways.items() if ways == 1}
+        return whole | self._sum({name: each for name, each in by_ways.items() if name not in whole})
 
     def own_experts(self, layer: int, choice: jax.Array, experts: int) -> tuple[jax.Array, int]:
         ways = self.ways("experts_down", layer)
@@ -191,14 +201,77 @@ class MeshTeamwork(Teamwork):
         number: jax.Array = jax.lax.axis_index(self._where.names(ways))
         return number
 
-    def _sum(self, ways: int, parts: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        """The sums over the devices, of all these arrays at once: what counts is how often they meet."""
-        names, shapes = self._where.names(ways), {name: part.shape for name, part in parts.items()}
-        if len(parts) == 1:
-            return {name: jax.lax.psum(part, names) for name, part in parts.items()}
-        flat = jax.lax.psum(jnp.concatenate([part.reshape(-1) for part in parts.values()]), names)
+    def _sum(self, parts: Mapping[str, tuple[int, jax.Array]]) -> dict[str, jax.Array]:
+        """The sums over the devices, of all these arrays at once: what counts is how often they meet.
+
+        One that goes fewer ways than another is on several devices, each of which gives its share of it.
+        """
+        if not parts:
+            return {}
+        most = max(ways for ways, _ in parts.values())
+        names = self._where.names(most)
+        shares = {name: part if ways == most else part * (ways / most) for name, (ways, part) in parts.items()}
+        if len(shares) == 1:
+            return {name: jax.lax.psum(part, names) for name, part in shares.items()}
+        flat = jax.lax.psum(jnp.concatenate([part.reshape(-1) for part in shares.values()]), names)
         found, at = {}, 0
-        for name, shape in shapes.items():
-            found[name] = flat[at : at + prod(shape)].reshape(shape)
-            at += prod(shape)
+        for name, part in shares.items():
+            found[name] = flat[at : at + part.size].reshape(part.shape)
+            at += part.size
         return found
+
+
+class MeshScores(ScoreShare):
+    """The scores that a device of a mesh has: of its own rows of the output matrix. For inside ``shard_map``.
+
+    What the devices tell each other is put in order and summed up on each of them in the same way, so each goes on
+    with the same number to the last bit, and takes the same branches.
+    """
+
+    def __init__(self, where: Partitions, ways: int) -> None:
+        """``ways`` is into how many parts the rows go."""
+        self._ways, self._names = ways, where.names(ways)
+
+    def ids(self, size: int) -> jax.Array:
+        return self._first(size) + jnp.arange(size, dtype=jnp.int32)
+
+    def total(self, size: int) -> int:
+        return size * self._ways
+
+    def places(self, ids: jax.Array, size: int) -> jax.Array:
+        own = ids - self._first(size)
+        return jnp.where((own >= 0) & (own < size), own, size)
+
+    def own(self, of_all: jax.Array, size: int) -> jax.Array:
+        return jax.lax.dynamic_slice_in_dim(of_all, self._first(size), size)
+
+    def best(self, values: jax.Array, places: jax.Array, size: int, most: int) -> tuple[jax.Array, jax.Array]:
+        found = self._of_each(values).reshape(-1)
+        ids = self._of_each(self._first(size) + places).reshape(-1)
+        best, at = jax.lax.top_k(found, min(most, found.size))
+        return best, ids[at]
+
+    def at(self, scores: jax.Array, ids: jax.Array) -> jax.Array:
+        places = self.places(ids, scores.size)
+        own = jnp.where(places < scores.size, scores[jnp.minimum(places, scores.size - 1)], 0.0)
+        return jnp.sum(self._of_each(own), axis=0)
+
+    def max(self, x: jax.Array, axis: int | None = None) -> jax.Array:
+        return jnp.max(self._of_each(jnp.max(x, axis)), axis=0)
+
+    def min(self, x: jax.Array) -> jax.Array:
+        return jnp.min(self._of_each(jnp.min(x)))
+
+    def sum(self, x: jax.Array) -> jax.Array:
+        return jnp.sum(self._of_each(jnp.sum(x)))
+
+    def any(self, x: jax.Array) -> jax.Array:
+        return jnp.any(self._of_each(jnp.any(x)))
+
+    def _first(self, size: int) -> jax.Array:
+        first: jax.Array = jax.lax.axis_index(self._names) * size
+        return first
+
+    def _of_each(self, x: jax.Array) -> jax.Array:
+        """Return what each device has, one behind the other: whoever asks has it all."""
+        return jax.lax.all_gather(x, self._names)

@@ -8,7 +8,7 @@ in the array too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -92,6 +92,31 @@ class Partitions(Placement):
         if specs is None:
             return jax.device_put(tree, self.sharding())
         return jax.tree.map(self._put, tree, map_specs(_Leaf, specs))
+
+    def parts(self, sections: tuple[Section, ...]) -> tuple[tuple[slice, ...], ...]:
+        ways = self.division.ways_of(sections)
+        if ways == 1:
+            return ()
+        block = sections[0].block
+        numbers = [self.division.cuts(sections, number) for number in range(ways)]
+        return tuple(tuple(slice(cut.start * block, cut.stop * block) for cut in cuts) for cuts in numbers)
+
+    def put_parts(self, parts: Iterable[Any], specs: Any) -> Any:
+        leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
+        ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
+        each = len(self.all_of_them) // ways  # devices that have the same part are beside each other
+        found: list[list[jax.Array]] = [[] for _ in leaves]
+        left = list(self.all_of_them)
+        for part in parts:
+            there, left = left[:each], left[each:]
+            for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
+                arrays += [jax.device_put(array, device) for device in there]
+            jax.block_until_ready([arrays[-each:] for arrays in found])
+            del part, array  # before there is another
+        return tree.unflatten(
+            jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
+            for leaf, arrays in zip(leaves, found, strict=True)
+        )
 
     def _put(self, array: npt.NDArray[np.generic], leaf: _Leaf) -> jax.Array:
         spec, division = leaf.spec, self.division

@@ -11,7 +11,7 @@ import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
@@ -54,15 +54,13 @@ class AsInFile(ByPath[Run]):
 
     def read(
         self,
-        path: Path,
-        dense: ArraySpec,
+        stored: Any,
         source: TensorSource,
         parts: Sequence[Part],
         empty: Callable[[ArraySpec], Array],
     ) -> Any:
         if not isinstance(source, BlockSource):
             raise TypeError(f"expected a source of blocks, found {type(source).__name__}")
-        stored = self.abstract(path, dense)
         runs = stored.weights if isinstance(stored, Stacked) else (stored,)
         waiting, found = list(parts), []
         for run in runs:

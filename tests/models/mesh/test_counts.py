@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.configuration.catalog import published
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, plan_for
+from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for
+from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
+from langchain_gemma_jax.models.packed.blocks import BlockForms
+from langchain_gemma_jax.models.packed.quantise import Quantised
 from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.recipes import Recipe
 
 SMALL = published("gemma-3-1b")  # four query heads
 
@@ -60,6 +64,25 @@ def test_what_does_not_work_is_told_with_what_does():
     with pytest.raises(DevicesError, match="of one kind, and the first 2 here are a card, another card"):
         place(2, mixed)
     assert place(1, mixed)[0] == SingleDevice(Card(0))
+
+
+def test_what_each_device_has_beyond_its_share_is_said_with_the_reason():
+    config = published("gemma-3-4b")  # eight query heads, four of keys
+    dense = Recipe("bfloat16")
+    packed = Recipe("bfloat16", storage=Quantised(4, BlockForms()))
+    said = {
+        (count, name): beyond_its_share(DeviceMesh(tuple(cards(count))), recipe.abstract(config))
+        for count in (2, 8)
+        for name, recipe in (("dense", dense), ("packed", packed))
+    }
+    assert said[2, "dense"] == said[2, "packed"] == ""
+    keys = 34 * 2 * 4 * 256 * 2560 * 2  # layers, keys and values, heads, numbers of each, width, bytes of a number
+    more = keys / 4 - keys / 8
+    assert said[8, "dense"] == f"; beyond its share each has {more / 1e6:.1f} MB as 4 key-value heads go 4 ways"
+    narrow = replace(config, layers=tuple(replace(layer, ffw_width=10272) for layer in config.layers))  # 321 groups
+    whole = beyond_its_share(DeviceMesh(tuple(cards(2))), packed.abstract(narrow))
+    assert whole.endswith("as blocks of 32 numbers stay whole")
+    assert "on each" not in beyond_its_share(SingleDevice(Card(0)), dense.abstract(config))
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "all", 2**20])

@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.hf_names import HEADS, hf_naming
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, Stacked
@@ -218,15 +218,13 @@ class PerChannel(ByPath[Channels]):
 
     def read(
         self,
-        path: Path,
-        dense: ArraySpec,
+        stored: Any,
         source: TensorSource,
         parts: Sequence[Part],
         empty: Callable[[ArraySpec], Array],
     ) -> Any:
         if not isinstance(source, MobileSource):
             raise TypeError(f"expected a mobile release's tensors, found {type(source).__name__}")
-        stored = self.abstract(path, dense)
         found = []
         for part, specs in zip(parts, stored.weights if isinstance(stored, Stacked) else (stored,), strict=True):
             numbers, scales, *grids = map(empty, (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
