@@ -50,6 +50,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "notation": ("round_trip gemma4 function_gemma", "how a format spells its values"),
     "partitions": ("device_mesh division", "which part of an array lies where"),
     "teamwork": ("device_mesh", "what a device is told by others, and costs nothing alone"),
+    "score_share": ("mesh_picks sampling", "what a device is told of others' scores, and costs nothing alone"),
     "divided_gemma": ("device_mesh mesh_talk", "the forward pass of each device"),
     "model_loading": ("model_api loads_under_way", "what load does, with what waits for it"),
     "request_making": ("engine generation", "what submit does: checks, and the request"),

@@ -189,7 +189,7 @@ def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
         while engine._owner.models.known[served].entry.state is not State.ABSENT:
             engine._owner.call(lambda: None)
         until = time.monotonic() + 5  # the owner thread may still have its runner in hand
-        while (gone := on_each())[1:] != [0] * 7 and time.monotonic() < until:
+        while (gone := on_each())[1:] != [0] * (len(jax.devices()) - 1) and time.monotonic() < until:
             settle(engine)
         with engine.hold(served):
             found.append([*gone, *on_each()])

@@ -13,18 +13,19 @@ SCRIPT = Path(__file__).with_name("mesh_talk.py")
 pytestmark = pytest.mark.timeout(1200)
 
 
-def talk(folder, runs, *, cache="off", loop_steps=1):
+def talk(folder, runs, *, cache="off", loop_steps=1, devices=8):
     asked = {"folder": str(folder), "runs": runs, "loop_steps": loop_steps}
     settings = {"GEMMA_JAX_COMPILE_CACHE": str(cache), "GEMMA_JAX_CACHE_DIR": str(folder / "measured")}
+    settings["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     found = start(SCRIPT, asked, **settings)
     for name, seen in found.items():
         assert set(seen["weights"]) == {seen["foretold"]}, name  # the books hold what each device does
         count = len(seen["weights"])
-        assert seen["kv on each"] == [seen["kv"]] * count + [0] * (8 - count), name
+        assert seen["kv on each"] == [seen["kv"]] * count + [0] * (devices - count), name
         assert seen["ties"] < 0.1 * seen["checked"], name
         assert seen["seen"] <= seen["bound"], name
         assert f"on {count} devices" in seen["status"], name
-        assert seen["left"] == [0] * 8, name
+        assert seen["left"] == [0] * devices, name
     return found
 
 
@@ -48,6 +49,16 @@ def test_many_conversations_on_two_four_and_eight_devices(tiny_folder, tmp_path)
     assert len(found["folder on 4"]["after each cycle"]) == 1
     again = talk(tiny_folder, [[*run[:2], 5, 0] for run in runs], cache=tmp_path / "programs")
     assert [seen["misses"] for seen in again.values()] == [0] * 4
+
+
+@pytest.mark.slow
+def test_a_mesh_may_change_between_processes_with_one_folder_of_programs(tiny_folder, tmp_path):
+    tmp_path.chmod(0o700)
+    cache = tmp_path / "programs"
+    for devices, count, fresh in ((8, 4, True), (4, 4, False), (4, 2, True), (8, 4, False)):
+        (seen,) = talk(tiny_folder, [["folder", count, 4, 0]], cache=cache, devices=devices).values()
+        assert seen["checked"] > 20
+        assert (seen["misses"] > 0) == fresh, (devices, count)  # the first four devices are the same of eight or four
 
 
 @pytest.mark.slow
