@@ -85,11 +85,9 @@ class ChatGemmaJax(BaseChatModel):
     seed: int | None = None
     """A number with which the same conversation and settings give the same answer. None: a new one each time."""
     stop: list[str] | None = None
-    """Texts that end the answer and are not part of it: one, or up to 64. They count in words
-    and thoughts, and cut no call and no object that is held to a schema."""
+    """Texts that end the answer and are not part of it, up to 64. They cut no call, and no object held to a schema."""
     max_tokens: int | None = None
-    """The most tokens that are generated, thoughts included, at least 1. None: until the context is full. A call or an
-    object that is cut off by it is an invalid call, or ``CutOffError``."""
+    """The most tokens generated, thoughts too. What it cuts off is an invalid call, or ``CutOffError``. None: no limit."""
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None
@@ -128,6 +126,8 @@ class ChatGemmaJax(BaseChatModel):
     """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
     devices: int | str | None = None
     """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
+    replicas: int | str | None = None
+    """How many times the model is in memory, each on devices of its own: a number, or "auto". None: once."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

@@ -70,6 +70,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "admission": ("owner kv_store model_api", "the loop's part that lets requests in"),
     "dispatching": ("concurrency kv_store faults", "the loop's part that hands work to the device"),
     "failures": ("faults nan", "the loop's part that ends what failed, and nothing else"),
+    "replica_choice": ("mesh_talk", "whose conversation it is: seen where several replicas answer"),
     "work_in_hand": ("owner faults", "what the parts of the loop share"),
     "resident": ("prefix_index kv_eviction", "plain values that the index keeps"),
     "known_models": ("model_api", "which models an engine knows, in memory or not"),

@@ -76,6 +76,7 @@ def load(
     activations: str | None = None,
     device: jax.Device | Placement | None = None,
     devices: int | str | None = None,
+    replica: int = 0,
     fits: Callable[[LoadPlan], Fit] | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
@@ -106,6 +107,7 @@ def load(
             default "int8" where the package's kernels multiply, which are faster so; else "float32".
         device: where the weights go, a device or a placement. By default the first device of JAX.
         devices: instead, among how many devices they are divided; "auto": the fewest on which they fit.
+        replica: how many others of the same model there are on other devices: those are left to them.
         fits: what "auto" goes by: what a plan needs of each device, and what each has. By default, its weights alone.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -129,7 +131,8 @@ def load(
     devices = checked_devices(devices, device)
     found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
-    first = placement_of(device)
+    here = jax.local_devices()[replica * (devices if isinstance(devices, int) else 1) :]
+    first = placement_of(here[0] if replica else device)
     files = Unchanged.now(path)
     with _open(path) as opened:
         config, tensors, naming = opened.config, opened.tensors, opened.naming
@@ -153,7 +156,7 @@ def load(
         if devices is None:
             plan = plan_at(first)
         else:
-            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, jax.local_devices())
+            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, here)
             tree = plan.recipe.abstract(config)
             plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, tree))
         recipe, where = plan.recipe, plan.placement

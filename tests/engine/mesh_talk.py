@@ -27,6 +27,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.load import load
@@ -42,9 +43,13 @@ from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text
 LADDERS = Ladders(chunks=(16,), capacities=(64, CONTEXT), rows=(1, 2), draft=4)
 
 
-def main(folder: str, runs: Sequence[Sequence[Any]], loop_steps: int = 1) -> dict[str, object]:
+def main(
+    folder: str, runs: Sequence[Sequence[Any]] = (), loop_steps: int = 1, replicas: Sequence[int] | None = None
+) -> dict[str, object]:
     """Have the conversations."""
     jax.config.update("jax_transfer_guard", "disallow")
+    if replicas is not None:
+        return with_replicas(folder, *replicas)
     return {f"{name} on {count}": run(folder, name, count, loop_steps, *more) for name, count, *more in runs}
 
 
@@ -132,6 +137,56 @@ def full_at(engine: Engine, served: Served, cold: Cold, folder: str, most: int) 
     other.close()
     retries = engine.report().memory_retries
     return {"raised": raised, "answered": answered, "retries": retries, "held": len(held), "the other stays": stays}
+
+
+def with_replicas(folder: str, replicas: int, devices: int, seeds: int) -> dict[str, object]:
+    """Have conversations with a model that is there several times, several at once; and what each replica had of them."""
+    before = on_each()
+    settings = Settings(ladders=LADDERS, guards="raise", host_kv_bytes=2**20, max_context=CONTEXT)
+    engine = Engine(settings)
+    alone = load(folder, dtype="float32")
+    served = engine.load(folder, dtype="float32", devices=devices, replicas=replicas)
+    models = engine._owner.models
+    members = models.replicas[served]
+    cold, rng, greedy = Cold(alone), random.Random(3), Sampling(max_tokens=4, ignore_eos=True)
+    system = text(rng, 12)
+    talks = [system + text(rng, rng.randint(4, 12)) for _ in range(seeds)]
+    taken: list[list[int]] = [[] for _ in talks]
+    for turn in range(3):
+        given = [engine.submit(served, talk, greedy, system=len(system)) for talk in talks]
+        for number, (talk, each) in enumerate(zip(talks, given, strict=True)):
+            done = each.result()
+            cold.expect(talk, done, f"turn {turn} of {number}")
+            taken[number].append(members.index(each._request.asked.model))
+            talk += [*done.ids, *text(rng, 5)]
+        if turn == 0:
+            engine.evict(served)  # all of them: conversations wait in host memory
+            while any(models.known[member].entry.state is not State.ABSENT for member in members):
+                engine._owner.call(lambda: None)
+    cold.check()
+    settle(engine)
+    found: dict[str, object] = {
+        "taken": taken,
+        "checked": cold.checked,
+        "reused": engine.report().reused_tokens,
+        "homes": [[device.id for device in member.model.placement.devices] for member in members],
+        "status": [str(status) for status in engine.models()],
+    }
+    with engine.hold(served):
+        found["there"] = [len(models.runners), all(models.known[member].entry.holds == 1 for member in members)]
+    engine.unload(served)
+    found["known"] = len(engine.models())
+    for wrong in ({"replicas": 9}, {"replicas": 3, "devices": 4}, {"replicas": True}):
+        try:
+            engine.load(folder, dtype="float32", **wrong)
+        except (DevicesError, InputError) as error:
+            found.setdefault("refused", []).append(str(error))  # type: ignore[attr-defined]
+    if not engine.close(60):
+        raise AssertionError("the engine did not close")
+    alone.close()
+    del served, members, cold
+    found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
+    return found
 
 
 def written(folder: str, name: str) -> str:

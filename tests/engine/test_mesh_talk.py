@@ -83,3 +83,25 @@ def test_a_file_of_packed_matrices_on_two_devices(tiny_folder, name):
 def test_steps_in_a_loop_on_the_devices(tiny_folder):
     (seen,) = talk(tiny_folder, [["folder", 4, 20, 0]], loop_steps=4).values()
     assert seen["checked"] > 150
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("replicas", "devices"), [(3, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
+def test_each_conversation_stays_with_one_replica_and_new_ones_are_spread(tiny_folder, replicas, devices):
+    settings = {"GEMMA_JAX_COMPILE_CACHE": "off", "GEMMA_JAX_CACHE_DIR": str(tiny_folder / "measured")}
+    asked = {"folder": str(tiny_folder), "replicas": [replicas, devices, 9]}
+    seen = start(SCRIPT, asked, **settings)
+    assert all(len(set(replica)) == 1 for replica in seen["taken"]), seen["taken"]
+    spread = [[replica[0] for replica in seen["taken"]].count(number) for number in range(replicas)]
+    assert max(spread) - min(spread) <= 1, spread
+    assert seen["checked"] == 9 * 3 * 4
+    assert seen["reused"] > 9 * 20  # also what waited in host memory
+    assert seen["homes"] == [list(range(first, first + devices)) for first in range(0, replicas * devices, devices)]
+    for number, status in enumerate(seen["status"], 1):
+        assert f"replica {number} of {replicas}" in status
+    assert (seen["there"], seen["known"]) == ([replicas, True], 0)
+    too_many, too_many_of_four, no_number = seen["refused"]
+    assert "need 9 devices, and this process has 8. What works here: replicas=1 to 8" in too_many
+    assert "need 12 devices" in too_many_of_four
+    assert "replicas: expected a whole number from 1" in no_number
+    assert seen["left"] == [0] * 8

@@ -31,8 +31,8 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "weights", "activations", "devices", "dialect", "scope", "timeout", "max_context",
-    "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session", "guards", "strict",
+    "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "dialect", "scope", "timeout",
+    "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session", "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -78,6 +78,7 @@ class Options:
     weights: str | None
     activations: str | None
     devices: int | str | None
+    replicas: int | str | None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -108,6 +109,8 @@ class Options:
         found = LoadedAs(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
         if self.devices is not None:
             found["devices"] = self.devices
+        if self.replicas is not None:
+            found["replicas"] = self.replicas
         return found
 
     @property
@@ -225,6 +228,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         weights=cast("str | None", found.get("weights")),
         activations=cast("str | None", found.get("activations")),
         devices=cast("int | str | None", found.get("devices")),
+        replicas=cast("int | str | None", found.get("replicas")),
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),

@@ -72,7 +72,7 @@ def _one_of(choices: tuple[str, ...], none: str = "the checkpoint's own") -> Cal
 def _devices(name: str, value: object) -> int | str:
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**16):
         return value
-    raise _error(name, 'a whole number of devices from 1, or "auto", or None for one', value)
+    raise _error(name, f'a whole number of {name} from 1, or "auto", or None for one', value)
 
 
 def _error(name: str, expected: str, found: object) -> InputError:
@@ -96,6 +96,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "weights": _one_of(WEIGHTS),
     "activations": _one_of(ACTIVATIONS, "what is fastest"),
     "devices": _devices,
+    "replicas": _devices,
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,

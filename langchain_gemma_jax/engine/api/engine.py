@@ -85,11 +85,14 @@ class Engine:
         weights: str | None = None,
         activations: str | None = None,
         devices: int | str | None = None,
+        replicas: int | str | None = None,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
 
+        With ``replicas`` it is in memory so many times, each on devices of its own ("auto": as often as there is
+        room); what is said of one model is done with each of them, and each conversation stays with one.
         It is in memory when this returns, and stays until the memory is needed for another one. A model that was
         evicted is loaded again. Where others use the memory, this waits.
         Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
@@ -102,7 +105,7 @@ class Engine:
         """
         clock = Clock(timeout)
         how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
-        how["token"] = token
+        how["token"], how["replicas"] = token, replicas
         return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(

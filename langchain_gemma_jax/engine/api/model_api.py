@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TypeAlias, Unpack
+
+import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
@@ -29,11 +31,12 @@ from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import ClosedError, InputError
 from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.mesh.counts import AUTO, checked_replicas, replica_count
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, int | str | None]
-"""Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices."""
+LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, int | str | None, int | str | None]
+"""Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices, its replicas."""
 
 
 class ModelApi:
@@ -64,28 +67,46 @@ class ModelApi:
         return self._owner.call(lambda: self._loader.serve(model)) if known is None else known
 
     def unload(self, served: Served) -> None:
-        known = self.known(served)
-        self._owner.call(lambda: self._forget(known))
+        all_of = self._all_of(served)
+
+        def forget() -> None:
+            for known in all_of:
+                self._check_unused(known)
+            self._models.replicas.pop(served, None)
+            for known in all_of:
+                self._forget(known)
+
+        self._owner.call(forget)
 
     def evict(self, served: Served) -> None:
-        known = self.known(served)
-        if known.files is None:
+        all_of = self._all_of(served)
+        if all_of[0].files is None:
             raise InputError(f"{served!r} was loaded by somebody else, who can close it after unload().")
-        self._owner.call(lambda: setattr(known.entry, "leaving", known.entry.state is not State.ABSENT))
+        for known in all_of:
+            self._owner.call(lambda entry=known.entry: setattr(entry, "leaving", entry.state is not State.ABSENT))  # type: ignore[misc]
 
     def pin(self, served: Served, *, pinned: bool = True) -> None:
-        entry = self.known(served).entry
-        self._owner.call(lambda: setattr(entry, "pinned", bool(pinned)))
-        if pinned:
-            self._loader.bring(served, until_when(WAIT_SECONDS))
+        for known in self._all_of(served):
+            self._owner.call(lambda entry=known.entry: setattr(entry, "pinned", bool(pinned)))  # type: ignore[misc]
+            if pinned:
+                self._loader.bring(known.served, until_when(WAIT_SECONDS))
 
     def keep_alive(self, served: Served, seconds: float | None) -> None:
         checked = None if seconds is None else checked_seconds("keep_alive", seconds)
-        self.known(served).entry.keep_alive = checked
+        for known in self._all_of(served):
+            known.entry.keep_alive = checked
         self._owner.post(_look_at_the_time)
 
     @contextmanager
     def hold(self, served: Served, *, timeout: float | None = WAIT_SECONDS) -> Iterator[Served]:
+        until = until_when(timeout)
+        with ExitStack() as held:
+            for known in self._all_of(served):
+                held.enter_context(self._hold_one(known.served, left(until)))
+            yield served
+
+    @contextmanager
+    def _hold_one(self, served: Served, timeout: float | None) -> Iterator[Served]:
         known, until, began = self.known(served), until_when(timeout), time.monotonic()
         hold = _Hold(known.entry)
         while not hold.is_taken:
@@ -107,7 +128,13 @@ class ModelApi:
             raise InputError(
                 f"max_context: {served.name} can have up to {served.max_context} tokens here; found {max_context}."
             )
-        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
+        warmed = [self._warm_one(known, max_context, clock, progress=progress) for known in self._all_of(served)]
+        return warmed[0]
+
+    def _warm_one(self, known: KnownModel, max_context: int | None, clock: Clock, *, progress: bool | None) -> Warmup:
+        """Compile what one replica needs."""
+        served = known.served
+        with self._hold_one(served, WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models.runners[served]
             limit = served.max_context if max_context is None else tokens(max_context)
             keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
@@ -135,7 +162,13 @@ class ModelApi:
         self._loaded.clear()
 
     def _key(self, source: object, loaded_as: LoadedAs) -> LoadKey:
-        return _key(source, loaded_as, self._loader.devices(loaded_as.get("devices")))
+        devices = self._loader.devices(loaded_as.get("devices"))
+        return _key(source, loaded_as, devices, checked_replicas(loaded_as.get("replicas")))
+
+    def _all_of(self, served: Served) -> tuple[KnownModel, ...]:
+        """Return what is known of a model that somebody asks for, and of its replicas."""
+        self._owner.check_usable()
+        return self._models.all_of(served)
 
     def _known_by(self, key: LoadKey) -> KnownModel | None:
         """Return what is known of the model that was loaded by these arguments; None if none was."""
@@ -176,24 +209,55 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision, weights, activations, devices = key
+        _, dtype, revision, weights, activations, devices, replicas = key
         loaded_as = LoadedAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
         if devices is not None:
             loaded_as["devices"] = devices
+        if isinstance(replicas, int) and devices != AUTO:
+            replica_count(replicas, int(devices or 1), str(source), jax.local_devices())  # now, and not behind a load
         with collected_later(), self._owner.loading.here():
-            served = self._loaded[key] = self._loader.load_first(source, loaded_as, token, load)
+            served = self._loader.load_first(source, loaded_as, token, load)
+            if replicas is not None:
+                self._load_replicas(served, replicas, source, loaded_as, token, load)
+            self._loaded[key] = served
         return served
+
+    def _load_replicas(
+        self,
+        served: Served,
+        asked: int | str,
+        source: str | os.PathLike[str],
+        loaded_as: LoadedAs,
+        token: str | None,
+        load: Load[Served],
+    ) -> None:
+        """Load a model's other replicas, each on devices of its own. All of them come, or none stays."""
+        members, devices = [served], len(served.model.placement.devices)
+        if devices > 1:
+            loaded_as["devices"] = devices
+        try:
+            for replica in range(1, replica_count(asked, devices, served.name, jax.local_devices())):
+                members += [self._loader.load_first(source, loaded_as, token, load, replica)]
+            self._owner.call(lambda: self._models.join(tuple(members)))
+        except BaseException:
+            for known in map(self._models.of, members):
+                self._owner.call(partial(self._forget, known))
+            raise
 
     def _advice(self, source: str, load: Load[Served], began: float) -> str:
         """What is said to those who have no more time for a load."""
         return str(no_room(f"the model {source!r}", began, self.models())) if load.parts.last == WAITING else ADVICE
 
-    def _forget(self, known: KnownModel) -> None:
-        """Forget a model that nobody uses. Runs on the owner thread."""
+    def _check_unused(self, known: KnownModel) -> None:
         served, owner = known.served, self._owner
         waiting = any(r.asked.model is served for r in [*owner.scheduler.running, *owner.scheduler.waiting])
         if waiting or known.entry.holds or known.entry.state is State.LOADING:
             raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
+
+    def _forget(self, known: KnownModel) -> None:
+        """Forget a model that nobody uses. Runs on the owner thread."""
+        served, owner = known.served, self._owner
+        self._check_unused(known)
         for key in [key for key, loaded in list(self._loaded.items()) if loaded is served]:
             self._loaded.pop(key, None)
         if (runner := self._models.runners.pop(served, None)) is not None:
@@ -205,7 +269,7 @@ class ModelApi:
         owner.evictor.publish()
 
 
-def _key(source: object, loaded_as: LoadedAs, devices: int | str | None) -> LoadKey:
+def _key(source: object, loaded_as: LoadedAs, devices: int | str | None, replicas: int | str | None) -> LoadKey:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
     if (own := embedded_folder(source)) is not None:
@@ -219,6 +283,7 @@ def _key(source: object, loaded_as: LoadedAs, devices: int | str | None) -> Load
         loaded_as.get("weights"),
         loaded_as.get("activations"),
         devices,
+        replicas,
     )
 
 

@@ -65,6 +65,7 @@ class LoadsModels(Protocol):
         activations: str | None = None,
         devices: int | str | None = None,
         fits: Callable[[LoadPlan], Fit] | None = None,
+        replica: int = 0,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,
@@ -113,9 +114,14 @@ class ModelLoader:
     # The first time.
 
     def load_first(
-        self, source: str | os.PathLike[str], loaded_as: LoadedAs, token: str | None, load: Load[Served]
+        self,
+        source: str | os.PathLike[str],
+        loaded_as: LoadedAs,
+        token: str | None,
+        load: Load[Served],
+        replica: int = 0,
     ) -> Served:
-        """Load a model that was not known so far, for those who wait for its load."""
+        """Load a model that was not known so far, or another replica of one, for those who wait for its load."""
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
         found = partial(self._load_model, source, stop=load.stop, **loaded_as)
@@ -123,6 +129,8 @@ class ModelLoader:
             found = partial(found, fits=self._fits)
         if token is not None:
             found = partial(found, token=token)
+        if replica:
+            found = partial(found, replica=replica)
 
         def plan(found: LoadPlan) -> None:
             planned.files = found.files

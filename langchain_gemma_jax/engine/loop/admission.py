@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
+from langchain_gemma_jax.engine.loop.replica_choice import ReplicaChoice
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.results import Results
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
@@ -22,7 +24,7 @@ class Admission:
         self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
     ) -> None:
         self._work, self._endings, self._failures = work, endings, failures
-        self._results, self._evictor = results, evictor
+        self._results, self._evictor, self._replicas = results, evictor, ReplicaChoice(work)
 
     def take_in(self, request: Request) -> None:
         """Have a request wait for its turn. Whatever is wrong with it, it is answered."""
@@ -66,6 +68,8 @@ class Admission:
     def _take_in(self, request: Request) -> None:
         """Have a request wait, or answer it: its model was unloaded since it was sent, or its grammar says it all."""
         if request.asked.model in self._work.models.known:
+            if (replica := self._replicas.of(request)) is not request.asked.model:
+                request.asked = replace(request.asked, model=replica)
             if (end := self._results.go_on(request)) is None:
                 if request.lookup is not None:
                     request.lookup.extend(request.progress.context[len(request.asked.prompt) :])

@@ -42,6 +42,7 @@ class KnownModels:
     def __init__(self) -> None:
         self.known: dict[Hashable, KnownModel] = {}  # by what they are served as
         self.runners: dict[Hashable, Runner] = {}  # of those in memory
+        self.replicas: dict[Hashable, tuple[Served, ...]] = {}  # of models that have some: by the first, which is one
 
     def of(self, served: Served) -> KnownModel:
         """Return what is known of a model.
@@ -53,6 +54,22 @@ class KnownModels:
         if not isinstance(found, Served) or (known := self.known.get(found)) is None:
             raise InputError(f"{found!r} is not served by this engine. Use what its load() or serve() gave.")
         return known
+
+    def all_of(self, served: Served) -> tuple[KnownModel, ...]:
+        """Return what is known of a model and of its replicas.
+
+        Raises:
+            InputError: it is not served by this engine.
+        """
+        first = self.of(served)
+        return tuple(self.known[member] for member in self.replicas.get(served, ())) or (first,)
+
+    def join(self, members: tuple[Served, ...]) -> None:
+        """Note that these are replicas of one model, which goes by the first of them."""
+        self.replicas[members[0]] = members
+        for number, member in enumerate(members, 1):
+            entry = self.known[member].entry
+            entry.chosen = ", ".join(filter(None, [entry.chosen, f"replica {number} of {len(members)}"]))
 
     def with_entry(self, entry: LedgerEntry) -> KnownModel:
         """Return the model of an entry in the books."""

@@ -13,6 +13,7 @@ class LoadedAs(TypedDict, total=False):
     weights: str | None
     activations: str | None
     devices: int | str | None
+    replicas: int | str | None
 
 
 class HowToLoad(LoadedAs, total=False):

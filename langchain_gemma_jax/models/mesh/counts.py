@@ -60,6 +60,37 @@ def checked_devices(asked: object, device: object = None) -> int | str | None:
     return asked
 
 
+def checked_replicas(asked: object) -> int | str | None:
+    """How many replicas of a model were asked for, if it is a number or "auto". None: itself alone.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if asked is None or asked == AUTO:
+        return AUTO if asked == AUTO else None
+    if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
+        raise InputError(f'replicas: expected a whole number from 1, "auto", or None for one; found {asked!r}.')
+    return None if asked == 1 else asked
+
+
+def replica_count(asked: int | str, each: int, name: str, devices: Sequence[jax.Device]) -> int:
+    """Return how many replicas of a model there will be, each on so many devices of its own.
+
+    Raises:
+        DevicesError: there are not so many devices.
+    """
+    most = len(devices) // each
+    if asked == AUTO:
+        return most
+    if int(asked) > most:
+        raise DevicesError(
+            f"replicas={asked} of {name!r} on {_of(each)} each need {int(asked) * each} devices, and this process has "
+            f'{len(devices)}. What works here: replicas=1 to {most}, or "auto".',
+            tuple(range(1, most + 1)),
+        )
+    return int(asked)
+
+
 def weights_alone(plan: Planned) -> Fit:
     """Return what a model's weights take of each device, and what each has by its own statistics."""
     has = plan.placement.memory_limit()

@@ -23,6 +23,7 @@ _OF_OWNERS = (
     "weights",
     "activations",
     "devices",
+    "replicas",
     "keep_alive",
     "guards",
     "token",

@@ -36,6 +36,7 @@ WRONG = {
     "weights": ["int3", 8],
     "activations": ["int4", 8],
     "devices": ["all", 0, -1, True, 2.0],
+    "replicas": ["all", 0, -1, True, 2.0],
 }
 
 
