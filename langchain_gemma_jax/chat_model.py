@@ -87,7 +87,7 @@ class ChatGemmaJax(BaseChatModel):
     stop: list[str] | None = None
     """Texts that end the answer and are not part of it, up to 64. They cut no call, and no object held to a schema."""
     max_tokens: int | None = None
-    """The most tokens generated, thoughts too. What it cuts off is an invalid call, or ``CutOffError``. None: no limit."""
+    """The most tokens, thoughts too. What it cuts off is an invalid call or ``CutOffError``. None: until it is full."""
     logprobs: bool | None = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: int | None = None

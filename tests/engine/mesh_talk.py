@@ -140,7 +140,7 @@ def full_at(engine: Engine, served: Served, cold: Cold, folder: str, most: int) 
 
 
 def with_replicas(folder: str, replicas: int, devices: int, seeds: int) -> dict[str, object]:
-    """Have conversations with a model that is there several times, several at once; and what each replica had of them."""
+    """Have several conversations at once with a model that has replicas, and say which of these had each."""
     before = on_each()
     settings = Settings(ladders=LADDERS, guards="raise", host_kv_bytes=2**20, max_context=CONTEXT)
     engine = Engine(settings)

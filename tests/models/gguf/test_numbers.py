@@ -89,7 +89,7 @@ def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
 
 
 def test_loading_takes_little_more_memory_than_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("langchain_gemma_jax.models.gguf.gguf_source._PIECE_BYTES", 16 << 10)
+    monkeypatch.setattr("langchain_gemma_jax.models.gguf.gguf_source.PIECE_BYTES", 16 << 10)
     config = CONFIGS["gemma"].replace(vocab_size=1 << 15)
     path = tmp_path / "x.gguf"
     write(path, config, of_one_kind("Q4_K"))
