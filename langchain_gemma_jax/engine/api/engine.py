@@ -91,8 +91,7 @@ class Engine:
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
 
-        With ``replicas`` it is in memory so many times, each on devices of its own ("auto": as often as there is
-        room); what is said of one model is done with each of them, and each conversation stays with one.
+        With ``replicas`` it is there so many times, on devices of their own: see docs/devices.md.
         It is in memory when this returns, and stays until the memory is needed for another one. A model that was
         evicted is loaded again. Where others use the memory, this waits.
         Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is

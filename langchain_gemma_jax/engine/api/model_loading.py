@@ -267,10 +267,10 @@ class ModelLoader:
         try:
             return read()
         except Exception as error:
-            if not _memory_is_full(error) or planned.entry is None:
+            if not _memory_is_full(error):
                 raise
-            entry = planned.entry
-        self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", entry.home, but=entry))
+        home = None if (entry := planned.entry) is None else entry.home
+        self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", home, but=entry))
         try:
             return read()
         except Exception as error:

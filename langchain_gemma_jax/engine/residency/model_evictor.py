@@ -140,12 +140,14 @@ class ModelEvictor:
         self._events.tell(ModelEvicted(entry.name, freed, took))
         self.log.add(entry.name, "weights", reason, freed, took)
 
-    def evict_idle(self, reason: str, home: Hashable, but: LedgerEntry | None = None) -> None:
-        """Evict everything that nobody uses and that takes something of a place's devices."""
+    def evict_idle(self, reason: str, home: Hashable | None, but: LedgerEntry | None = None) -> None:
+        """Evict everything that nobody uses and that takes something of a place's devices. None: of any."""
         self._look(time.monotonic())
-        for entry in [entry for entry in self.ledger.at(home) if entry is not but and entry.idle]:
-            self.evict(self._models.with_entry(entry), reason)
-        for runner in self._models.running_at(home):
+        models = self._models
+        for entry in list(self.ledger.entries if home is None else self.ledger.at(home)):
+            if entry is not but and entry.idle:
+                self.evict(models.with_entry(entry), reason)
+        for runner in list(models.runners.values()) if home is None else models.running_at(home):
             runner.kv_store.evict_idle()
 
     def free(self, missing: int, entry: LedgerEntry) -> None:

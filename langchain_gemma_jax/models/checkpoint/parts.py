@@ -10,16 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import Path
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-
-if TYPE_CHECKING:
-    from langchain_gemma_jax.models.checkpoint.slices import Cut
 
 Array: TypeAlias = npt.NDArray[np.generic]
 """A numpy array of any dtype, bfloat16 (``ml_dtypes``) included."""
@@ -55,6 +52,16 @@ class Part:
 
 Naming: TypeAlias = Callable[[ModelConfig, Path], list[Part]]
 """Which stored tensors make up the array at this path of ``abstract(config)``, in order."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Some of a stored tensor along one of its axes."""
+
+    name: str
+    axis: int
+    begin: int
+    end: int
 
 
 class TensorSource(ABC):

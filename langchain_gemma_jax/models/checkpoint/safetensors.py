@@ -25,8 +25,8 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Cut, Slices
+from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, TensorSource
+from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Slices
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"

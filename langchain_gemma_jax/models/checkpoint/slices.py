@@ -7,27 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from langchain_gemma_jax.models.checkpoint.parts import Array, Part, TensorSource, as_stored
+from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, Part, TensorSource, as_stored
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, numpy_dtype
 from langchain_gemma_jax.models.configuration.division import Section
 
 PIECE_BYTES = 1 << 20  # read at a time where rows are converted or taken apart on their way
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Some of a stored tensor along one of its axes."""
-
-    name: str
-    axis: int
-    begin: int
-    end: int
 
 
 class Slices(TensorSource):

@@ -27,7 +27,7 @@ class ScoreShare:
         return ids
 
     def own(self, of_all: jax.Array, size: int) -> jax.Array:  # noqa: ARG002  all are its own
-        """Its own part of numbers of which there is one for each id."""
+        """The device's own part of numbers of which there is one for each id."""
         return of_all
 
     def best(

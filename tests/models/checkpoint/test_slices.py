@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.checkpoint.parts import Part, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import Cut, Slices, cut_parts, joint_sections, narrowed
+from langchain_gemma_jax.models.checkpoint.parts import Cut, Part, TensorSource
+from langchain_gemma_jax.models.checkpoint.slices import Slices, cut_parts, joint_sections, narrowed
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Section
 

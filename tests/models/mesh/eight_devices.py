@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.gemma.score_share import ScoreShare
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.model import assemble
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
@@ -127,17 +129,28 @@ def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]
             found, cache = made[length](params, *numbers, cache)
         scores += np.asarray(found)[0].tolist()
         start += length
+    state = where.put(np.random.default_rng(2).normal(size=config.width).astype(np.float32))
+    best = jax.jit(lambda params, state: kind.with_scores(params, recipe, state, _best)).lower(params, state).compile()
+    all_scores = jax.jit(lambda params, state: kind.logits(params, recipe, state))(params, state)
     exchanged = [COLLECTIVE.findall(one.as_text()) for one in made.values()]
     return {
         "scores": scores,
         "tokens": said,
         "exchanged": [dict(Counter(kind for _, kind in each)) for each in exchanged],
+        "best": [int(best(params, state)), int(np.argmax(np.asarray(all_scores)))],
+        "told": [shape for shape, _ in COLLECTIVE.findall(best.as_text())],
         "gathered": [shape for each in exchanged for shape, kind in each if kind != "all-reduce"],
         "on each": _on_each(params, where),
         "foretold": where.nbytes(recipe.abstract(config)),
         "kv on each": _on_each(cache, where),
         "documented": _documented(config, len(where.devices)),
     }
+
+
+def _best(scores: jax.Array, share: ScoreShare) -> jax.Array:
+    """The lowest id with the best score."""
+    found: jax.Array = share.min(jnp.where(scores == share.max(scores), share.ids(scores.size), 2**31 - 1))
+    return found
 
 
 def _on_each(tree: Any, where: Placement) -> list[int]:

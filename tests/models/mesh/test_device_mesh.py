@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ def check(found):
         assert set(seen["on each"]) == {seen["foretold"]}, name
         assert len(seen["on each"]) == int(name.rpartition(" on ")[2])
         assert len(set(seen["kv on each"])) == 1
+        assert seen["best"][0] == seen["best"][1], name
+        assert 0 < len(seen["told"]) <= 2, (name, seen["told"])
+        assert all(re.fullmatch(r"\w+\[(\d?|1,\d)\]", shape) for shape in seen["told"])  # a number of each device
         for exchanged in seen["exchanged"]:
             assert exchanged.get("all-reduce", 0) <= 2 * seen["layers"] + 1, (name, exchanged)
             assert exchanged.get("all-to-all", 0) == exchanged.get("collective-permute", 0) == 0, (name, exchanged)
