@@ -91,13 +91,12 @@ class Engine:
     ) -> Served:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
 
-        With ``replicas`` it is there so many times, on devices of their own: see docs/devices.md.
-        It is in memory when this returns, and stays until the memory is needed for another one. A model that was
-        evicted is loaded again. Where others use the memory, this waits.
-        Whoever waits does so for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is
-        said, five minutes for room in memory, and as long as it takes for all else. When nobody waits any more, a
-        download ends, and so does the waiting for room; weights that are being read are there for the next call.
-        If loading fails, everybody who waits for it gets the error, and the next call tries again.
+        It is in memory when this returns, with ``replicas`` so many times (see docs/devices.md), and stays until the
+        memory is needed for another one. A model that was evicted is loaded again. Where others use the memory, this
+        waits, for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is said, five minutes
+        for room in memory, and as long as it takes for all else. When nobody waits any more, a download ends, and so
+        does the waiting for room; weights that are being read are there for the next call. If loading fails, everybody
+        who waits for it gets the error, and the next call tries again.
 
         Raises:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.

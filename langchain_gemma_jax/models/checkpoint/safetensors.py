@@ -26,7 +26,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Slices
+from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, CutTensors
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"
@@ -222,7 +222,7 @@ class SafetensorsSource(TensorSource):
         self._where[name].read_bytes(name, begin, target)
 
     def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
-        return Slices(self, cuts)
+        return CutTensors(self, cuts)
 
     def read_raw(self, name: str) -> Iterator[Array]:
         """See ``SafetensorsFile.read_raw``."""

@@ -20,7 +20,7 @@ from langchain_gemma_jax.models.configuration.division import Section
 PIECE_BYTES = 1 << 20  # read at a time where rows are converted or taken apart on their way
 
 
-class Slices(TensorSource):
+class CutTensors(TensorSource):
     """Parts of the tensors of a source that can read any bytes of them. Whoever opened the source closes it."""
 
     shared = True

@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, Slices
+from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, CutTensors
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -92,7 +92,7 @@ class GgufSource(BlockSource):
         self._where[name].file.fill(target, self.entry(name).begin + begin)
 
     def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
-        return _BlockSlices(self, cuts)
+        return _CutBlocks(self, cuts)
 
     def close(self) -> None:
         for shard in self._shards:
@@ -118,7 +118,7 @@ class GgufSource(BlockSource):
         return _PLAIN[kind]
 
 
-class _BlockSlices(Slices, BlockSource):
+class _CutBlocks(CutTensors, BlockSource):
     """Parts of a file's tensors, which begin and end where blocks do."""
 
     def __init__(self, stored: GgufSource, cuts: Mapping[str, Cut]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.models.checkpoint.parts import Cut, Part, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import Slices, cut_parts, joint_sections, narrowed
+from langchain_gemma_jax.models.checkpoint.slices import CutTensors, cut_parts, joint_sections, narrowed
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Section
 
@@ -50,7 +50,7 @@ NUMBERS = np.arange(6 * 8 * 10, dtype=np.float32).reshape(6, 8, 10)
 @pytest.mark.parametrize(("begin", "end"), [(0, 2), (3, 6), (1, 2), (0, 6)])
 def test_a_part_is_what_numpy_would_cut_out_however_it_is_read(axis, begin, end):
     stored = Stored(x=NUMBERS)
-    slices = Slices(stored, {"part": Cut("x", axis, begin, end)})
+    slices = CutTensors(stored, {"part": Cut("x", axis, begin, end)})
     wanted = np.ascontiguousarray(NUMBERS.take(range(begin, end), axis))
     assert (slices.shape("part"), slices.dtype("part"), slices.nbytes("part")) == (
         wanted.shape, "float32", wanted.nbytes,
@@ -67,7 +67,7 @@ def test_a_part_is_what_numpy_would_cut_out_however_it_is_read(axis, begin, end)
 def test_rows_that_are_many_come_in_pieces(monkeypatch):
     monkeypatch.setattr("langchain_gemma_jax.models.checkpoint.slices.PIECE_BYTES", 100)
     wide = NUMBERS.reshape(60, 8)
-    pieces = [rows.copy() for rows in Slices(Stored(x=wide), {"part": Cut("x", 1, 2, 5)}).read_rows("part")]
+    pieces = [rows.copy() for rows in CutTensors(Stored(x=wide), {"part": Cut("x", 1, 2, 5)}).read_rows("part")]
     assert len(pieces) > 2
     np.testing.assert_array_equal(np.concatenate(pieces), wide[:, 2:5])
 
