@@ -92,11 +92,10 @@ class Engine:
         """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
 
         It is in memory when this returns, with ``replicas`` so many times (see docs/devices.md), and stays until the
-        memory is needed for another one. A model that was evicted is loaded again. Where others use the memory, this
-        waits, for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is said, five minutes
-        for room in memory, and as long as it takes for all else. When nobody waits any more, a download ends, and so
-        does the waiting for room; weights that are being read are there for the next call. If loading fails, everybody
-        who waits for it gets the error, and the next call tries again.
+        memory is needed for another one. One that was evicted is loaded again. Where others use the memory, this waits,
+        for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is said, five minutes for
+        room in memory, and as long as it takes for all else. When nobody waits any more, downloads and the waiting for
+        room end; weights that are being read are there for the next call. If loading fails, all get the error.
 
         Raises:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
