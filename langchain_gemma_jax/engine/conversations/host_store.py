@@ -12,7 +12,7 @@ from dataclasses import replace
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import Rate, TransferCosts
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -64,7 +64,11 @@ class HostStore:
 
     def reach(self, keys: Sequence[int], scope: str, rings: Rings) -> int:
         """Return how many first tokens of a prompt can be fetched from here."""
-        return self._index(rings).plan(keys, scope).length if self.nbytes else 0
+        return self.plan(keys, scope, rings).length
+
+    def plan(self, keys: Sequence[int], scope: str, rings: Rings) -> Reuse:
+        """Return what a prompt could take over from here."""
+        return self._index(rings).plan(keys, scope) if self.nbytes else Reuse()
 
     def bytes_back(self, parked: Resident) -> int:
         """What a parked conversation will take of each device."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
-from langchain_gemma_jax.engine.conversations.prefix_index import Rings
+from langchain_gemma_jax.engine.conversations.prefix_index import Reuse, Rings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.request import Request
 
@@ -23,40 +23,38 @@ class ReplicaChoice:
         members = self._work.models.replicas.get(request.asked.model, ())
         if not members:
             return request.asked.model
-        held = {member: self._held(member, request) for member in members}
-        nearest = max(members, key=lambda member: held[member])
-        prompt, system = len(request.asked.prompt), request.asked.system
-        # What several conversations begin with is no reason to send all of them to one replica.
-        if (held[nearest] > system and 2 * (held[nearest] - system) >= prompt - system) or self._goes_on(
-            nearest, request
-        ):
-            return self._noted(nearest)
+        plans = {member: list(self._plans(member, request)) for member in members}
+        on = [member for member in members if any(_is_all_of_it(plan) for plan in plans[member])]
+        if on:  # it goes on from all that was said in a conversation
+            return self._noted(max(on, key=lambda member: max(plan.length for plan in plans[member])))
         scheduler, runners = self._work.scheduler, self._work.models.runners
-        busy = Counter(other.asked.model for other in [*scheduler.running, *scheduler.waiting])
+        running = Counter(other.asked.model for other in [*scheduler.running, *scheduler.waiting])
         # One that is not in memory counts as if it had one request more: there is a reason that it had to go.
-        return self._noted(
-            min(members, key=lambda member: (busy[member] + (member not in runners), self._chosen[member]))
-        )
+        busy = {member: running[member] + (member not in runners) for member in members}
+        held = {member: max(plan.common for plan in plans[member]) for member in members}
+        prompt, system = len(request.asked.prompt), request.asked.system
+        nearest, idlest = max(members, key=lambda member: held[member]), min(busy.values())
+        # What several conversations begin with is no reason to send all of them to one replica while others rest.
+        if busy[nearest] == idlest and held[nearest] > system and 2 * (held[nearest] - system) >= prompt - system:
+            return self._noted(nearest)
+        return self._noted(min(members, key=lambda member: (busy[member], self._chosen[member])))
 
     def _noted(self, member: Hashable) -> Hashable:
         self._chosen[member] += 1
         return member
 
-    def _held(self, member: Hashable, request: Request) -> int:
-        """How many first tokens of a request a replica has, on its device or on the host."""
+    def _plans(self, member: Hashable, request: Request) -> Iterator[Reuse]:
+        """What a request could take over from a replica: on its device, and in host memory."""
         keys, scope = request.keys(), request.asked.scope
-        on_device, known = 0, self._work.models.known[member]
+        yield Reuse()
         if (runner := self._work.models.runners.get(member)) is not None:
             index = runner.kv_store.index
             self._rings[member] = index.rings
-            on_device = index.plan(keys, scope).common
-        rings = self._rings.get(member)
-        return on_device if rings is None else max(on_device, known.host_store.reach(keys, scope, rings))
+            yield index.plan(keys, scope)
+        if (rings := self._rings.get(member)) is not None:
+            yield self._work.models.known[member].host_store.plan(keys, scope, rings)
 
-    def _goes_on(self, member: Hashable, request: Request) -> bool:
-        """Whether a request goes on from all that was said in a conversation that a replica has on its device."""
-        runner = self._work.models.runners.get(member)
-        if runner is None:
-            return False
-        reuse = runner.kv_store.index.plan(request.keys(), request.asked.scope)
-        return reuse.source is not None and 0 < len(reuse.source.keys) == reuse.length
+
+def _is_all_of_it(plan: Reuse) -> bool:
+    """Whether all of a conversation would be taken over."""
+    return plan.source is not None and len(plan.source.keys) == plan.length
