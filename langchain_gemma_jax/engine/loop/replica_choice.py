@@ -24,7 +24,7 @@ class ReplicaChoice:
         if not members:
             return request.asked.model
         plans = {member: list(self._plans(member, request)) for member in members}
-        on = [member for member in members if any(_is_all_of_it(plan) for plan in plans[member])]
+        on = [member for member in members if any(_is_all_of_it(plan, request.asked.system) for plan in plans[member])]
         if on:  # it goes on from all that was said in a conversation
             return self._noted(max(on, key=lambda member: max(plan.length for plan in plans[member])))
         scheduler, runners = self._work.scheduler, self._work.models.runners
@@ -55,6 +55,6 @@ class ReplicaChoice:
             yield self._work.models.known[member].host_store.plan(keys, scope, rings)
 
 
-def _is_all_of_it(plan: Reuse) -> bool:
-    """Whether all of a conversation would be taken over."""
-    return plan.source is not None and len(plan.source.keys) == plan.length
+def _is_all_of_it(plan: Reuse, system: int) -> bool:
+    """Whether all of a conversation would be taken over, which is more than a system prompt of so many tokens."""
+    return plan.source is not None and system < plan.length == len(plan.source.keys)
