@@ -29,7 +29,7 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, status_of
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
+from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs, ReadAs
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.mesh.counts import AUTO, checked_replicas, replica_count
 from langchain_gemma_jax.models.model import Model
@@ -210,7 +210,7 @@ class ModelApi:
         if known is not None:
             return self._loader.bring_back(known, load)
         _, dtype, revision, weights, activations, devices, replicas = key
-        loaded_as = LoadedAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
+        loaded_as = ReadAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
         if devices is not None:
             loaded_as["devices"] = devices
         if isinstance(replicas, int) and devices != AUTO:
@@ -227,7 +227,7 @@ class ModelApi:
         served: Served,
         asked: int | str,
         source: str | os.PathLike[str],
-        loaded_as: LoadedAs,
+        loaded_as: ReadAs,
         token: str | None,
         load: Load[Served],
     ) -> None:

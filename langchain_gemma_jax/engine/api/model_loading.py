@@ -41,7 +41,7 @@ from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladd
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs
+from langchain_gemma_jax.models.configuration.loaded_as import ReadAs
 from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices
 from langchain_gemma_jax.models.model import Model
@@ -116,7 +116,7 @@ class ModelLoader:
     def load_first(
         self,
         source: str | os.PathLike[str],
-        loaded_as: LoadedAs,
+        loaded_as: ReadAs,
         token: str | None,
         load: Load[Served],
         replica: int = 0,

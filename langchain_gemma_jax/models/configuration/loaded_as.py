@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class LoadedAs(TypedDict, total=False):
-    """How a model is loaded: the arguments of ``load_model`` that make another model of the same files."""
+class ReadAs(TypedDict, total=False):
+    """How a model is read: the arguments of ``load_model`` that make another model of the same files."""
 
     dtype: str | None
     revision: str | None
     weights: str | None
     activations: str | None
     devices: int | str | None
+
+
+class LoadedAs(ReadAs, total=False):
+    """How a model is loaded: as it is read, and how often it is there."""
+
     replicas: int | str | None
 
 

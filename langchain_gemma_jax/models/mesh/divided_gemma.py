@@ -274,4 +274,5 @@ class MeshScores(ScoreShare):
 
     def _of_each(self, x: jax.Array) -> jax.Array:
         """Return what each device has, one behind the other: whoever asks has it all."""
-        return jax.lax.all_gather(x, self._names)
+        found: jax.Array = jax.lax.all_gather(x, self._names)
+        return found

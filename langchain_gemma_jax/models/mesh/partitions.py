@@ -113,10 +113,11 @@ class Partitions(Placement):
                 arrays += [jax.device_put(array, device) for device in there]
             jax.block_until_ready([arrays[-each:] for arrays in found])
             del part, array  # before there is another
-        return tree.unflatten(
+        whole = [
             jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
             for leaf, arrays in zip(leaves, found, strict=True)
-        )
+        ]
+        return jax.tree.unflatten(tree, whole)
 
     def _put(self, array: npt.NDArray[np.generic], leaf: _Leaf) -> jax.Array:
         spec, division = leaf.spec, self.division
