@@ -75,6 +75,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "ledger_entry": ("ledger status_file", "a line of the books"),
     "model_evictor": ("model_api residents_stress", "makes room: seen in what stays in memory"),
     "model_status": ("status_file model_api", "what people are shown of a model"),
+    "embedding_calls": ("embeddings", "one call for vectors, from its texts to them"),
+    "text_vectors": ("embeddings", "batches of texts on the device: seen in vectors, in cancelled tasks, in damage"),
     "in_flight": ("runner concurrency", "dispatches whose tokens are on their way"),
     "row_knobs": ("sampling runner determinism", "rows' settings on the device: each row gets its own"),
     "errors": ("exports error_copies error_names", "classes: the tree, their copies, what others raise"),

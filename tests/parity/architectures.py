@@ -191,6 +191,16 @@ MULTIMODAL: Mapping[str, Raw] = {
 }
 """The whole model around a text tower: only the text tower is read, and only text goes in (its ids mean no image)."""
 
+EMBEDDER: Raw = {
+    **SHRUNK["gemma-3-270m"],
+    "architectures": ["Gemma3TextModel"],
+    "use_bidirectional_attention": True,
+}
+"""EmbeddingGemma: a Gemma 3 that reads in both directions."""
+
+EMBEDDER_DENSE: Mapping[str, tuple[int, int]] = {"2_Dense": (64, 32), "3_Dense": (32, 64)}
+"""The matrices behind the mean of its tokens, (outputs, inputs) by their folders."""
+
 GEMMA_LIBRARY = (
     "gemma-2b",
     "gemma-7b",

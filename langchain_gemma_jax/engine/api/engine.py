@@ -53,6 +53,7 @@ class Engine:
         self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
         self._owner, self._process = self._loader.owner, os.getpid()
         self._models = ModelApi(self._loader)
+        self.embed = self._models.embed  # vectors of whole texts, for models that make such
         self._requests = RequestMaker()
         self._companions: dict[Callable[[], object], object] = {}
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Naming, Part, as_number
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
 
@@ -63,12 +63,15 @@ class HfNaming:
 
     prefix: str
     head: str
+    dense: tuple[str, ...] = ()  # of an embedder: the matrices behind it
 
     def __call__(self, config: ModelConfig, path: Path) -> list[Part]:
         shape = _specs(config)[path].shape
         match path:
             case ("layers", int(index), str(key)):
                 return self._of_layer(config, index, key, shape)
+            case (str(key),) if key.startswith(TEXT_MATRIX):
+                return [Part(self.dense[int(key.removeprefix(TEXT_MATRIX))], shape)]
             case ("head",):
                 return [Part(self.head, shape)]
             case _:
@@ -100,7 +103,7 @@ def _specs(config: ModelConfig) -> dict[Path, ArraySpec]:
     return dict(walk(abstract(config)))
 
 
-def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Naming:
+def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense: tuple[str, ...] = ()) -> Naming:
     """The naming that fits these stored names, once each of them is accounted for.
 
     Raises:
@@ -110,7 +113,7 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Nam
     if prefix is None:
         expected = " or ".join(prefix + _EMBED for prefix in PREFIXES)
         raise TensorMismatchError(location, f"a tensor {expected}", names_of(names))
-    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]))
+    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]), dense)
     unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
     unknown = sorted(filter(_is_unknown(config, prefix), unused))
     if unknown:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
 from langchain_gemma_jax.models.configuration.config_fields import GLOBAL, LOCAL, MOST_LAYERS, Fields, Raw
 from langchain_gemma_jax.models.configuration.model_config import (
+    EmbeddingConfig,
     LayerConfig,
     ModelConfig,
     MoeConfig,
@@ -65,11 +66,11 @@ def _unknown(model_type: object, location: str) -> UnsupportedModelError:
     return UnsupportedModelError(f"{location}: expected a model_type of {known}, found {short(model_type)}.")
 
 
-def _shared(f: Fields, *also_tanh: str) -> dict[str, object]:
+def _shared(f: Fields, *also_tanh: str, both_ways: tuple[bool, ...] = ()) -> dict[str, object]:
     """The fields of ``ModelConfig`` that every generation reads alike."""
     f.refuse("hidden_activation", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", *also_tanh)
     f.refuse("attention_bias", "Gemma's projections have no biases")
-    f.refuse("use_bidirectional_attention", "text is read left to right", "vision")
+    f.refuse("use_bidirectional_attention", "text is read left to right", "vision", *both_ways)
     tied = f if f.raw.get("tie_word_embeddings") is not None else Fields(f.outer, {}, f.location)
     return {
         "tied_head": tied.get("tie_word_embeddings", True),
@@ -150,6 +151,9 @@ def _gemma3(f: Fields) -> ModelConfig:
     period = f.size("sliding_window_pattern", f.size("_sliding_window_pattern", 6))
     types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period)
     window = f.size("sliding_window", 4096)
+    both_ways = f.raw.get("use_bidirectional_attention") is True
+    if both_ways:
+        window = window // 2 + 1  # as many to each side, and itself
     layers = tuple(
         LayerConfig(
             kv_heads=f.size("num_key_value_heads", 4),
@@ -173,7 +177,8 @@ def _gemma3(f: Fields) -> ModelConfig:
             logits_softcap=f.positive_or_none("final_logit_softcapping", None),
             post_norms=True,
             qk_norm=True,
-            **_shared(f),  # type: ignore[arg-type]
+            embedding=EmbeddingConfig() if both_ways else None,
+            **_shared(f, both_ways=(True,)),  # type: ignore[arg-type]
         ),
     )
 

@@ -73,6 +73,22 @@ class PerLayerInputConfig:
 
 
 @dataclass(frozen=True)
+class EmbeddingConfig:
+    """What becomes of the tokens of a text when one vector stands for all of it (EmbeddingGemma).
+
+    Their mean goes through ``dense`` matrices, one after the other.
+    """
+
+    dense: tuple[tuple[int, int], ...] = ()  # (outputs, inputs) of each
+    normed: bool = True  # the vector has the length 1
+    prompts: tuple[tuple[str, str], ...] = ()  # what is written before a text, by the name of what it is for
+
+    def width(self, of_tokens: int) -> int:
+        """Return how many numbers a text's vector has."""
+        return self.dense[-1][0] if self.dense else of_tokens
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """A Gemma model's architecture.
 
@@ -97,6 +113,7 @@ class ModelConfig:
     tied_head: bool = True  # the output matrix is the embedding
     moe: MoeConfig | None = None
     per_layer_input: PerLayerInputConfig | None = None
+    embedding: EmbeddingConfig | None = None  # a text is read at once, and each token sees those behind it, too
     bos_id: int = 2
     eos_ids: tuple[int, ...] = (1,)
     pad_id: int = 0

@@ -19,7 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, project, remember
+from langchain_gemma_jax.models.gemma.attention import (
+    VisibleKV,
+    attend_all,
+    chunk_alone,
+    is_by_kernel,
+    project,
+    remember,
+)
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_cap
@@ -91,6 +98,9 @@ def forward_apart(
             by_kernel = is_by_kernel(tokens.shape[1], layer, jnp.dtype(recipe.kv_dtype), recipe)
             in_loop = recipe.write_in_loop and not by_kernel
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
+                if config.embedding is not None:  # nothing is read behind a text: there is no cache
+                    seen[index].append(chunk_alone(k, v, c, recipe.kv_dtype))
+                    continue
                 old = cast("LayerKV", new[number][index])
                 new[number][index], what = remember(layer, old, k, v, s, c, in_loop=in_loop)
                 seen[index].append(what)
