@@ -81,6 +81,7 @@ class Runner:
         for row, text in enumerate(batch.texts):
             count[row] = len(texts[text])
             tokens[row, : count[row]] = texts[text]
+        self.device.asked_by = ()
         found: jax.Array = self.run(batch.key, self.params, *self.device.put((tokens, count)))
         return found
 
