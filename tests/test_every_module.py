@@ -105,6 +105,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "terminals": ("pattern_text turn_grammar", "patterns of text, read by llguidance"),
     "grammar.vocabulary": ("model_grammars request_constraint", "a tokenizer as llguidance knows it"),
     "parts": ("place", "what a checkpoint's arrays are cut into"),
+    "hf_ropes": ("hf_config", "a part of a config.json"),
     "config_fields": ("hf_config", "the fields of a config.json"),
     "gemma_architecture": ("forward weights engine", "hands over what these modules do"),
     "hub_errors": ("download", "what is said of a download that fails"),

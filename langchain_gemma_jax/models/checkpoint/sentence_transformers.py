@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from langchain_gemma_jax.errors import (
@@ -84,14 +84,15 @@ def read_embedder(path: Path, config: ModelConfig) -> Embedder:
     if folders[0] or not all(folders[1 : 2 + dense]):
         raise UnsupportedModelError(f"{path / MODULES}: expected the Gemma in the folder itself, found {folders}.")
     _check_pooling(path, folders[1])
-    sizes, width = [], config.width
+    own = config.embedding or EmbeddingConfig()
+    sizes, width = list(own.dense), own.width(config.width)
     for folder in folders[2 : 2 + dense]:
         outputs, inputs = _dense(path, folder)
         if inputs != width:
             raise ConfigError(f"{path / folder}: expected in_features={width}, found {inputs}.")
         sizes.append((outputs, inputs))
         width = outputs
-    embedding = EmbeddingConfig(tuple(sizes), kinds[-1] == "Normalize", _prompts(path))
+    embedding = replace(own, dense=tuple(sizes), normed=kinds[-1] == "Normalize", prompts=_prompts(path))
     return Embedder(_bounded(path, config.replace(embedding=embedding)), tuple(folders[2 : 2 + dense]))
 
 
@@ -101,7 +102,7 @@ def refuse_other_layout(raw: Mapping[str, object], shown: Path) -> None:
     Raises:
         UnsupportedModelError: the configuration is of such a model.
     """
-    if raw.get("use_bidirectional_attention") is True:
+    if raw.get("use_bidirectional_attention") is True or str(raw.get("model_type")).startswith("embedding_gemma2"):
         raise UnsupportedModelError(f"{shown}: embedding models are read from plain safetensors, in {_LAYOUT}.")
 
 

@@ -65,8 +65,8 @@ def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
     yield from _each(folder, folder, filter(_is_read, names))
     if MODULES in names:
         for name in names:
-            inner = folder / name
-            yield from _each(folder, inner, (each for each in _names(inner) if OF_MODULES.fullmatch(f"{name}/{each}")))
+            read = (each for each in _names(folder / name) if OF_MODULES.fullmatch(f"{name}/{each}"))
+            yield from _each(folder, folder / name, read)
     if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
         around = folder.resolve().parent  # where Google's downloads have it
         yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))

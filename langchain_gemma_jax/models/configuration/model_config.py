@@ -69,7 +69,7 @@ class PerLayerInputConfig:
     """A second embedding, a slice of it added in every layer (Gemma 4 E2B and E4B)."""
 
     width: int
-    vocab_size: int
+    vocab_size: int  # 0: it has no table, and is made of the first one alone (EmbeddingGemma 2)
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class EmbeddingConfig:
 
     dense: tuple[tuple[int, int], ...] = ()  # (outputs, inputs) of each
     normed: bool = True  # the vector has the length 1
+    inside: bool = False  # the first matrix stands among the Gemma's own tensors (EmbeddingGemma 2)
     prompts: tuple[tuple[str, str], ...] = ()  # what is written before a text, by the name of what it is for
 
     def width(self, of_tokens: int) -> int:
