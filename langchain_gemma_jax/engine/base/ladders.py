@@ -169,8 +169,8 @@ class TextBatch:
 class TextLadder:
     """The sizes in which whole texts are read, by models that make a vector of each.
 
-    >>> TextLadder.for_context(100).batches([90, 3, 5])
-    [TextBatch(texts=(1, 2), rows=8, tokens=16), TextBatch(texts=(0,), rows=1, tokens=100)]
+    >>> TextLadder.for_context(100).batches([90, 3, 5, 4])
+    [TextBatch(texts=(1, 3, 2), rows=8, tokens=16), TextBatch(texts=(0,), rows=1, tokens=100)]
     """
 
     tokens: tuple[int, ...]
