@@ -173,8 +173,8 @@ def build(
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
 
         def compiled(name: str) -> str:
-            flags = ("-O1",) if name in _NOT_HOT else ("-O3",)
-            flags += _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else ()
+            own = _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else ()
+            flags = ("-O1" if name in _NOT_HOT else "-O3", *own)
             made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
             _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", made)
