@@ -19,8 +19,16 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource, as_stored
-from langchain_gemma_jax.models.checkpoint.slices import cut_parts, joint_sections, narrowed
+from langchain_gemma_jax.models.checkpoint.parts import (
+    Array,
+    Naming,
+    Part,
+    TensorSource,
+    as_stored,
+    cut_parts,
+    joint_sections,
+    narrowed,
+)
 from langchain_gemma_jax.models.configuration.abstract import (
     ITEM_BYTES,
     ArraySpec,

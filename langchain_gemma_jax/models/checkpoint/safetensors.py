@@ -25,8 +25,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, CutTensors
+from langchain_gemma_jax.models.checkpoint.parts import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"

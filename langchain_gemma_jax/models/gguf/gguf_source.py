@@ -15,8 +15,7 @@ from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpoin
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import PIECE_BYTES, CutTensors
+from langchain_gemma_jax.models.checkpoint.parts import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
 from langchain_gemma_jax.models.packed.from_file import BlockSource

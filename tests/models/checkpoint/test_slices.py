@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.checkpoint.parts import Cut, Part, TensorSource
-from langchain_gemma_jax.models.checkpoint.slices import CutTensors, cut_parts, joint_sections, narrowed
+from langchain_gemma_jax.models.checkpoint.parts import (
+    Cut,
+    CutTensors,
+    Part,
+    TensorSource,
+    cut_parts,
+    joint_sections,
+    narrowed,
+)
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Section
 
@@ -65,7 +72,7 @@ def test_a_part_is_what_numpy_would_cut_out_however_it_is_read(axis, begin, end)
 
 
 def test_rows_that_are_many_come_in_pieces(monkeypatch):
-    monkeypatch.setattr("langchain_gemma_jax.models.checkpoint.slices.PIECE_BYTES", 100)
+    monkeypatch.setattr("langchain_gemma_jax.models.checkpoint.parts.PIECE_BYTES", 100)
     wide = NUMBERS.reshape(60, 8)
     pieces = [rows.copy() for rows in CutTensors(Stored(x=wide), {"part": Cut("x", 1, 2, 5)}).read_rows("part")]
     assert len(pieces) > 2
