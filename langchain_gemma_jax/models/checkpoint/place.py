@@ -3,8 +3,7 @@
 Every name, shape and dtype is checked before the first byte is read. Then each array is put together
 in one buffer on the host, moved to the device, and forgotten here. So the host never holds much more
 than the two largest arrays (on CPU, where the host is the device: than the weights themselves). Where devices divide an
-array among themselves, each one's part is read by itself, as an array of its own: the host holds one part at a time.
-Formats of which only whole tensors can be read are put together whole, and one array at a time.
+array among themselves, each one's part is an array of its own, if the format lets parts be read.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def place(
     # to several devices: models that need them may have larger arrays than the host has room for.
     as_read = from_file is not None or all(planned.stays for planned in plan)
     several = source.shared and as_read and placement.one_device
-    tell = progress or _to_nobody
+    tell = progress or (lambda _nbytes: None)
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}
@@ -139,10 +138,6 @@ def place(
     return assemble([(planned.path, placed[planned.path]) for planned in plan])
 
 
-def _to_nobody(_nbytes: int) -> None:
-    """Take note of nothing."""
-
-
 def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree, storage: Storage) -> list[_Planned]:
     """Every array that is to be, once the tensors that make it up are known to be there."""
     plan = []
@@ -154,9 +149,7 @@ def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree,
 
 
 class _InParts(NamedTuple):
-    """An array of which each part is filled by itself: what each is, and where it is read from."""
-
-    parts: list[tuple[_Planned, TensorSource]]
+    parts: list[tuple[_Planned, TensorSource]]  # each is filled by itself
 
 
 class _Parts:
