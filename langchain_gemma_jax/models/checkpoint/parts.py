@@ -11,9 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
@@ -190,9 +189,9 @@ class CutTensors(TensorSource):
         """Leave the source open: there are other parts."""
 
 
-def joint_sections(spec: ArraySpec, stored: Any) -> tuple[Section, ...]:
+def joint_sections(spec: ArraySpec, stored: Sequence[ArraySpec]) -> tuple[Section, ...]:
     """The sections of an array, each as long as the array is, as what it is stored in can be cut. None: it cannot."""
-    found = [section for leaf in jax.tree.leaves(stored) for section in leaf.sections or (None,)]
+    found = [section for leaf in stored for section in leaf.sections or (None,)]
     blocks = {0 if section is None else section.block for section in found}
     if len(blocks) != 1 or 0 in blocks:
         return ()

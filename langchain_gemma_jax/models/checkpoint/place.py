@@ -162,7 +162,7 @@ class _Parts:
         """The parts of an array. None: it is whole on each device, or its tensors can only be read whole."""
         path, spec, stored, parts = planned
         found = []
-        for pieces in self._placement.parts(joint_sections(spec, stored)):
+        for pieces in self._placement.parts(joint_sections(spec, jax.tree.leaves(stored))):
             cut = cut_parts(spec, parts, pieces)
             source = None if cut is None else self._source.cut(cut[1])
             if cut is None or source is None:

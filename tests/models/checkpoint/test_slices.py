@@ -107,6 +107,6 @@ def test_an_array_goes_as_many_ways_as_the_blocks_that_it_is_stored_in():
     spec = ArraySpec((4, 64), "float32", along=1, sections=(Section("feed-forward", 64),))
     blocks = ArraySpec((4, 2), "float16", along=1, sections=(Section("feed-forward", 64, block=32),))
     assert joint_sections(spec, [blocks, blocks]) == blocks.sections
-    assert joint_sections(spec, spec) == spec.sections
+    assert joint_sections(spec, [spec]) == spec.sections
     assert joint_sections(spec, [blocks, ArraySpec((4,), "float32")]) == ()  # some of it is whole on each device
     assert narrowed(spec, 32) == ArraySpec((4, 32), "float32", along=1)
