@@ -15,15 +15,12 @@ import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError
-from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
@@ -41,8 +38,8 @@ from langchain_gemma_jax.models.sources.generation_defaults import GENERATION_DE
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
-from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
 from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside

@@ -7,7 +7,13 @@ import re
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
-from langchain_gemma_jax.dialects.conversation.output_events import Event, Invalid, StreamParser, TextDelta, ThoughtDelta
+from langchain_gemma_jax.dialects.conversation.output_events import (
+    Event,
+    Invalid,
+    StreamParser,
+    TextDelta,
+    ThoughtDelta,
+)
 from langchain_gemma_jax.dialects.fenced.json_call_reader import JsonCallReader
 from langchain_gemma_jax.dialects.templated.call_forms import CallForm
 

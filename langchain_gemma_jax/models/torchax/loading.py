@@ -129,9 +129,17 @@ def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
     eos_ids = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
     return TorchModel(
         TorchFacts(
-            text, dtype, meta.specs, seen.layout(layers), vocab_size, width, seen.heads,
-            most_context(kind), eos_ids, found.versions,
-        )  # fmt: skip
+            text,
+            dtype,
+            meta.specs,
+            seen.layout(layers),
+            vocab_size,
+            width,
+            seen.heads,
+            most_context(kind),
+            eos_ids,
+            found.versions,
+        )
     )
 
 
@@ -147,49 +155,57 @@ def _own_dtype(raw: Mapping[str, object]) -> str:
 
 
 def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Callable[[int], None]) -> Params:
-    """Return the weights on the device. Each leaves torch's memory when it is there."""
+    """Return the weights on the device."""
     found = libraries()
+    specs = {name: shape for name, shape, _ in architecture.facts.specs}
     with found.alone():
-        module = _read_by_transformers(found, folder, architecture.facts.dtype)
-        params: Params = {}
-        specs = {name: shape for name, shape, _ in architecture.facts.specs}
-        for name, value in list(named_tensors(module)):
-            if specs.get(name) != tuple(value.shape):
-                raise TensorMismatchError(folder, f"{name} of {specs.get(name)}", f"{tuple(value.shape)}")
-            array = _as_numpy(value)
-            params[name] = where.put(array)
-            for owner, leaf in _owners(module, value):
-                owner.__dict__["_parameters"].pop(leaf, None)
-                owner.__dict__["_buffers"].pop(leaf, None)
-            del value
-            advance(array.nbytes)
-        if params.keys() != specs.keys():
-            missing = sorted(specs.keys() - params.keys())
-            raise TensorMismatchError(folder, f"{len(specs)} arrays", f"{len(params)}: {', '.join(missing[:4])} missing")
+        module = read_by_transformers(found, folder, architecture.facts.dtype, "AutoModelForCausalLM", HOW_TO_RUN)
+        there = {name: tuple(value.shape) for name, value in named_tensors(module)}
+        for name in sorted(specs.keys() | there.keys()):
+            if specs.get(name) != there.get(name):
+                raise TensorMismatchError(folder, f"{name} of {specs.get(name)}", str(there.get(name)))
+        params = moved(module, where, advance)
     return {name: params[name] for name in specs}
 
 
-def _read_by_transformers(found: TorchLibraries, folder: Path, dtype: str) -> Any:
-    with quiet(found):
+def moved(module: Any, where: Placement, advance: Callable[[int], None]) -> Params:
+    """Return a module's tensors as arrays on the device. Each leaves torch's memory when it is there."""
+    params: Params = {}
+    for name, value in list(named_tensors(module)):
+        array = _as_numpy(value)
+        params[name] = where.put(array)
+        for owner, leaf in list(_owners(module, value)):
+            owner.__dict__["_parameters"].pop(leaf, None)
+            owner.__dict__["_buffers"].pop(leaf, None)
+        advance(array.nbytes)
+    return params
+
+
+def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, str]) -> Any:
+    """Return the module of a folder with its weights, by one of transformers' classes.
+
+    Raises:
+        CheckpointError: transformers cannot read it. TensorMismatchError: a parameter is missing in the files.
+    """
+    with quiet():
         try:
-            module, said = found.transformers.AutoModelForCausalLM.from_pretrained(
+            module, said = getattr(found.transformers, kind).from_pretrained(
                 folder,
                 dtype=getattr(found.torch, dtype),
                 use_safetensors=True,
                 local_files_only=True,
                 output_loading_info=True,
-                **HOW_TO_RUN,
+                **how,
             )
         except (OSError, ValueError, RuntimeError, KeyError) as error:
-            raise CheckpointError(
-                folder, "weights that transformers can read", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            ) from error
+            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise CheckpointError(folder, "weights that transformers can read", told) from error
     missing = sorted(said["missing_keys"]) + sorted(map(str, said["mismatched_keys"]))
     if missing:
         raise TensorMismatchError(
             folder, "a tensor for each of the model's parameters", f"none that fits for {', '.join(missing[:4])}"
         )
-    return module
+    return module.eval()
 
 
 def _owners(module: Any, value: Any) -> Iterator[tuple[Any, str]]:

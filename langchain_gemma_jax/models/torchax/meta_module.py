@@ -70,7 +70,7 @@ def meta_module(config: str, dtype: str) -> MetaModule:
     with found.alone():
         kind = configuration(found, json.loads(config))
         torch = found.torch
-        with torch.device("meta"), quiet(found):
+        with torch.device("meta"), quiet():
             try:
                 module = found.transformers.AutoModelForCausalLM.from_config(
                     kind, dtype=getattr(torch, dtype), **HOW_TO_RUN
@@ -85,7 +85,7 @@ def meta_module(config: str, dtype: str) -> MetaModule:
         body = module.base_model
         if body is module:
             raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
-        _let_given_through(found, body)
+        _let_given_through(body)
         return MetaModule(found, module, f"{module.base_model_prefix}.")
 
 
@@ -127,9 +127,7 @@ def most_context(kind: Any) -> int:
     most = int(kind.max_position_embeddings)
     rope = getattr(kind, "rope_parameters", None) or {}
     for each in (rope, *(inner for inner in rope.values() if isinstance(inner, dict))):
-        if each.get("rope_type") == "longrope":
-            most = min(most, int(each.get("original_max_position_embeddings") or most))
-        elif each.get("rope_type") == "dynamic":
+        if each.get("rope_type") in _FIXED_BY_LENGTH:
             most = min(most, int(each.get("original_max_position_embeddings") or most))
     return most
 
@@ -169,7 +167,7 @@ def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
 
 
 @contextmanager
-def quiet(found: TorchLibraries) -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """While transformers draws no bars and logs errors alone."""
     from transformers.utils import logging
 
@@ -184,7 +182,7 @@ def quiet(found: TorchLibraries) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _let_given_through(found: TorchLibraries, body: Any) -> None:
+def _let_given_through(body: Any) -> None:
     """Have a body answer with the hidden states that are given to it, when some are."""
     from transformers.modeling_outputs import BaseModelOutputWithPast
 

@@ -8,7 +8,7 @@ and kernels are the same as for a Gemma.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,7 +17,13 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig, Rope
+from langchain_gemma_jax.models.configuration.model_config import (
+    CacheLayer,
+    CacheLayout,
+    LayerConfig,
+    ModelConfig,
+    Rope,
+)
 from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, remember
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -76,9 +82,7 @@ class PassCache:
         return 0
 
 
-def attention(
-    module: Any, queries: Any, keys: Any, values: Any, mask: Any = None, **asked: Any
-) -> tuple[Any, None]:
+def attention(module: Any, queries: Any, keys: Any, values: Any, mask: Any = None, **asked: Any) -> tuple[Any, None]:
     """Mix values, in the place of an attention of transformers'. Which are seen is known without a mask."""
     del keys, values, mask  # the pass has them, with those from before
     layer = getattr(module, "layer_idx", None)
@@ -105,7 +109,7 @@ class LayoutPass:
     def update(self, keys: Any, values: Any, layer: int) -> None:
         if keys.shape != values.shape:
             raise UnsupportedModelError(
-                f"Layer {layer} has keys of {tuple(keys.shape)} and values of {tuple(values.shape)}; expected one shape."
+                f"Layer {layer} has keys of {tuple(keys.shape)} and values of {tuple(values.shape)}: two shapes."
             )
         if layer in self.kept:
             raise UnsupportedModelError(f"Layer {layer} writes to its cache twice in a pass; expected once.")

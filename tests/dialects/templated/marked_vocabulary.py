@@ -17,7 +17,11 @@ def vocabulary(marks: Sequence[str]) -> Tokenizer:
     markers = [END, *marks]
     names = [*markers, *(f"<0x{byte:02X}>" for byte in range(256)), "▁"]
     how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    steps = [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    steps = [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+    ]
     content = {
         "added_tokens": [{"id": number, "content": marker} | how for number, marker in enumerate(markers)],
         "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},

@@ -36,7 +36,7 @@ FAMILIES = {
         "tools <tool_call>",
         ("<tool_call>", "</tool_call>"),
         '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
-        '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\n'  # noqa: ISC004  one text
         '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>',
     ),
     "llama": (
@@ -70,7 +70,9 @@ FAMILIES = {
         '<|tool_call|>[{"name": "add", "arguments": {"a": 1}}, {"name": "add", "arguments": {"a": 2}}]<|/tool_call|>',
     ),
 }
-EACH = [(name, as_tokens) for name in FAMILIES for as_tokens in (True, False) if as_tokens or name != "mistral with names"]
+EACH = [
+    (name, as_tokens) for name in FAMILIES for as_tokens in (True, False) if as_tokens or name != "mistral with names"
+]
 
 
 def dialect_of(name: str, *, as_tokens: bool) -> TemplateDialect:
@@ -142,7 +144,9 @@ def test_words_are_words_and_ruins_are_told(name, as_tokens):
     for _ in range(30):
         assert read(dialect, f'Hello, {{"x": 1}} you{END}', rng) == [TextDelta('Hello, {"x": 1} you')]
     if name != "llama":
-        assert merged([e for e in read(dialect, f"Well. {one}", rng) if isinstance(e, TextDelta)]) == [TextDelta("Well. ")]
+        assert merged([e for e in read(dialect, f"Well. {one}", rng) if isinstance(e, TextDelta)]) == [
+            TextDelta("Well. ")
+        ]
     half = one[: one.index("1")]
     events = read(dialect, half, rng)
     assert isinstance(events[-1], Invalid)

@@ -43,7 +43,9 @@ def test_what_is_missing_is_named():
 
 
 def test_the_extra_installs_what_is_taken():
-    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     pinned = dict(each.partition(";")[0].strip().split("==") for each in extras["torchax"])
     assert pinned.keys() == LIBRARIES.keys()
     for name, tested in LIBRARIES.items():
@@ -58,7 +60,7 @@ def test_they_are_looked_at_before_a_folder_is(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("option", [{"weights": "int8"}, {"activations": "int8"}, {"devices": 2}])
 def test_options_that_mean_nothing_there_are_refused(option, tmp_path):
-    with pytest.raises(InputError, match='a model "torchax:..." takes none'):
+    with pytest.raises(InputError, match=r'a model "torchax:\.\.\." takes none'):
         load(f"torchax:{tmp_path}", **option)
 
 
