@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langchain_gemma_jax.dialects.fenced.fence_parser import CLOSER, OPENER
 from langchain_gemma_jax.errors import InputError
@@ -56,7 +56,7 @@ LLAMA = CallForm("llama", '{"name": ', arguments="parameters", bare=True, betwee
 MISTRAL = CallForm("mistral", "[TOOL_CALLS]", around=("[", "]"), each_marked=False, between=", ")
 MISTRAL_NAMED = CallForm("mistral with names", "[TOOL_CALLS]", argument_mark="[ARGS]")
 LISTED = CallForm("listed", "<|tool_call|>", around=("[", "]"), each_marked=False, between=", ")
-LISTED_CLOSED = CallForm("listed and closed", "<|tool_call|>", "<|/tool_call|>", around=("[", "]"), each_marked=False, between=", ")  # fmt: skip
+LISTED_CLOSED = replace(LISTED, name="listed and closed", closer="<|/tool_call|>")
 FENCED = CallForm("fenced", OPENER, CLOSER, arguments="parameters", each_marked=False, between="\n")
 
 

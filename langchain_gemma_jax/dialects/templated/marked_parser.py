@@ -107,8 +107,7 @@ class MarkedParser(StreamParser):
         closer = form.closer if form else ""
         if closer and closer not in self._control:
             if self._held.startswith(closer):
-                self._held = self._held[len(closer) :]
-                self._leave()
+                self._leave_behind(self._held[len(closer) :])
                 return True
             if closer.startswith(self._held):
                 return False
@@ -144,7 +143,7 @@ class MarkedParser(StreamParser):
         found = self._until([closer] if closer and closer not in self._control else [], self._ruins.append)
         if found is None:
             return False
-        self._leave()
+        self._leave_behind(self._held)
         return True
 
     # Marks
@@ -203,6 +202,12 @@ class MarkedParser(StreamParser):
         self._behind_mark = self._behind_mark or behind_calls
         if at_end and self._held:
             self._say(self._held)
+
+    def _leave_behind(self, rest: str) -> None:
+        """End the calls at a mark that is text, behind which there is more."""
+        self._held = ""
+        self._leave()
+        self._held = rest
 
     def _name_is_over(self) -> bool:
         """Begin the arguments, where the mark before them is text and has come."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -30,29 +30,13 @@ class TorchLibraries:
     environment: Any  # of our own: what a caller sets in torchax's default one changes nothing here
     versions: tuple[str, ...]
 
-    @contextmanager
-    def tracing(self) -> Iterator[None]:
+    def tracing(self) -> Tracing:
         """While torch's functions are JAX's, in this thread. One thread at a time: modules are changed meanwhile."""
-        promotion = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")  # as torchax is written
-        with _lock, promotion[0], promotion[1], self.environment, self.torch.no_grad(), self._sound_casts():
-            yield
+        return Tracing(self)
 
-    @contextmanager
-    def _sound_casts(self) -> Iterator[None]:
-        """While ``type_as`` gives a new tensor. torchax's own changes the one that it is asked of."""
-        kind = self.tensor.Tensor
-        before = kind.type_as
-        kind.type_as = lambda this, other: this.to(other.dtype)
-        try:
-            yield
-        finally:
-            kind.type_as = before
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[object]:
         """While no other thread traces or builds a module."""
-        with _lock:
-            yield
+        return _lock
 
     def to_jax(self, tree: Any) -> Any:
         """Return the arrays that tensors stand for."""
@@ -61,6 +45,35 @@ class TorchLibraries:
     def to_torch(self, tree: Any) -> Any:
         """Return tensors that stand for arrays."""
         return self.environment.j2t_iso(tree)
+
+
+class Tracing:
+    """A ``with`` block in which torch's functions are JAX's."""
+
+    def __init__(self, found: TorchLibraries) -> None:
+        self._found, self._inside = found, ExitStack()
+
+    def __enter__(self) -> None:
+        found = self._found
+        with ExitStack() as stack:
+            stack.enter_context(_lock)
+            stack.enter_context(jax.numpy_dtype_promotion("standard"))  # as torchax is written, whatever a caller has
+            stack.enter_context(jax.numpy_rank_promotion("allow"))
+            stack.enter_context(found.environment)
+            stack.enter_context(found.torch.no_grad())
+            self._have_sound_casts(stack)
+            self._inside = stack.pop_all()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inside.__exit__(kind, error, trace)
+
+    def _have_sound_casts(self, stack: ExitStack) -> None:
+        """Have ``type_as`` give a new tensor. torchax's own changes the one that it is asked of."""
+        tensor = self._found.tensor.Tensor
+        stack.callback(setattr, tensor, "type_as", tensor.type_as)
+        tensor.type_as = lambda this, other: this.to(other.dtype)
 
 
 def libraries() -> TorchLibraries:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from langchain_gemma_jax.errors import InstallationError
 
-Found: TypeAlias = Mapping[str, str | None]
+Releases: TypeAlias = Mapping[str, str | None]
 """The release of each library; None: it is not installed."""
 
 
