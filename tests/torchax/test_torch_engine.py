@@ -30,7 +30,7 @@ def both(request, tmp_path_factory):
 
 
 def text(rng: random.Random, length: int) -> list[int]:
-    return [rng.randrange(10, 390) for _ in range(length)]
+    return [rng.randrange(10, 340) for _ in range(length)]
 
 
 def test_scores_are_torchs_for_rows_of_different_lengths(both):

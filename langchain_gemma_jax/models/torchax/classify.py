@@ -61,7 +61,7 @@ class TextClassifier:
                 "AutoModelForSequenceClassification",
                 {"attn_implementation": "eager"},
             )
-            self._params: dict[str, Any] = moved(whole, placement_of(None), lambda _: None)
+            self._params: dict[str, Any] = moved(whole, placement_of(None))
         self._scores = jax.jit(partial(_scores, self._libraries, self._module))
         self._closed = False
 

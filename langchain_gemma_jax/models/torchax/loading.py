@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import ml_dtypes
@@ -42,6 +42,9 @@ from langchain_gemma_jax.models.torchax.read_template import read_template
 from langchain_gemma_jax.models.torchax.torch_model import TorchFacts, TorchModel
 from langchain_gemma_jax.models.torchax.versions import check_versions
 from langchain_gemma_jax.models.weights import PLAIN, total_bytes
+
+Advance: TypeAlias = Callable[[int], object] | None
+"""Is told of bytes that were read; None: nobody is."""
 
 _VALUES = {"int64": np.dtype(np.int32), "float64": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
@@ -154,7 +157,7 @@ def _own_dtype(raw: Mapping[str, object]) -> str:
     return said if said in {"float32", "bfloat16"} else "float32"
 
 
-def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Callable[[int], None]) -> Params:
+def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Advance) -> Params:
     """Return the weights on the device."""
     found = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
@@ -168,7 +171,7 @@ def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Cal
     return {name: params[name] for name in specs}
 
 
-def moved(module: Any, where: Placement, advance: Callable[[int], None]) -> Params:
+def moved(module: Any, where: Placement, advance: Advance = None) -> Params:
     """Return a module's tensors as arrays on the device. Each leaves torch's memory when it is there."""
     params: Params = {}
     for name, value in list(named_tensors(module)):
@@ -177,7 +180,8 @@ def moved(module: Any, where: Placement, advance: Callable[[int], None]) -> Para
         for owner, leaf in list(_owners(module, value)):
             owner.__dict__["_parameters"].pop(leaf, None)
             owner.__dict__["_buffers"].pop(leaf, None)
-        advance(array.nbytes)
+        if advance is not None:
+            advance(array.nbytes)
     return params
 
 
