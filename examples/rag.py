@@ -4,7 +4,7 @@
     python examples/rag.py google/gemma-4-E4B-it
 
 The embeddings here compare letters, so that nothing has to be installed: enough to find words, and not what they mean.
-In a program of yours take real ones, of any package that LangChain knows.
+In a program of yours take real ones: ``semantic_search.py`` has ``GemmaJaxEmbeddings``.
 """
 
 from __future__ import annotations

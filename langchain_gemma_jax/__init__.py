@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.calling.base_models import BaseModelWarning
     from langchain_gemma_jax.chat_model import ChatGemmaJax
     from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning
+    from langchain_gemma_jax.embeddings import GemmaJaxEmbeddings
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.engine.api.process import configure, engine
@@ -119,6 +120,7 @@ __all__ = [
     "FinishReason",
     "ForkedError",
     "GatedModelError",
+    "GemmaJaxEmbeddings",
     "GemmaJaxError",
     "GemmaJaxLLM",
     "Generation",
@@ -196,6 +198,7 @@ _LAZY = {
     "FinishReason": ("engine.requests.request", "FinishReason"),
     "ForkedError": ("errors", "ForkedError"),
     "GatedModelError": ("errors", "GatedModelError"),
+    "GemmaJaxEmbeddings": ("embeddings", "GemmaJaxEmbeddings"),
     "GemmaJaxError": ("errors", "GemmaJaxError"),
     "GemmaJaxLLM": ("llms", "GemmaJaxLLM"),
     "Generation": ("engine.api.generation", "Generation"),

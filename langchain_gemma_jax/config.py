@@ -30,7 +30,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
 
-KERNEL_VARIANTS = ("portable", "avx2", "avx512")
+KERNEL_VARIANTS = ("portable", "avx2", "avx512", "neon", "dotprod")
 
 
 def kernels_wanted() -> str:

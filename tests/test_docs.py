@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.api import process
 from scripts.diagrams import DEMO
 from tests.example_runner import ExampleRunner
 from tests.own_engine import own_engine
+from tests.tiny_embedder import tiny_embedder
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
@@ -29,6 +30,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | r
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 MAKE = re.compile(r"(?:^|`)make ((?:[a-z-]+ ?)+)", re.MULTILINE)
 EXAMPLE_SECONDS = 280
+EMBEDDER = "embeddinggemma-300m"  # a folder where whoever reads has the published model, and a test a tiny one
 
 
 def name(path: Path) -> str:
@@ -87,6 +89,8 @@ def no_engine():
 def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
+    if f"./{EMBEDDER}" in text:
+        tiny_embedder(tmp_path / EMBEDDER)
     # What can be set only before the engine's first use is told to a reader who has not used it yet.
     with own_settings() if "configure(prefix_store=" in text else nullcontext():
         run_page(text, name(page))
@@ -129,6 +133,8 @@ def runner(tmp_path_factory):
 @pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
 def test_an_example_runs(example, runner, tmp_path):
+    if f"./{EMBEDDER}" in example.read_text():
+        tiny_embedder(tmp_path / EMBEDDER)
     done = runner.run(example, tmp_path, EXAMPLE_SECONDS)
     assert done.status == 0, done.err
     assert done.out, "an example shows something"

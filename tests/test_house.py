@@ -38,6 +38,7 @@ ROOMS = [
     "middleware",
     "chat_models",
     "decisions",
+    "embeddings",
     "llms",
     "chat_model",
     "model_errors",
@@ -134,9 +135,9 @@ MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has par
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
-    "__init__", "jax_check", "ancestry", "reentry", "chat_model", "llms", "chat.*", "client.*", "routing.*", "config",
-    "dialects.*", "charts", "grammar.*", "errors", "cli.*", "private.*", "engine.__init__", "engine.base.*",
-    "engine.requests.*", "scale.plan", "scale.demand", "scale.ray", "scale.ray_policy",
+    "__init__", "jax_check", "ancestry", "reentry", "chat_model", "embeddings", "llms", "chat.*", "client.*",
+    "routing.*", "config", "dialects.*", "charts", "grammar.*", "errors", "cli.*", "private.*", "engine.__init__",
+    "engine.base.*", "engine.requests.*", "scale.plan", "scale.demand", "scale.ray", "scale.ray_policy",
     *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
     *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),

@@ -3,6 +3,7 @@
 Runs before the package is installed, by the hook of the build and by hand, so it imports nothing of the package:
 
     python langchain_gemma_jax/kernels/build.py          # into the checkout that it lies in
+    python langchain_gemma_jax/kernels/build.py --for linux-aarch64 --into somewhere
 
 Beside the library lies a note of what it is: its digest, that of the sources it was made from, the version of XLA's
 interface that it was compiled for, and with which compiler. Whoever loads it compares.
@@ -31,13 +32,23 @@ LIBRARY, NOTE = "libgemma_jax_kernels.so", "kernels.json"
 OLDEST = (0, 3)  # the interface of the oldest jaxlib that is supported, which newer ones have too
 MINUTES = 10.0  # that compiling may take: the first time, one of the compilers makes its own library first
 
-_X86 = ("x86_64", "AMD64", "x86-64")
-_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w")
-_VARIANTS: Mapping[str, tuple[str, ...]] = {
-    "portable": (),
-    "avx2": ("-mavx2", "-mfma", "-mf16c"),
-    "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"),
+_X86, _ARM = ("x86_64", "AMD64", "x86-64"), ("aarch64", "arm64")
+_FLAGS = ("-std=c++17", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w", "-Wno-psabi")
+_AVX2 = ("-mavx2", "-mfma", "-mf16c")
+_AVX512 = ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512vnni")
+_VARIANTS: Mapping[str, tuple[Sequence[str], tuple[str, ...]]] = {  # of which machines, and by which flags
+    "portable": ((*_X86, *_ARM), ()),
+    "avx2": (_X86, _AVX2),
+    "avx512": (_X86, (*_AVX2, *_AVX512)),
+    "neon": (_ARM, ()),
+    "dotprod": (_ARM, ("-mcpu=generic+dotprod",)),
 }
+# Which compilers need long for, and which gain nothing that was measured: what only calls, and what runs where the
+# processor is none of those that the others are for.
+_NOT_HOT = ("calls", "variant_portable")
+# All that is shown. The C++ library is inside, and some of its names are looked up in one table of the whole process:
+# what other libraries look for there (ml_dtypes, for its numbers in words) must not be ours.
+_SHOWN = "{ global: gemma_jax_*; local: *; };"
 _INTERFACE = re.compile(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)")
 
 
@@ -52,19 +63,58 @@ class Compiler:
     command: tuple[str, ...]
     name: str
     link: tuple[str, ...] = ()
+    target: Target | None = None  # whose machines all run what it makes; None: those that are like this one
 
 
-def find_compiler() -> Compiler | None:
-    """Return the system's compiler, else the one that comes as a Python package, if either is there."""
-    for name in ("c++", "g++", "clang++"):
+@dataclass(frozen=True)
+class Target:
+    """The machines that a library is for: as Python calls them, as the compiler does, and as wheels do."""
+
+    machine: str
+    system: str
+    triple: str
+    wheel: str
+
+
+TARGETS: Mapping[str, Target] = {
+    "linux-x86_64": Target("x86_64", "linux", "x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64"),
+    "linux-aarch64": Target("aarch64", "linux", "aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64"),
+    "macos-arm64": Target("arm64", "darwin", "aarch64-macos.11.0", "macosx_11_0_arm64"),
+}
+
+
+def target_named(name: str) -> Target:
+    """Return one of ``TARGETS``.
+
+    Raises:
+        NotBuiltError: there is none of this name.
+    """
+    if name not in TARGETS:
+        raise NotBuiltError(f"expected a target, one of {', '.join(TARGETS)}, found {name!r}")
+    return TARGETS[name]
+
+
+def find_compiler(target: Target | None = None) -> Compiler | None:
+    """Return the system's compiler, else the one that comes as a Python package, if either is there.
+
+    For a ``target`` it is always that one: it has what every system brings, and this machine's own has not.
+    """
+    for name in () if target else ("c++", "g++", "clang++"):
         if (found := shutil.which(name)) is not None and _runs((found, "--version")):
             link = ("-static-libstdc++", "-static-libgcc", "-Wl,-s") if sys.platform == "linux" else ()
             return Compiler((found,), _first_line((found, "--version")), link)
     if importlib.util.find_spec("ziglang") is not None:
         command = (sys.executable, "-m", "ziglang")
-        target = f"{platform.machine()}-linux-gnu.2.17" if sys.platform == "linux" else "native"
-        return Compiler((*command, "c++", "-target", target), f"zig {_first_line((*command, 'version'))}")
+        here = target or _here()
+        where = ("-target", here.triple) if here else ()
+        return Compiler((*command, "c++", *where), f"zig {_first_line((*command, 'version'))}", ("-Wl,-s",), here)
     return None
+
+
+def _here() -> Target | None:
+    """The target that this machine is one of, if any."""
+    found = (each for each in TARGETS.values() if (each.machine, each.system) == (platform.machine(), sys.platform))
+    return next(found, None)
 
 
 def headers() -> Path:
@@ -97,28 +147,34 @@ def sources_digest(folder: Path = SOURCES) -> str:
     return found.hexdigest()
 
 
-def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) -> Path:
+def build(
+    folder: Path, extra: Sequence[str] = (), include: Path | None = None, *, target: Target | None = None
+) -> Path:
     """Compile the library into a folder, with its note beside it, and return the library.
 
     Args:
-        target: the folder.
+        folder: where it goes.
         extra: more flags, such as those of a sanitizer.
         include: the folder of XLA's headers. By default the installed jaxlib's.
+        target: the machines that it is for. By default this one.
 
     Raises:
         NotBuiltError: there is no compiler or no headers, or what it printed when it failed.
     """
-    compiler = find_compiler()
+    compiler = find_compiler(target)
+    if compiler is None and target:
+        raise NotBuiltError("other machines' libraries are compiled by the package ziglang, which is not installed")
     if compiler is None:
         raise NotBuiltError("no C++ compiler was found: neither c++, g++ nor clang++ on PATH, nor the package ziglang")
     include = headers() if include is None else include
     version = interface_version(include)
-    machine = platform.machine()
-    variants = [name for name in _VARIANTS if name == "portable" or machine in _X86]
+    machine, system = (target.machine, target.system) if target else (platform.machine(), sys.platform)
+    variants = [name for name, (machines, _) in _VARIANTS.items() if name == "portable" or machine in machines]
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
 
         def compiled(name: str) -> str:
-            flags = _VARIANTS.get(name.partition("_")[2], ())
+            own = _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else ()
+            flags = ("-O1" if name in _NOT_HOT else "-O3", *own)
             made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
             _run(compiler, *_FLAGS, *flags, *extra, f"-isystem{include}", "-c", source, "-o", made)
@@ -126,26 +182,32 @@ def build(target: Path, extra: Sequence[str] = (), include: Path | None = None) 
 
         with ThreadPoolExecutor(_processors()) as threads:
             objects = list(threads.map(compiled, _objects(variants)))
-        made = Path(scratch, LIBRARY)
-        _run(compiler, "-shared", *objects, *compiler.link, *extra, "-o", str(made))
+        made, shown = Path(scratch, LIBRARY), Path(scratch, "shown")
+        shown.write_text(_SHOWN, encoding="utf-8")
+        link = (*compiler.link, f"-Wl,--version-script={shown}") if system == "linux" else compiler.link
+        _run(compiler, "-shared", *objects, *link, *extra, "-o", str(made))
         content = made.read_bytes()
-    target.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     note = {
         "digest": hashlib.sha256(content).hexdigest(),
         "sources": sources_digest(),
         "interface": list(version),
         "machine": machine,
-        "system": sys.platform,
+        "system": system,
+        "wheel": compiler.target.wheel if compiler.target else None,
         "compiler": compiler.name,
         "variants": variants,
     }
-    _replace(target / LIBRARY, content)  # the note last: a library without one, or with another's, is never loaded
-    _replace(target / NOTE, json.dumps(note, indent=1).encode() + b"\n")
-    return target / LIBRARY
+    _replace(folder / LIBRARY, content)  # the note last: a library without one, or with another's, is never loaded
+    _replace(folder / NOTE, json.dumps(note, indent=1).encode() + b"\n")
+    return folder / LIBRARY
 
 
-def is_current(folder: Path) -> bool:
-    """Return True if a folder holds the library of these very sources, for this machine and the oldest interface."""
+def is_current(folder: Path, target: Target | None = None) -> bool:
+    """Return True if a folder holds the library of these very sources, for the oldest interface and a target.
+
+    By default the target is this machine.
+    """
     try:
         note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
         digest = hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
@@ -155,24 +217,27 @@ def is_current(folder: Path) -> bool:
         "digest": digest,
         "sources": sources_digest(),
         "interface": list(OLDEST),
-        "machine": platform.machine(),
-        "system": sys.platform,
+        "machine": target.machine if target else platform.machine(),
+        "system": target.system if target else sys.platform,
     }
+    if target:
+        wanted["wheel"] = target.wheel
     return isinstance(note, dict) and all(note.get(name) == value for name, value in wanted.items())
 
 
 def platform_tag(folder: Path, here: str) -> str:
     """Return the machines that a wheel with this library is for, as wheels spell it. ``here`` is this machine."""
-    note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
-    if note["compiler"].startswith("zig") and note["system"] == "linux":
-        return f"manylinux_2_17_{note['machine']}"
-    return re.sub(r"[-.]", "_", here)
+    found: str | None = json.loads((folder / NOTE).read_text(encoding="utf-8"))["wheel"]
+    return found or re.sub(r"[-.]", "_", here)
 
 
 def _objects(variants: Sequence[str]) -> list[str]:
-    """The sources that are compiled: what is made for a variant is called after it. What takes longest comes first."""
-    made = [f"{part}_{variant}" for part in ("variant", "attention", "between") for variant in reversed(variants)]
-    return [*made, "handlers", "attention", "between"]
+    """The sources that are compiled: one a variant, and one for all that is called. What takes longest comes first."""
+    return [
+        *(f"variant_{variant}" for variant in reversed(variants) if variant != "portable"),
+        "calls",
+        "variant_portable",
+    ]
 
 
 def _processors() -> int:
@@ -216,9 +281,11 @@ def main() -> None:
     arguments.add_argument("--into", type=Path, default=Path(__file__).parent / "lib")
     arguments.add_argument("--include", type=Path, help="the folder of XLA's headers")
     arguments.add_argument("--flag", action="append", default=[], help="one more flag for the compiler")
+    arguments.add_argument("--for", dest="target", choices=TARGETS, help="the machines that it is for")
     given = arguments.parse_args()
+    target = target_named(given.target) if given.target else None
     try:
-        print(build(given.into, given.flag, given.include))  # noqa: T201  a command's answer
+        print(build(given.into, given.flag, given.include, target=target))  # noqa: T201  a command's answer
     except NotBuiltError as error:
         sys.exit(f"The kernels were not compiled: {error}")
 

@@ -50,6 +50,26 @@ class Architecture(ABC):
         """What each layer keeps on one device: all of it, unless the model is divided among several."""
         return self.cache_layout
 
+    @property
+    def embedding_width(self) -> int | None:
+        """How many numbers stand for a whole text. None: it reads texts to go on with them, and makes no vectors."""
+        return None
+
+    def embed(
+        self,
+        params: Any,
+        recipe: Recipe,
+        tokens: jax.Array,  # [row, token] int32
+        count: jax.Array,  # [row] int32: tokens of each text that are real; the rest is padding
+    ) -> jax.Array:
+        """Return the vectors of whole texts ``[row, embedding_width]``: of those architectures that have a width.
+
+        Raises:
+            TypeError: this one has none.
+        """
+        del params, recipe, tokens, count
+        raise TypeError(f"{type(self).__name__} makes no vectors of texts: it has no embedding_width")
+
     @abstractmethod
     def abstract(self, recipe: Recipe) -> Any:
         """Return the tree of its parameters, with an ``ArraySpec`` in place of each array."""

@@ -16,6 +16,7 @@ from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
 from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
 from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
+from langchain_gemma_jax.server.embeddings_api import EmbeddingsApi
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send, path_of
 from langchain_gemma_jax.server.http.limits import ServerLimits
@@ -61,6 +62,7 @@ class GemmaJaxApp:
         self._apis: dict[str, tuple[Api, ErrorForm]] = {
             **{PATH + what: (Native(what), native) for what in CALLS},
             "/v1/chat/completions": (ChatCompletions(), openai),
+            "/v1/embeddings": (EmbeddingsApi(), openai),
             "/v1/responses": (Responses(), openai),
             "/v1/messages": (AnthropicMessages(), anthropic),
             "/v1/messages/count_tokens": (AnthropicCount(), anthropic),

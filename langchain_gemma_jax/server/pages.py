@@ -17,7 +17,6 @@ from langchain_gemma_jax.server.readiness import Readiness
 
 PATHS = ("/health", "/ready", "/metrics", "/v1/models")
 _OF_ONE = "/v1/models/"
-_EMBEDDINGS = "/v1/embeddings"
 
 
 class Pages:
@@ -34,13 +33,6 @@ class Pages:
             RequestError: there is no such page. InstallationError: what it takes is not installed.
         """
         path = exchange.path
-        if path == _EMBEDDINGS:
-            raise RequestError(
-                f"This server has no model that makes embeddings. It has {', '.join(map(repr, self._models.names))}, "
-                "which answer conversations: /v1/chat/completions.",
-                404,
-                "model_not_found",
-            )
         if path not in PATHS and not path.startswith(_OF_ONE):
             raise RequestError(f"There is no {path[:200]!r} here. The paths are in docs/serve.md.", 404, "no_such_path")
         if exchange.method not in {"GET", "HEAD"}:

@@ -12,6 +12,7 @@ import pytest
 from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.cli.health import machine, self_test
 from langchain_gemma_jax.cli.health.findings import Verdict
+from langchain_gemma_jax.engine.prefix_store.prefix_names import PREFIX
 from langchain_gemma_jax.jax_check import FAULTS
 from tests.cli.terminal import Terminal
 
@@ -93,6 +94,20 @@ def test_whatever_raises_is_a_finding_and_the_others_are_looked_at(monkeypatch, 
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert shown.endswith("Something is wrong: what is marked `bad` has to be put right first.\n")
+
+
+def test_kept_prefixes_are_counted_and_an_unsafe_folder_is_a_finding(tmp_path):
+    assert list(machine._kept_prefixes()) == []
+    folder = tmp_path / "prefixes"
+    folder.mkdir(mode=0o700)
+    (folder / f"one{PREFIX}").write_bytes(bytes(2048))
+    (folder / "writing.claim").write_bytes(b"1")
+    [kept] = machine._kept_prefixes()
+    assert (kept.verdict, "1 prefixes, 2.0 KiB" in kept.found) == (Verdict.OK, True)
+    folder.chmod(0o777)
+    [unsafe] = machine._kept_prefixes()
+    assert unsafe.verdict is Verdict.WARN
+    assert "can be written to by others" in unsafe.found
 
 
 def cpu_seconds_of_children() -> float:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import jax
 import pytest
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
@@ -15,6 +16,8 @@ from langchain_gemma_jax.engine.conversations.kv_store import WORTH_A_COPY
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.steps.runner import dispatch_tokens
 from langchain_gemma_jax.errors import CancelledRequestError
+from langchain_gemma_jax.kernels import library
+from langchain_gemma_jax.kernels.library import Kernels
 from langchain_gemma_jax.kernels.products import kernels_run
 from tests.engine.tiny import CONTEXT, LADDERS, LAST, ONE_SIZE, kv_store_of, settle, text
 
@@ -277,6 +280,25 @@ def test_so_do_conversations_with_models_of_other_layers(name, ladders, engine_o
         conversations.converse(number)
     cold.check()
     assert conversations.reused > 0.3 * conversations.prompts
+
+
+@by_kernels
+def test_without_kernels_the_same_tokens_come_and_as_many_are_reused(engine_of, model_of, rng, monkeypatch):
+    """A model whose recipe asks for kernels, on a machine that has them and where they are off."""
+    prompt, tail = text(rng, 21), text(rng, 5)
+
+    def conversation():
+        engine = engine_of(ladders=Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,)))
+        served = engine.serve(model_of("by kernels"))
+        first = engine.submit(served, prompt, greedy(6)).result()
+        second = engine.submit(served, [*prompt, *first.ids, *tail], greedy(6)).result()
+        return first.ids, second.ids, second.reused_tokens
+
+    expected = conversation()
+    assert expected[2] >= len(prompt)
+    monkeypatch.setattr(library, "_known", Kernels(None, "GEMMA_JAX_KERNELS=off"))
+    monkeypatch.setattr(jax.ffi, "ffi_call", lambda name, *_, **__: pytest.fail(f"{name} was called"))
+    assert conversation() == expected
 
 
 def test_rings_that_rejected_drafts_were_written_to_are_not_gone_back_in_too_far(engine_of, tiny_model, cold, rng):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
+from langchain_gemma_jax.config import KERNEL_VARIANTS
 from langchain_gemma_jax.kernels.build import LIBRARY
 from langchain_gemma_jax.kernels.library import FOLDER
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
@@ -37,7 +38,7 @@ def library(path: str = str(FOLDER / LIBRARY)) -> ctypes.CDLL:
 
 def variants(loaded: ctypes.CDLL) -> list[str]:
     """The variants that this processor runs."""
-    return [name for name in ("portable", "avx2", "avx512") if loaded.gemma_jax_runs(name.encode()) == 0]
+    return [name for name in KERNEL_VARIANTS if loaded.gemma_jax_runs(name.encode()) == 0]
 
 
 def product(

@@ -50,7 +50,7 @@ def try_shapes(dtype, count, seed, loaded=None):
         row, token = (int(random.integers(0, size)) for size in case.queries.shape[:2])
         for variant in variants(loaded):
             found = attend_by_hand(loaded, variant, case, apart=False)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5, err_msg=f"{variant} {case}")
+            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5, err_msg=variant)
             for other, of in ((attend_by_hand(loaded, variant, case, apart=True), found), (
                 attend_by_hand(loaded, variant, part_of(case, row, token), apart=False)[0, 0], found[row, token],
             )):  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.kernels import build
-from langchain_gemma_jax.kernels.build import NOTE, NotBuiltError, find_compiler, is_current, platform_tag
+from langchain_gemma_jax.kernels.build import (
+    LIBRARY,
+    NOTE,
+    NotBuiltError,
+    find_compiler,
+    is_current,
+    platform_tag,
+    target_named,
+)
 from langchain_gemma_jax.kernels.library import FOLDER, checked, kernels
 
 needs_them = pytest.mark.skipif(not kernels().run, reason=f"there was no compiler: {kernels().why}")
@@ -61,17 +71,52 @@ def test_the_library_here_is_that_of_these_sources(tmp_path, monkeypatch):
     assert not is_current(FOLDER)
 
 
+@needs_them
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the C++ library is the system's")
+def test_the_library_shows_nothing_of_the_c_plus_plus_library_in_it():
+    """Else numbers that other libraries of the process put into words come out empty, by which is loaded first."""
+    loaded = ctypes.CDLL(str(FOLDER / LIBRARY))
+    assert loaded.gemma_jax_attention
+    for name in ("_ZNSt6locale7classicEv", "_ZNSt8ios_base4InitC1Ev", "_ZNSt12__basic_fileIcEC1EP15__pthread_mutex_t"):
+        assert not hasattr(loaded, name), name
+
+
 def test_a_wheel_says_for_which_machines_it_is(tmp_path):
-    for compiler, tag in (("zig 0.17", "manylinux_2_17_x86_64"), ("g++ 12", "linux_x86_64")):
-        (tmp_path / NOTE).write_text(json.dumps({"compiler": compiler, "system": "linux", "machine": "x86_64"}))
+    for wheel, tag in (("manylinux_2_17_x86_64", "manylinux_2_17_x86_64"), (None, "linux_x86_64")):
+        (tmp_path / NOTE).write_text(json.dumps({"wheel": wheel}))
         assert platform_tag(tmp_path, "linux-x86_64") == tag
+
+
+def test_for_other_machines_there_is_one_compiler_and_what_is_known_is_listed(bare, tmp_path):
+    bare("c++", "echo made up 1.0")
+    assert find_compiler().name == "made up 1.0"
+    with pytest.raises(NotBuiltError, match="compiled by the package ziglang, which is not installed"):
+        build.build(tmp_path / "lib", target=target_named("linux-aarch64"))
+    with pytest.raises(NotBuiltError, match="one of linux-x86_64, linux-aarch64, macos-arm64, found 'vax'"):
+        target_named("vax")
+
+
+@needs_them
+def test_what_was_made_for_others_is_not_taken_for_this_machines(tmp_path):
+    note = json.loads((FOLDER / NOTE).read_text())
+    shutil.copytree(FOLDER, tmp_path / "lib")
+    assert is_current(tmp_path / "lib")
+    for changes in ({"machine": "vax"}, {"system": "plan9"}):
+        (tmp_path / "lib" / NOTE).write_text(json.dumps(note | changes))
+        assert not is_current(tmp_path / "lib")
+    target = target_named("linux-x86_64")
+    changes = {"machine": target.machine, "system": target.system, "wheel": None}
+    (tmp_path / "lib" / NOTE).write_text(json.dumps(note | changes))
+    assert not is_current(tmp_path / "lib", target), "a wheel for all machines needs what was compiled for all"
+    (tmp_path / "lib" / NOTE).write_text(json.dumps(note | changes | {"wheel": target.wheel}))
+    assert is_current(tmp_path / "lib", target)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @needs_them
 def test_compiled_by_hand_it_is_what_runs_here(tmp_path):
-    """Half a minute. The variants are then looked at in a copy of what an installation would bring."""
+    """A quarter of a minute. The variants are then looked at in a copy of what an installation would bring."""
     script = Path(build.__file__)
     subprocess.run([sys.executable, script, "--into", tmp_path / "lib"], check=True, timeout=600, capture_output=True)
     assert checked(tmp_path / "lib")["variants"] == checked(FOLDER)["variants"]

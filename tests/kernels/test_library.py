@@ -115,7 +115,9 @@ def test_an_instruction_set_that_is_not_there_is_never_chosen(copy, monkeypatch)
 def test_what_is_asked_for_has_to_be_known(monkeypatch):
     monkeypatch.setattr(library, "_known", None)
     monkeypatch.setenv("GEMMA_JAX_KERNELS", "sse9")
-    with pytest.raises(InputError, match="expected one of auto, off, portable, avx2, avx512, found 'sse9'"):
+    with pytest.raises(
+        InputError, match="expected one of auto, off, portable, avx2, avx512, neon, dotprod, found 'sse9'"
+    ):
         kernels()
     assert "found 'sse9'" in in_words()
     monkeypatch.setenv("GEMMA_JAX_KERNELS", "off")

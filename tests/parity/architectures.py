@@ -191,6 +191,33 @@ MULTIMODAL: Mapping[str, Raw] = {
 }
 """The whole model around a text tower: only the text tower is read, and only text goes in (its ids mean no image)."""
 
+EMBEDDER: Raw = {
+    **SHRUNK["gemma-3-270m"],
+    "architectures": ["Gemma3TextModel"],
+    "use_bidirectional_attention": True,
+}
+"""EmbeddingGemma: a Gemma 3 that reads in both directions."""
+
+EMBEDDER_2: Raw = {
+    "model_type": "embedding_gemma2_text",
+    **_sizes(6, 4, 2, 8, hidden_activation="gelu_pytorch_tanh", sliding_window=4, layer_types=_every(3, 6)),
+    "eos_token_id": 1,
+    "global_head_dim": 12,
+    "num_global_key_value_heads": 1,
+    "hidden_size_per_layer_input": 10,
+    "embedding_dim": 20,
+}
+"""EmbeddingGemma 2: Gemma 4's layers, in both directions."""
+
+EMBEDDER_DENSE: Mapping[str, tuple[int, int]] = {"2_Dense": (64, 32), "3_Dense": (32, 64)}
+"""The matrices behind the mean of its tokens, (outputs, inputs) by their folders."""
+
+EMBEDDERS: Mapping[str, tuple[Raw, Mapping[str, tuple[int, int]], float]] = {
+    "embeddinggemma": (EMBEDDER, EMBEDDER_DENSE, 1.0),
+    "embeddinggemma-2": (EMBEDDER_2, {}, 0.0),
+}
+"""Embedding models, each with the matrices behind the mean that are in folders of their own, and its norms' offset."""
+
 GEMMA_LIBRARY = (
     "gemma-2b",
     "gemma-7b",

@@ -88,9 +88,6 @@ def test_paths_and_methods(at, says):
     assert asked(at, "/nowhere")[1]["error"]["code"] == "no_such_path"
     for path in (*PUBLIC, NATIVE):
         assert asked(at, path)[0] == 405
-    status, found, _ = asked(at, "/v1/embeddings", {"model": "text-embedding-3-small", "input": "Hi"})
-    assert (status, found["error"]["code"], found["error"]["type"]) == (404, "model_not_found", "not_found_error")
-    assert "no model that makes embeddings. It has 'sprout-s'" in found["error"]["message"]
     assert asked(at, "/health", {})[0] == 405
     assert asked(at, PATH + "nothing", {})[1]["error"]["name"] == "InputError"
 

@@ -23,6 +23,7 @@ from langchain_gemma_jax.dialects import (
     TemplateDialect,
     dialect_for,
 )
+from langchain_gemma_jax.engine.base.checks import no_writer
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
@@ -112,6 +113,8 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
     """Return a model that is loaded, with the format that it speaks."""
     from langchain_gemma_jax.engine.api.process import engine
 
+    if served.model.architecture.embedding_width is not None:
+        raise no_writer(served.name)
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
     dialect = dialect_for(_facts(served), options.dialect or served.model.spoken)

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from langchain_gemma_jax.cli.health.findings import Finding, Verdict
-from langchain_gemma_jax.config import cache_dir, compile_cache_root, kernels_wanted
+from langchain_gemma_jax.config import cache_dir, compile_cache_root, kernels_wanted, prefix_folder
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.jax_check import FAULTS, SOUND, find_fault
@@ -24,6 +24,7 @@ def look(package_version: str) -> Iterator[Finding]:
         ("devices", _devices),
         ("memory", _memory),
         ("compile cache", _compile_cache),
+        ("kept prefixes", _kept_prefixes),
         ("kernels", _kernels),
         ("multiplying", _multiplying),
     )
@@ -136,6 +137,24 @@ def _compile_cache() -> Iterator[Finding]:
     yield Finding(
         "compile cache", Verdict.OK, f"{store.folder}: {len(entries)} programs, {size}, {saved:.0f} s to compile"
     )
+
+
+def _kept_prefixes() -> Iterator[Finding]:
+    """Conversations that outlive their process: said only where some are on the disk, or could not be read there."""
+    from langchain_gemma_jax.engine.prefix_store.prefix_names import PREFIX
+    from langchain_gemma_jax.private.folder import UnsafeFolderError, open_folder
+
+    where = prefix_folder()
+    if not where.is_dir():
+        return
+    try:
+        folder = open_folder(where, where)
+        files = [folder.stat(name).st_size for name in folder.names() if name.endswith(PREFIX)]
+    except (OSError, UnsafeFolderError) as error:
+        advice = "None is read or written until that is mended: docs/prefix-store.md."
+        yield Finding("kept prefixes", Verdict.WARN, f"{where}: {error}", advice)
+        return
+    yield Finding("kept prefixes", Verdict.OK, f"{where}: {len(files)} prefixes, {show_bytes(sum(files))}")
 
 
 def _kernels() -> Iterator[Finding]:

@@ -52,8 +52,8 @@ class Engine:
         self.guards = Guards(lambda: self.settings, self.events)
         self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
         self._owner, self._process = self._loader.owner, os.getpid()
-        self._models = ModelApi(self._loader)
-        self._requests = RequestMaker()
+        self._models, self._requests = ModelApi(self._loader), RequestMaker()
+        self.embed = self._models.embed  # vectors of whole texts, for models that make such
         self._companions: dict[Callable[[], object], object] = {}
 
     @property

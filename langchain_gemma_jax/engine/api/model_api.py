@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeAlias, Unpack
 
+import numpy as np
+import numpy.typing as npt
+
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, WAITING, ModelLoader, left, no_room, until_when
-from langchain_gemma_jax.engine.base.checks import tokens
+from langchain_gemma_jax.engine.base.checks import checked_prompt, no_embedder, tokens
+from langchain_gemma_jax.engine.base.ladders import TextLadder
 from langchain_gemma_jax.engine.base.settings import checked_seconds
-from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, warm
+from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, needed_for_texts, warm
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later, let_go
 from langchain_gemma_jax.engine.requests.clock import ADVICE, Clock, Steps
@@ -26,11 +30,12 @@ from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, status_of
 from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.text_vectors import text_vectors_of
 from langchain_gemma_jax.errors import ClosedError, InputError
 from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.stopping import StoppedError
+from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, int | str | None]
 """Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices."""
@@ -102,6 +107,28 @@ class ModelApi:
             with suppress(ClosedError):
                 self._owner.call(lambda: _let_go(known, time.monotonic()))
 
+    def embed(
+        self, served: Served, texts: Sequence[Sequence[int]], clock: Clock | None = None, stop: Stop | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return the vectors of whole texts, which are token ids: ``[text, width]``. Waits for them.
+
+        Raises:
+            UnsupportedModelError: the model makes none. ContextLengthError: a text is too long.
+            DeadlineError: the time was up. CancelledRequestError: ``stop`` was asked for.
+        """
+        clock = clock or Clock()
+        known = self.known(served)
+        shape = known.shape
+        if shape.architecture.embedding_width is None:
+            raise no_embedder(served.name)
+        checked = [checked_prompt(text, shape.architecture.vocab_size, shape.max_context + 1) for text in texts]
+        if not checked:
+            return np.zeros((0, shape.architecture.embedding_width), np.float32)
+        with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
+            runner, ladder = self._models.runners[served], TextLadder.for_context(shape.max_context)
+            with self._owner.waiting.here():
+                return text_vectors_of(runner, ladder, checked, self._owner.call, clock, stop)
+
     def warmup(self, served: Served, max_context: int | None, clock: Clock, *, progress: bool | None) -> Warmup:
         if max_context is not None and tokens(max_context) > served.max_context:
             raise InputError(
@@ -110,10 +137,14 @@ class ModelApi:
         with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models.runners[served]
             limit = served.max_context if max_context is None else tokens(max_context)
-            keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
+            if served.model.architecture.embedding_width is None:
+                keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
+                first = first_answer(runner.ladders)
+            else:
+                keys = needed_for_texts(runner.device.bound, limit)
+                first = keys[:1]
             for key in keys:
                 runner.device.expect(key)
-            first = first_answer(runner.ladders)
             with self._owner.waiting.here():
                 found = warm(
                     runner.library, self._owner.background, keys, first, clock, name=served.name, progress=progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
@@ -66,13 +66,18 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
 
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
-    """What the smallest conversation takes."""
+    """What the smallest conversation takes. Nothing where there are none: of a model that makes vectors of texts."""
+    if shape.architecture.embedding_width is not None:
+        return 0
     layout, context = shape.layout_of_a_device, shape.max_context
     return sequence_kv.sequence_bytes(layout, ladders.capacities[0], context, shape.recipe.kv_dtype)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:
     """About what its programs need while they run. What they do need is known when they have been compiled."""
+    if shape.architecture.embedding_width is not None:
+        at_once = max(TextLadder.AT_ONCE, shape.max_context)
+        return ANY_WORKSPACE + 4 * shape.architecture.numbers_at_work(at_once, shape.max_context)
     seen = min(ladders.capacities[-1], USUAL_CONTEXT)
     chunk = shape.architecture.numbers_at_work(ladders.chunks[-1], seen)
     scores = 2 * max(ladders.rows[-1], ladders.draft + 1) * shape.architecture.vocab_size

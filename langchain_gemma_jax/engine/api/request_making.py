@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling
+from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, no_writer
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
@@ -39,6 +39,8 @@ class RequestMaker:
         served = known.served
         if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
+        if served.model.architecture.embedding_width is not None:
+            raise no_writer(served.name)
         vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
         ids = checked_prompt(prompt.ids if isinstance(prompt, Prompt) else prompt, vocabulary, served.max_context)

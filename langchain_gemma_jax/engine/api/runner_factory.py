@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
 from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
@@ -18,6 +21,7 @@ from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, TransferCosts
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
+from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
@@ -62,6 +66,13 @@ class DeviceShare:
         self.evictor.log.add(self.known.entry.name, what, reason, nbytes, seconds)
 
 
+def program_keys(shape: Shape, ladders: Ladders) -> Iterator[ProgramKey]:
+    """Every program that a model can ever be asked for."""
+    if shape.architecture.embedding_width is not None:
+        return TextLadder.for_context(shape.max_context).program_keys()
+    return ladders.program_keys(smallest_window(shape.layout))
+
+
 class RunnerFactory:
     """Makes runners for the models of one engine. Of each place there is one host memory, and one book of costs."""
 
@@ -93,12 +104,12 @@ class RunnerFactory:
         settings, shape, ladders = self._settings.now, known.shape, known.ladders
         model, where = known.served.model, known.served.model.placement
         ledger, home = self._evictor.ledger, known.entry.home
-        window = smallest_window(shape.layout)
+        keys = program_keys(shape, ladders)
         device = DeviceAccess(
             where,
             self._metrics,
             self._guards,
-            ladders.program_keys(window),
+            keys,
             lambda: ledger.used(home) - ledger.budget(home),
         )
         policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)

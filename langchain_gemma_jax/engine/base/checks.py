@@ -8,7 +8,7 @@ from numbers import Real
 from typing import cast
 
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.errors import ContextLengthError, InputError
+from langchain_gemma_jax.errors import ContextLengthError, InputError, UnsupportedModelError
 
 
 def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
@@ -55,6 +55,22 @@ def check_place(scope: object, system: object, tokens: int) -> None:
         raise InputError(f"system: expected how many of the {tokens} tokens it is, found {system!r}.")
     if not isinstance(scope, str):
         raise InputError(f"scope: expected a string, found {scope!r}.")
+
+
+def no_embedder(name: str) -> UnsupportedModelError:
+    """The error of whoever wants vectors of a model that writes."""
+    return UnsupportedModelError(
+        f"{name!r} reads texts to go on with them, and makes no vectors of them. Take an embedding model, such as "
+        "google/embeddinggemma-300m."
+    )
+
+
+def no_writer(name: str) -> UnsupportedModelError:
+    """The error of whoever wants an answer of a model that makes vectors."""
+    return UnsupportedModelError(
+        f"{name!r} makes vectors of texts, and cannot answer. Use it with GemmaJaxEmbeddings, and take another model "
+        "to talk to, such as google/gemma-3-1b-it."
+    )
 
 
 def tokens(count: object) -> int:

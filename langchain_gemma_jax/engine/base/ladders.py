@@ -7,7 +7,7 @@ that follows from the configuration alone, and no prompt, however odd, causes on
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -150,6 +150,68 @@ class Ladders:
             "snapshot": [(capacity,) for capacity in all_ if rings],
             "restore": [(ring, capacity) for ring in rings for capacity in all_],
         }
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Some texts that are read at once: which of those that were given, and the size of the program."""
+
+    texts: tuple[int, ...]
+    rows: int
+    tokens: int
+
+    @property
+    def key(self) -> ProgramKey:
+        return ("embed", self.rows, self.tokens)
+
+
+@dataclass(frozen=True)
+class TextLadder:
+    """The sizes in which whole texts are read, by models that make a vector of each.
+
+    >>> TextLadder.for_context(100).batches([90, 3, 5, 4])
+    [TextBatch(texts=(1, 3, 2), rows=8, tokens=16), TextBatch(texts=(0,), rows=1, tokens=100)]
+    """
+
+    tokens: tuple[int, ...]
+
+    MOST_ROWS = 8
+    AT_ONCE = 4096  # tokens: what is alive meanwhile grows with them
+
+    @classmethod
+    def for_context(cls, max_context: int) -> TextLadder:
+        """Return the ladder for texts of up to so many tokens: that is its last rung, exactly."""
+        rungs, rung = [], 16
+        while rung < max_context:
+            rungs.append(rung)
+            rung *= 2
+        return cls((*rungs, max_context))
+
+    def rows(self, tokens: int) -> int:
+        """How many texts of so many tokens are read at once."""
+        return max(1, min(self.MOST_ROWS, self.AT_ONCE // tokens))
+
+    def program_keys(self) -> Iterator[ProgramKey]:
+        """Every program that can ever be asked for."""
+        for tokens in self.tokens:
+            for rows in sorted({1, self.rows(tokens)}):
+                yield ("embed", rows, tokens)
+
+    def batches(self, lengths: Sequence[int]) -> list[TextBatch]:
+        """Divide texts of these lengths into batches: those of like length together, the shortest first."""
+        by_rung: dict[int, list[int]] = {}
+        for text in sorted(range(len(lengths)), key=lengths.__getitem__):
+            by_rung.setdefault(self.tokens[bisect_left(self.tokens, lengths[text])], []).append(text)
+        found = []
+        for tokens, texts in by_rung.items():
+            most = self.rows(tokens)
+            for at in range(0, len(texts), most):
+                some = texts[at : at + most]
+                if 4 * len(some) <= most:  # reading them one by one is less than reading that much padding
+                    found += [TextBatch((text,), 1, tokens) for text in some]
+                else:
+                    found.append(TextBatch(tuple(some), most, tokens))
+        return found
 
 
 def _cost(size: int) -> float:

@@ -7,6 +7,7 @@
     step     advance and pick, for a conversation alone         one for each capacity
     loop     several steps without the host                     instead of the last three, where that is faster
     empty, resize, snapshot, restore                            a conversation's memory as a whole
+    embed    whole texts, by a model that makes vectors of them one for each (rows, tokens)
 
 Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders``
 alone, so the number of programs has a bound. Picking is large to compile and the same for every
@@ -84,6 +85,7 @@ class Programs:
         self.advance = self._jit(_advance, donate="sequences")
         self.loop = self._jit(_loop, donate="sequences")
         self.verify = self._jit(_verify, donate="sequence")
+        self.embed = self._jit(_embed)
         self.snapshot = jax.jit(self._kept(partial(sequence_kv.snapshot, shape.layout)))
         self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.layout)), donate_argnames="sequence")
 
@@ -140,6 +142,16 @@ def _read(
     """Read a chunk: the hidden state after its last real token ``[1, width]``, its end, the sequence."""
     hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,), keep=count - 1)
     return hidden[:, 0], start + count, sequence
+
+
+def _embed(
+    shape: Shape,
+    params: Any,
+    tokens: jax.Array,  # [row, token] int32, padded
+    count: jax.Array,  # [row] int32
+) -> jax.Array:
+    """Read whole texts: the vector of each, float32 ``[row, width]``."""
+    return shape.architecture.embed(params, shape.recipe, tokens, count)
 
 
 def _verify(

@@ -49,6 +49,8 @@ class Signatures:
                 return self.sequence(sizes[1]), self._rings(sizes[0])
             case "read" | "verify":
                 return self.params, self._ints(1, sizes[0]), self._ints(1), self._ints(1), self.sequence(sizes[1])
+            case "embed":
+                return self.params, self._ints(*sizes), self._ints(sizes[0])
             case "pick":
                 (rows,) = sizes
                 hidden = self._spec((rows, self._shape.architecture.width), "float32")
@@ -79,6 +81,8 @@ class Signatures:
                 return 0, 0, self.sequence(sizes[-1])
             case "pick":
                 return self._picked()
+            case "embed":
+                return 0
             case "step":
                 rows, capacity = sizes
                 first = self._picked() if rows == 1 or self._shape.loop_steps > 1 else 0

@@ -62,6 +62,13 @@ def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, dr
     return sorted((key for key in known if drafts or not _for_drafts(key, ladders)), key=order)
 
 
+def needed_for_texts(keys: Iterable[ProgramKey], max_context: int) -> list[ProgramKey]:
+    """The programs that make vectors of texts of up to so many tokens, short ones first."""
+    known = sorted((int(key[2]), int(key[1])) for key in keys)
+    last = next((tokens for tokens, _ in known if tokens >= max_context), max_context)
+    return [("embed", rows, tokens) for tokens, rows in known if tokens <= last]
+
+
 def first_answer(ladders: Ladders) -> list[ProgramKey]:
     """What a short prompt needs until its second token."""
     capacity = ladders.capacities[0]

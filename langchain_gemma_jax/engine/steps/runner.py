@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
+from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders, TextBatch
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
@@ -74,6 +74,16 @@ class Runner:
         return size + self._dispatch_tokens
 
     # Run.
+
+    def embed(self, batch: TextBatch, texts: Sequence[Sequence[int]]) -> jax.Array:
+        """Read whole texts, of which a model makes vectors: one a row, and rows of padding behind them."""
+        tokens, count = np.zeros((batch.rows, batch.tokens), np.int32), np.zeros(batch.rows, np.int32)
+        for row, text in enumerate(batch.texts):
+            count[row] = len(texts[text])
+            tokens[row, : count[row]] = texts[text]
+        self.device.asked_by = ()
+        found: jax.Array = self.run(batch.key, self.params, *self.device.put((tokens, count)))
+        return found
 
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""

@@ -48,11 +48,6 @@ struct Attention {
   void (*finish)(const Queries&, const Mixed& mixed, float* out);
 };
 
-extern const Attention attention_portable;
-#if defined(__x86_64__)
-extern const Attention attention_avx2, attention_avx512;
-#endif
-
 // ---- what a query sees: positions low <= p < high
 
 struct Seen {

@@ -5,6 +5,7 @@
 #include "softmax.h"
 
 namespace {
+namespace spans {
 
 enum { NEAR_BYTES = 16 << 10 };  // of keys or values that all queries go through before the next ones come
 enum { MOST_ALONE = 8 };         // so few queries are done with keys before the values are there
@@ -227,7 +228,9 @@ void finish(const Queries& q, const Mixed& mixed, float* out) {
   }
 }
 
+}  // namespace spans
 }  // namespace
 
-#define DEFINE_ATTENTION(NAME) \
-  extern const Attention attention_##NAME = {#NAME, {part<OfF32>, part<OfF16>, part<OfBF16>}, join, finish};
+#define DEFINE_ATTENTION(NAME)                                                                                      \
+  static const Attention attention_##NAME = {                                                                       \
+      #NAME, {spans::part<OfF32>, spans::part<OfF16>, spans::part<OfBF16>}, spans::join, spans::finish};

@@ -30,8 +30,3 @@ struct Between {
   // The largest of the first `valid` of n numbers and where it is first; none at all, at 0, if any of the n is none.
   void (*best)(const float* x, int64_t n, int64_t valid, float* out, int32_t* at);
 };
-
-extern const Between between_portable;
-#if defined(__x86_64__)
-extern const Between between_avx2, between_avx512;
-#endif

@@ -5,6 +5,7 @@
 #include "softmax.h"
 
 namespace {
+namespace rows {
 
 #if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
 INLINE float root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
@@ -126,6 +127,8 @@ void best(const float* x, int64_t n, int64_t valid, float* out, int32_t* at) {
   *out = none ? f32_of_bits(0x7fc00000) : top, *at = none ? 0 : (int32_t)where;
 }
 
+}  // namespace rows
 }  // namespace
 
-#define DEFINE_BETWEEN(NAME) extern const Between between_##NAME = {#NAME, norm, join, heads, gated, best};
+#define DEFINE_BETWEEN(NAME) \
+  static const Between between_##NAME = {#NAME, rows::norm, rows::join, rows::heads, rows::gated, rows::best};

@@ -22,10 +22,31 @@ static inline bool has_avx2() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, 1u << 5);
 }
 
-static inline bool has_avx512() {  // F, DQ, BW and VL
+static inline bool has_avx512() {  // F, DQ, BW, VL and VNNI
   uint32_t a, b, c, d;
   if (!has_avx2() || !has_all(kept_registers(), 0xe6)) return false;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31);
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  return has_all(b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) && has_all(c, 1u << 11);
 }
+
+#elif defined(__aarch64__) && defined(__APPLE__)
+
+#include <sys/sysctl.h>
+
+static inline bool has_dotprod() {
+  int found = 0;
+  size_t size = sizeof found;
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &found, &size, nullptr, 0) == 0 && found;
+}
+
+#elif defined(__aarch64__) && defined(__linux__)
+
+#include <sys/auxv.h>
+
+static inline bool has_dotprod() { return getauxval(AT_HWCAP) & 1ul << 20; }
+
+#elif defined(__aarch64__)
+
+static inline bool has_dotprod() { return false; }
 
 #endif

@@ -44,6 +44,11 @@ INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, flo
     for (int m = 0; m < M; m++) out[m * outputs + r] = sum(sums[r][m]);
 }
 
+template <class D>
+void one_dense_output(const typename D::T* w, int64_t n, const float* x, float* out) {
+  dense_outputs<D, 1, 1>(w, n, x, out, 1, 0);
+}
+
 template <class D, int M>
 void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first, int64_t last) {
   enum { R = !ONE_PASS ? 1 : M == 1 ? 8 : M == 2 ? 4 : M <= 4 ? 2 : 1 };
@@ -52,7 +57,8 @@ void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first,
   const int64_t ahead = n < 2048 ? R * n : 1024 / (int64_t)sizeof(typename D::T);
   int64_t o = first;
   for (; o + R <= last; o += R) dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, ahead);
-  for (; o < last; o++) dense_outputs<D, M, 1>(w + o * n, n, x, out + o, matrix.outputs, 0);
+  for (; o < last; o++)  // the last few: row by row, so that there is one function for all of them
+    for (int m = 0; m < M; m++) one_dense_output<D>(w + o * n, n, x + m * n, out + m * matrix.outputs + o);
 }
 
 // ---- blocks: runs of 32 numbers, eight runs at a time. A number is scale * code + offset.
@@ -246,23 +252,26 @@ INLINE void each_run(const Runs& runs, int some, const float* scale, const float
   if (F::SUPER || some > 7) run<F, 7>(runs, scale, offset, then);
 }
 
-// One row, the usual case: nothing is put down between reading a weight and multiplying by it.
-template <class F, int R>
-INLINE void block_outputs(const Matrix& matrix, int64_t o, const float* x, float* out) {
+enum { AT_ONCE = 4 };  // outputs that are gone through together
+
+// One row, the usual case: nothing is put down between reading a weight and multiplying by it. What is done with 256
+// weights is there once, for whichever of the outputs.
+template <class F>
+INLINE void block_outputs(const Matrix& matrix, int64_t o, int outputs, const float* x, float* out) {
   const int64_t n = matrix.inputs, count = n / 32;
-  V sums[R];
-  for (int r = 0; r < R; r++) sums[r] = zero();
+  V sums[AT_ONCE];
+  for (int r = 0; r < AT_ONCE; r++) sums[r] = zero();
   for (int64_t at = 0; at < count; at += 8) {
     const int some = count - at < 8 ? (int)(count - at) : 8;
-    for (int r = 0; r < R; r++) {
+    ONCE for (int r = 0; r < outputs; r++) {
       const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
-      fetch_next<F, R>(runs);
+      fetch_next<F, AT_ONCE>(runs);
       float scale[8 * F::SCALES], offset[8 * F::SCALES];
       F::scales(runs, some, scale, offset);
       each_run<F>(runs, some, scale, offset, Multiplied{x + 32 * at, sums + r});
     }
   }
-  for (int r = 0; r < R; r++) out[r] = sum(sums[r]);
+  for (int r = 0; r < outputs; r++) out[r] = sum(sums[r]);
 }
 
 // Some rows: 256 weights of a few outputs at a time are put down as floats, to be multiplied by each of the rows.
@@ -332,10 +341,9 @@ void blocks(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out,
   const float* x = rows_of.numbers;
   if constexpr (ONE_PASS) {
     if (rows == 1) {
-      enum { R = 4 };
-      int64_t o = first;
-      for (; o + R <= last; o += R) block_outputs<F, R>(matrix, o, x, out + o);
-      for (; o < last; o++) block_outputs<F, 1>(matrix, o, x, out + o);
+      for (int64_t o = first; o < last; o += AT_ONCE) {
+        block_outputs<F>(matrix, o, last - o < AT_ONCE ? (int)(last - o) : AT_ONCE, x, out + o);
+      }
       return;
     }
   }

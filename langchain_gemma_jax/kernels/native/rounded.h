@@ -35,7 +35,7 @@ void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, fl
   for (int64_t b = 0; b < blocks; b++) round_block(x + 32 * b, codes + 32 * b, scales + b, totals + b);
 }
 
-#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+#if defined(IN_REGISTERS)
 
 // What eight blocks come to together: lane b is the sum of every eighth block from b on, so each number has eight sums,
 // which are added at the end. A block's dot is one whole number, or two, of its halves, where they have scales of their own.
@@ -81,27 +81,27 @@ INLINE Eight rounded_runs(const Runs& runs, int given, const Rows& x, int64_t at
   }
 }
 
-template <class F, int R>
-INLINE void rounded_outputs(const Matrix& matrix, int64_t o, const Rows& x, float* out) {
+template <class F>
+INLINE void rounded_outputs(const Matrix& matrix, int64_t o, int outputs, const Rows& x, float* out) {
   const int64_t count = matrix.inputs / 32;
-  Eight sums[R];
-  for (int r = 0; r < R; r++) sums[r] = eight_all(0);
+  Eight sums[AT_ONCE];
+  for (int r = 0; r < AT_ONCE; r++) sums[r] = eight_all(0);
   int64_t at = 0;
   for (; at + 8 <= count; at += 8) {
-    for (int r = 0; r < R; r++) {
+    ONCE for (int r = 0; r < outputs; r++) {
       const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
-      fetch_next<F, R>(runs);
+      fetch_next<F, AT_ONCE>(runs);
       sums[r] = rounded_runs<F, true>(runs, 8, x, at, sums[r]);
     }
   }
   if (!F::SUPER && at < count) {
-    for (int r = 0; r < R; r++) {
+    ONCE for (int r = 0; r < outputs; r++) {
       const Runs runs = {matrix, (o + r) * count + at, 0};
-      fetch_next<F, R>(runs);
+      fetch_next<F, AT_ONCE>(runs);
       sums[r] = rounded_runs<F, false>(runs, (int)(count - at), x, at, sums[r]);
     }
   }
-  for (int r = 0; r < R; r++) out[o + r] = eight_sum(sums[r]);
+  for (int r = 0; r < outputs; r++) out[o + r] = eight_sum(sums[r]);
 }
 
 #endif
@@ -139,7 +139,7 @@ void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes
 
 typedef void (*PutDownCodes)(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to);
 
-#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+#if defined(IN_REGISTERS)
 
 // Eight outputs at a time, side by side: in each register four numbers of every one of them, which four numbers of a row
 // are multiplied by. They are unpacked once for all rows. The sums are those of the above, and in their order.
@@ -179,11 +179,20 @@ void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, in
 }
 
 // Four numbers of a block of eight outputs with those of M rows. In templates, so that all of it is in registers.
+#if defined(DOTS)
+struct Pairs {};  // not needed
+#endif
+
 template <int SCALES, bool OFFSETS, int M, int K>
 INLINE void one_four(const int8_t* codes, const int8_t* from, int64_t n, Pairs* pairs, Whole (*dots)[M]) {
   const C32 four = load_codes(codes + 32 * K);
   for (int m = 0; m < M; m++) {
     const C32 those = four_of_row(from + m * n + 4 * K);
+#if defined(DOTS)
+    enum { HALF = SCALES == 2 && K > 3, FIRST = SCALES == 2 ? K % 4 == 0 : K == 0 };
+    const Whole before = FIRST ? no_whole() : dots[HALF][m];
+    dots[HALF][m] = OFFSETS ? add_dot_unsigned(before, four, those) : add_dot_signed(before, four, those);
+#else
     if constexpr (OFFSETS) {  // no code is above 31: four sums of two products are less than 2^15
       const Pairs found = pairs_unsigned(four, those);
       pairs[m] = K % 4 ? add_pairs(pairs[m], found) : found;
@@ -194,6 +203,7 @@ INLINE void one_four(const int8_t* codes, const int8_t* from, int64_t n, Pairs* 
       const Whole found = whole_of(pairs_signed(four, those));
       dots[HALF][m] = FIRST ? found : add_whole(dots[HALF][m], found);
     }
+#endif
   }
 }
 
@@ -299,7 +309,7 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
 
 #endif
 
-#if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+#if defined(IN_REGISTERS)
 
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
@@ -307,15 +317,11 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
     in_eights<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, x, rows, out, first, last);
     return;
   }
-  enum { R = 4 };
-  int64_t o = first;
   Rows other = x;
   if (rows > 1) other.codes += matrix.inputs, other.scales += matrix.inputs / 32, other.totals += matrix.inputs / 32;
-  for (; o + R <= last; o += R) {
-    for (int m = 0; m < rows; m++) rounded_outputs<F, R>(matrix, o, m ? other : x, out + m * matrix.outputs);
-  }
-  for (; o < last; o++) {
-    for (int m = 0; m < rows; m++) rounded_outputs<F, 1>(matrix, o, m ? other : x, out + m * matrix.outputs);
+  for (int64_t o = first; o < last; o += AT_ONCE) {
+    const int some = last - o < AT_ONCE ? (int)(last - o) : AT_ONCE;
+    for (int m = 0; m < rows; m++) rounded_outputs<F>(matrix, o, some, m ? other : x, out + m * matrix.outputs);
   }
 }
 
@@ -341,12 +347,20 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
 
 }  // namespace
 
+// Packed weights as floats are those of AVX2 with AVX-512 too: there is nothing in them that wider registers make faster.
+#if defined(VARIANT_AVX512)
+#define BLOCKS(FORMAT) 0
+#define OTHERS &avx2
+#else
+#define BLOCKS(FORMAT) blocks<FORMAT>
+#define OTHERS 0
+#endif
+
 #define DEFINE_VARIANT(NAME)                                                                                        \
-  extern const Variant NAME = {#NAME,                                                                               \
-                               {dense<OfF32>, dense<OfF16>, dense<OfBF16>, blocks<OfQ8_0>, blocks<OfQ4_0>,          \
-                                blocks<OfINT4>, blocks<OfQ4_1>, blocks<OfQ5_0>, blocks<OfQ5_1>, blocks<OfQ4_K>,     \
-                                blocks<OfQ5_K>, blocks<OfQ6_K>},                                                   \
-                               {0, 0, 0, rounded<OfQ8_0>, rounded<OfQ4_0>, rounded<OfINT4>, rounded<OfQ4_1>,        \
-                                rounded<OfQ5_0>, rounded<OfQ5_1>, rounded<OfQ4_K>, rounded<OfQ5_K>,                 \
-                                rounded<OfQ6_K>},                                                                   \
-                               round_rows};
+  extern const Variant NAME = {                                                                                     \
+      #NAME,                                                                                                        \
+      {dense<OfF32>, dense<OfF16>, dense<OfBF16>, BLOCKS(OfQ8_0), BLOCKS(OfQ4_0), BLOCKS(OfINT4), BLOCKS(OfQ4_1),   \
+       BLOCKS(OfQ5_0), BLOCKS(OfQ5_1), BLOCKS(OfQ4_K), BLOCKS(OfQ5_K), BLOCKS(OfQ6_K)},                             \
+      {0, 0, 0, rounded<OfQ8_0>, rounded<OfQ4_0>, rounded<OfINT4>, rounded<OfQ4_1>, rounded<OfQ5_0>,                \
+       rounded<OfQ5_1>, rounded<OfQ4_K>, rounded<OfQ5_K>, rounded<OfQ6_K>},                                         \
+      round_rows, &attention_##NAME, &between_##NAME, OTHERS};

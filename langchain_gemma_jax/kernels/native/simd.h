@@ -11,6 +11,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define INLINE_MEMBER inline __attribute__((always_inline))
+#if defined(__clang__)
+#define ONCE _Pragma("clang loop unroll(disable)")  // what follows is there once, however often it is gone through
+#else
+#define ONCE _Pragma("GCC unroll 1")
+#endif
 
 INLINE float f32_of_bits(uint32_t bits) {
   float value;
@@ -47,6 +52,8 @@ INLINE Up8 up_to_8(const uint16_t* p, int count) {
 }
 
 #if defined(VARIANT_AVX2) || defined(VARIANT_AVX512)
+
+#define IN_REGISTERS  // what codes come to is summed by instructions made for it
 
 #include <immintrin.h>
 
@@ -161,9 +168,18 @@ INLINE float eight_sum(Eight v) {
   q = _mm_add_ps(q, _mm_movehl_ps(q, q));
   return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
+#if defined(VARIANT_AVX512)
+#define DOTS  // of four products, added to sums in one instruction
+INLINE Whole add_dot_unsigned(Whole sums, C32 u, C32 x) { return _mm256_dpbusd_epi32(sums, u, x); }
+INLINE Whole add_dot_signed(Whole sums, C32 w, C32 x) {
+  return add_dot_unsigned(sums, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+INLINE Whole dot_unsigned(C32 u, C32 x) { return add_dot_unsigned(_mm256_setzero_si256(), u, x); }
+#else
 INLINE Whole dot_unsigned(C32 u, C32 x) {  // lane i: the four numbers from 4 i on
   return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1));
 }
+#endif
 INLINE Whole dot_signed(C32 w, C32 x) { return dot_unsigned(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
 INLINE Eight eight_load_some(const float* p, int some) {  // and zeros; what is behind them is not read
   const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -186,17 +202,18 @@ INLINE Whole totals_of_eight(const Whole* d) {  // lane b: what dot b comes to
   halves_of_eight(d, first, second);
   return _mm256_add_epi32(first, second);
 }
-// Sums of two products in sixteen bits, which have to fit.
-typedef __m256i Pairs;
 INLINE C32 four_of_row(const int8_t* p) {  // four numbers, eight times
   int four;
   memcpy(&four, p, 4);
   return _mm256_set1_epi32(four);
 }
+#if !defined(DOTS)
+typedef __m256i Pairs;  // sums of two products in sixteen bits, which have to fit
 INLINE Pairs pairs_unsigned(C32 u, C32 x) { return _mm256_maddubs_epi16(u, x); }
 INLINE Pairs pairs_signed(C32 w, C32 x) { return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
 INLINE Pairs add_pairs(Pairs a, Pairs b) { return _mm256_add_epi16(a, b); }
 INLINE Whole whole_of(Pairs p) { return _mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
+#endif
 INLINE Whole add_whole(Whole a, Whole b) { return _mm256_add_epi32(a, b); }
 INLINE void turn_fours(C32* v) {  // eight registers of eight fours: four k of register r becomes four r of register k
   C32 a[8], b[8];
@@ -215,6 +232,11 @@ INLINE void turn_fours(C32* v) {  // eight registers of eight fours: four k of r
 }
 INLINE C32 minus_32(C32 c) { return _mm256_sub_epi8(c, _mm256_set1_epi8(32)); }
 INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+
+#elif defined(VARIANT_NEON)
+
+#define IN_REGISTERS
+#include "simd_neon.h"
 
 #else  // any processor: vectors as GCC and Clang have them everywhere, made of whatever registers there are
 

@@ -25,7 +25,7 @@ INLINE V power_of_two(V t) {
   const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
   return _mm256_castsi256_ps(_mm256_add_epi32(n, _mm256_set1_epi32(127 << 23)));
 }
-#else
+#elif !defined(VARIANT_NEON)  // which has them beside its registers
 INLINE V add(V a, V b) { return a + b; }
 INLINE V sub(V a, V b) { return a - b; }
 INLINE V div(V a, V b) { return a / b; }

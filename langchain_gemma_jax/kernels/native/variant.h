@@ -3,6 +3,9 @@
 
 #include <stdint.h>
 
+#include "attention.h"
+#include "between.h"
+
 enum { MOST_ROWS = 16, MOST_PARTS = 6 };
 
 // One matrix as it lies in memory: the arrays of models/packed/kinds.py in their order, or one dense array.
@@ -31,11 +34,16 @@ struct Variant {
   Product products[KINDS];
   Product rounded[KINDS];  // the same with rounded rows; none for dense matrices
   void (*round)(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals);
+  const Attention* attention;
+  const Between* between;
+  const Variant* others;  // whose products are taken where it has none of its own
 };
 
 extern const Variant portable;
 #if defined(__x86_64__)
 extern const Variant avx2, avx512;
+#elif defined(__aarch64__)
+extern const Variant neon, dotprod;
 #endif
 
 const Variant* chosen_variant();                 // by which XLA's calls are answered

@@ -1,5 +1,5 @@
 // For processors with AVX512: see how build.py compiles this file, and how cpu.h asks for it.
 #define VARIANT_AVX512
-#include "rounded.h"
+#include "variant_parts.h"
 
-DEFINE_VARIANT(avx512)
+DEFINE_PARTS(avx512)

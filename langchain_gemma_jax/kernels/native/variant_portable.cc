@@ -1,5 +1,5 @@
 // For any processor.
 #define VARIANT_PORTABLE
-#include "rounded.h"
+#include "variant_parts.h"
 
-DEFINE_VARIANT(portable)
+DEFINE_PARTS(portable)

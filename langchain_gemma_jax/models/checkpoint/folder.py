@@ -15,6 +15,11 @@ from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import (
+    read_embedder,
+    refuse_other_layout,
+    with_matrices,
+)
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
@@ -29,7 +34,8 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 def open_folder(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
     """The model in a folder: what it is, its tensors (to be closed by the caller), and what they are called.
 
-    ``config.json`` beside ``*.safetensors`` is a Hugging Face checkpoint; else the folder, or one folder
+    ``config.json`` beside ``*.safetensors`` is a Hugging Face checkpoint, and in the layout of Sentence Transformers if
+    it reads in both directions; else the folder, or one folder
     in it, may be an Orbax checkpoint. Headers are read and checked; no tensor is.
 
     Raises:
@@ -54,6 +60,8 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
     from langchain_gemma_jax.models.checkpoint.official.orbax import find_orbax, open_orbax
 
     if (orbax := find_orbax(path)) is not None:
+        if CONFIG in names:
+            refuse_other_layout(read_object(real_file(path, CONFIG), path / CONFIG), path / CONFIG)
         return open_orbax(orbax, _read_config(path) if CONFIG in names else None)
     pickles = [name for name in names if name.lower().endswith(PICKLES)]
     if pickles:
@@ -71,10 +79,14 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
 
 
 def _open_hf(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
-    config = _read_config(path)
-    source = open_safetensors(path)
+    config, dense = _read_config(path), None
+    if config.embedding is not None:
+        dense = read_embedder(path, config)
+        config = dense.config
+    own = open_safetensors(path)
+    source = own if dense is None else with_matrices(path, own, dense.folders)
     try:
-        return config, source, hf_naming(config, source.names(), source.location)
+        return config, source, hf_naming(config, source.names(), source.location, dense.tensors if dense else ())
     except BaseException:
         source.close()
         raise

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.parts import Naming, Part, as_number
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
 
@@ -50,6 +50,10 @@ _OF_LAYER: Mapping[str, str] = {
     "ple_norm": "post_per_layer_input_norm.weight",
 }
 
+# EmbeddingGemma 2 keeps what makes and takes its per-layer inputs in blocks of their own.
+_BLOCKS = {"ple_in": "ple.", "ple_in_norm": "ple."} | dict.fromkeys(("ple_gate", "ple_out", "ple_norm"), "ple_block.")
+_PROJECTION = "embedding_projection.weight"
+
 # What a checkpoint may hold beside the text tower's parameters.
 _OTHER_TOWERS = re.compile(
     r"(model\.)?(vision_tower|vision_embedder|embed_vision|multi_modal_projector|audio_tower|embed_audio)\."
@@ -63,16 +67,23 @@ class HfNaming:
 
     prefix: str
     head: str
+    dense: tuple[str, ...] = ()  # of an embedder: the matrices behind it
 
     def __call__(self, config: ModelConfig, path: Path) -> list[Part]:
         shape = _specs(config)[path].shape
         match path:
             case ("layers", int(index), str(key)):
                 return self._of_layer(config, index, key, shape)
+            case (str(key),) if key.startswith(TEXT_MATRIX):
+                return [Part(self._text_matrices(config)[int(key.removeprefix(TEXT_MATRIX))], shape)]
             case ("head",):
                 return [Part(self.head, shape)]
             case _:
-                return [Part(self.prefix + _OF_MODEL[str(path[0])], shape)]
+                return [Part(self.prefix + _block(config, str(path[0])) + _OF_MODEL[str(path[0])], shape)]
+
+    def _text_matrices(self, config: ModelConfig) -> tuple[str, ...]:
+        inside = config.embedding is not None and config.embedding.inside
+        return (self.prefix + _PROJECTION, *self.dense) if inside else self.dense
 
     def _of_layer(self, config: ModelConfig, index: int, key: str, shape: tuple[int, ...]) -> list[Part]:
         layer, at = config.layers[index], f"{self.prefix}layers.{index}."
@@ -92,7 +103,13 @@ class HfNaming:
                 # Without a norm after attention, the name of that norm means the next one: before feed-forward.
                 return [Part(f"{at}post_attention_layernorm.weight", shape)]
             case _:
-                return [Part(at + _OF_LAYER[key], shape)]
+                return [Part(at + _block(config, key) + _OF_LAYER[key], shape)]
+
+
+def _block(config: ModelConfig, key: str) -> str:
+    """The block that a tensor of this configuration's per-layer inputs is in."""
+    ple = config.per_layer_input
+    return _BLOCKS.get(key, "") if ple is not None and not ple.vocab_size else ""
 
 
 @lru_cache(maxsize=1)
@@ -100,7 +117,7 @@ def _specs(config: ModelConfig) -> dict[Path, ArraySpec]:
     return dict(walk(abstract(config)))
 
 
-def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Naming:
+def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense: tuple[str, ...] = ()) -> Naming:
     """The naming that fits these stored names, once each of them is accounted for.
 
     Raises:
@@ -110,7 +127,7 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str) -> Nam
     if prefix is None:
         expected = " or ".join(prefix + _EMBED for prefix in PREFIXES)
         raise TensorMismatchError(location, f"a tensor {expected}", names_of(names))
-    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]))
+    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]), dense)
     unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
     unknown = sorted(filter(_is_unknown(config, prefix), unused))
     if unknown:

@@ -15,13 +15,13 @@ from typing import TypeAlias
 
 from langchain_gemma_jax.errors import CorruptCheckpointError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 """Device, number on it, size, and the two times that change when a file is written to or replaced."""
 
-_NAMES = frozenset(
-    {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}
-)
+_NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
+_NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja"}
 _VOCABULARY = ".model"
 _SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
 _AGAIN = "Load the model again when nobody writes to its files."
@@ -63,6 +63,10 @@ def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
         return
     names = _names(folder)
     yield from _each(folder, folder, filter(_is_read, names))
+    if MODULES in names:
+        for name in names:
+            read = (each for each in _names(folder / name) if OF_MODULES.fullmatch(f"{name}/{each}"))
+            yield from _each(folder, folder / name, read)
     if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
         around = folder.resolve().parent  # where Google's downloads have it
         yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))

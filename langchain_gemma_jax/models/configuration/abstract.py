@@ -22,6 +22,9 @@ from langchain_gemma_jax.models.configuration.model_config import LayerConfig, M
 ITEM_BYTES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 """The dtypes that dense weights may have, and the bytes of a number."""
 
+TEXT_MATRIX = "dense_"
+"""The name of each matrix that the vector of a text goes through, but for its number."""
+
 Axis = TypeVar("Axis", int, str)
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -105,11 +108,15 @@ def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layo
         tree["head"] = table()
     if (ple := config.per_layer_input) is not None:
         all_layers = ple.width * len(config.layers)
-        # Only ever looked up by row, so never transposed.
-        rows = (Section("vocabulary", ple.vocab_size),)
-        tree["ple_embed"] = ArraySpec((ple.vocab_size, all_layers), dtype, axes=("vocab", "ple"), sections=rows)
+        if ple.vocab_size:
+            # Only ever looked up by row, so never transposed.
+            rows = (Section("vocabulary", ple.vocab_size),)
+            tree["ple_embed"] = ArraySpec((ple.vocab_size, all_layers), dtype, axes=("vocab", "ple"), sections=rows)
         tree["ple_in"] = matrix(ple=all_layers, width=width)
         tree["ple_in_norm"] = _vector(ple.width)
+    if config.embedding is not None:
+        for number, (outputs, inputs) in enumerate(config.embedding.dense):
+            tree[f"{TEXT_MATRIX}{number}"] = matrix(outputs=outputs, inputs=inputs)
     tree["layers"] = [_layer(config, layer, matrix) for layer in config.layers]
     return tree
 

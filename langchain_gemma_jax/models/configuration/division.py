@@ -110,6 +110,8 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
     """Say why a model cannot be divided among so many devices. None: it can."""
     division = Division(devices)
     ways = division.ways(query_heads(config, 1))
+    if devices > 1 and config.embedding is not None:
+        return "it makes vectors of texts, which one device does"
     if devices > 1 and ways == 1:
         return f"its {config.heads} query heads do not divide among {devices} devices, and its attention would be whole"
     for layer in config.layers:

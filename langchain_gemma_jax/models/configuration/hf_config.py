@@ -8,19 +8,19 @@ implemented is an error; it is never read past.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
 from langchain_gemma_jax.models.configuration.config_fields import GLOBAL, LOCAL, MOST_LAYERS, Fields, Raw
+from langchain_gemma_jax.models.configuration.hf_ropes import GLOBAL_THETA, LOCAL_THETA, one_rope, two_ropes
 from langchain_gemma_jax.models.configuration.model_config import (
+    EmbeddingConfig,
     LayerConfig,
     ModelConfig,
     MoeConfig,
     PerLayerInputConfig,
-    Rope,
 )
 from langchain_gemma_jax.models.configuration.strict_json import short
-
-LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0
 
 
 def config_from_hf(raw: Raw, location: str) -> ModelConfig:
@@ -65,11 +65,11 @@ def _unknown(model_type: object, location: str) -> UnsupportedModelError:
     return UnsupportedModelError(f"{location}: expected a model_type of {known}, found {short(model_type)}.")
 
 
-def _shared(f: Fields, *also_tanh: str) -> dict[str, object]:
+def _shared(f: Fields, *also_tanh: str, both_ways: tuple[bool, ...] = ()) -> dict[str, object]:
     """The fields of ``ModelConfig`` that every generation reads alike."""
     f.refuse("hidden_activation", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", *also_tanh)
     f.refuse("attention_bias", "Gemma's projections have no biases")
-    f.refuse("use_bidirectional_attention", "text is read left to right", "vision")
+    f.refuse("use_bidirectional_attention", "text is read left to right", "vision", *both_ways)
     tied = f if f.raw.get("tie_word_embeddings") is not None else Fields(f.outer, {}, f.location)
     return {
         "tied_head": tied.get("tie_word_embeddings", True),
@@ -93,7 +93,7 @@ def _gemma(f: Fields) -> ModelConfig:
         kv_heads=f.size("num_key_value_heads", 16),
         head_dim=head_dim,
         ffw_width=f.size("intermediate_size", 24576),
-        rope=_one_rope(f),
+        rope=one_rope(f),
     )
     return _checked(
         f,
@@ -112,7 +112,7 @@ def _gemma(f: Fields) -> ModelConfig:
 
 def _gemma2(f: Fields) -> ModelConfig:
     _refuse_different_layers(f)
-    rope = _one_rope(f)
+    rope = one_rope(f)
     types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period=2)
     window = f.size("sliding_window", 4096)
     layers = tuple(
@@ -146,10 +146,13 @@ def _gemma2(f: Fields) -> ModelConfig:
 def _gemma3(f: Fields) -> ModelConfig:
     _refuse_different_layers(f)
     f.refuse("attn_logit_softcapping", "Gemma 3 has no cap on attention scores")
-    ropes = _two_ropes(f)
+    ropes = two_ropes(f)
     period = f.size("sliding_window_pattern", f.size("_sliding_window_pattern", 6))
     types = f.layer_types(f.size("num_hidden_layers", 26, MOST_LAYERS), period)
     window = f.size("sliding_window", 4096)
+    both_ways = f.raw.get("use_bidirectional_attention") is True
+    if both_ways:
+        window = window // 2 + 1  # as many to each side, and itself
     layers = tuple(
         LayerConfig(
             kv_heads=f.size("num_key_value_heads", 4),
@@ -173,7 +176,8 @@ def _gemma3(f: Fields) -> ModelConfig:
             logits_softcap=f.positive_or_none("final_logit_softcapping", None),
             post_norms=True,
             qk_norm=True,
-            **_shared(f),  # type: ignore[arg-type]
+            embedding=EmbeddingConfig() if both_ways else None,
+            **_shared(f, both_ways=(True,)),  # type: ignore[arg-type]
         ),
     )
 
@@ -182,7 +186,7 @@ def _gemma4(f: Fields) -> ModelConfig:
     count = f.size("num_hidden_layers", 30, MOST_LAYERS)
     # The last layer is global whatever the pattern says: it has to see the whole context.
     types = (*f.layer_types(count, period=6)[:-1], GLOBAL)
-    ropes = _two_ropes(f, proportional_by_default=True)
+    ropes = two_ropes(f, proportional_by_default=True)
     shared_from = count - f.get("num_kv_shared_layers", 0)
     if not 0 < shared_from <= count:
         raise f.error("num_kv_shared_layers", f"from 0 to {count - 1}", count - shared_from)
@@ -263,6 +267,39 @@ def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
     return found
 
 
+def _embedding_gemma2(f: Fields) -> ModelConfig:
+    """The text tower of EmbeddingGemma 2: Gemma 4's layers in both directions, and per-layer inputs without a table."""
+    if "rope_parameters" not in f.raw:
+        default: dict[str, object] = {"rope_type": "default"}
+        ropes = {LOCAL: default | {"rope_theta": LOCAL_THETA}, GLOBAL: default | {"rope_theta": GLOBAL_THETA}}
+        f = Fields({**f.raw, "rope_parameters": ropes}, f.outer, f.location)
+    defaults = {
+        "num_hidden_layers": 24,
+        "hidden_size": 512,
+        "intermediate_size": 2048,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 262144,
+        "hidden_size_per_layer_input": 512,
+        "num_global_key_value_heads": 1,
+    }
+    f.refuse("enable_moe_block", "EmbeddingGemma 2 has no experts")
+    f.refuse("num_kv_shared_layers", "each layer of EmbeddingGemma 2 has keys and values of its own", 0)
+    # Gemma 4's configurations name the fewer heads of global layers only where keys are values, too.
+    found = _gemma4(Fields({**defaults, **f.raw, "attention_k_eq_v": True}, f.outer, f.location))
+    radius = f.size("sliding_window", 512)
+    layers = tuple(
+        replace(layer, k_eq_v=False, window=None if layer.window is None else radius + 1) for layer in found.layers
+    )
+    if (inputs := found.per_layer_input) is None:
+        raise f.error("hidden_size_per_layer_input", "at least 1", 0)
+    return found.replace(
+        layers=layers,
+        per_layer_input=replace(inputs, vocab_size=0),
+        embedding=EmbeddingConfig(dense=((f.size("embedding_dim", 768), found.width),), inside=True),
+    )
+
+
 def _gemma4_unified(f: Fields) -> ModelConfig:
     """The text tower of the sizes whose image and audio parts have no encoder of their own (12B)."""
     defaults = {"max_position_embeddings": 262144, "sliding_window": 1024}
@@ -291,45 +328,6 @@ def _per_layer_input(f: Fields) -> PerLayerInputConfig | None:
     )
 
 
-def _one_rope(f: Fields) -> Rope:
-    """Gemma 1 and 2: one base for all layers."""
-    parameters = f.table("rope_parameters")
-    f.refuse("rope_scaling", "this generation was trained without rope scaling")
-    return _rope({"rope_theta": f.get("rope_theta", LOCAL_THETA), **parameters}, f.location)
-
-
-def _two_ropes(f: Fields, *, proportional_by_default: bool = False) -> dict[str, Rope]:
-    """Gemma 3 and 4: local and global layers turn at different speeds."""
-    local: dict[str, object] = {"rope_theta": f.get("rope_local_base_freq", LOCAL_THETA)}
-    everywhere: dict[str, object] = {"rope_theta": f.get("rope_theta", GLOBAL_THETA), **f.table("rope_scaling")}
-    parameters = f.table("rope_parameters")
-    if proportional_by_default and not parameters:
-        everywhere |= {"rope_type": "proportional", "partial_rotary_factor": 0.25}
-    newer = Fields(parameters, {}, f.location)
-    return {
-        LOCAL: _rope({**local, **newer.table(LOCAL)}, f.location),
-        GLOBAL: _rope({**everywhere, **newer.table(GLOBAL)}, f.location),
-    }
-
-
-def _rope(parameters: Raw, location: str) -> Rope:
-    f = Fields(parameters, {}, f"{location} (rope)")
-    kind = f.get("rope_type", f.get("type", "default"))
-    theta, share = f.positive("rope_theta", 0.0), f.positive("partial_rotary_factor", 1.0)
-    if share > 1:
-        raise f.error("partial_rotary_factor", "at most 1", share)
-    if kind == "default":
-        return Rope(theta)
-    if kind == "linear":
-        f.refuse("partial_rotary_factor", "linear scaling turns whole heads", 1)
-        return Rope(theta, position_scale=f.positive("factor", 0.0))
-    if kind == "proportional":
-        return Rope(theta, position_scale=f.positive("factor", 1.0), rotated_share=share)
-    raise UnsupportedModelError(
-        f"{f.location}: expected rope_type default, linear or proportional, found {short(kind)}."
-    )
-
-
 def _checked(f: Fields, config: ModelConfig) -> ModelConfig:
     for index, layer in enumerate(config.layers):
         if config.heads % layer.kv_heads:
@@ -354,9 +352,11 @@ _READERS: Mapping[str, Callable[[Fields], ModelConfig]] = {
     "gemma3_text": _gemma3,
     "gemma4_text": _gemma4,
     "gemma4_unified_text": _gemma4_unified,
+    "embedding_gemma2_text": _embedding_gemma2,
 }
 _MULTIMODAL: Mapping[str, str] = {
     "gemma3": "gemma3_text",
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",
+    "embedding_gemma2": "embedding_gemma2_text",
 }

@@ -69,7 +69,24 @@ class PerLayerInputConfig:
     """A second embedding, a slice of it added in every layer (Gemma 4 E2B and E4B)."""
 
     width: int
-    vocab_size: int
+    vocab_size: int  # 0: it has no table, and is made of the first one alone (EmbeddingGemma 2)
+
+
+@dataclass(frozen=True)
+class EmbeddingConfig:
+    """What becomes of the tokens of a text when one vector stands for all of it (EmbeddingGemma).
+
+    Their mean goes through ``dense`` matrices, one after the other.
+    """
+
+    dense: tuple[tuple[int, int], ...] = ()  # (outputs, inputs) of each
+    normed: bool = True  # the vector has the length 1
+    inside: bool = False  # the first matrix stands among the Gemma's own tensors (EmbeddingGemma 2)
+    prompts: tuple[tuple[str, str], ...] = ()  # what is written before a text, by the name of what it is for
+
+    def width(self, of_tokens: int) -> int:
+        """Return how many numbers a text's vector has."""
+        return self.dense[-1][0] if self.dense else of_tokens
 
 
 @dataclass(frozen=True)
@@ -97,6 +114,7 @@ class ModelConfig:
     tied_head: bool = True  # the output matrix is the embedding
     moe: MoeConfig | None = None
     per_layer_input: PerLayerInputConfig | None = None
+    embedding: EmbeddingConfig | None = None  # a text is read at once, and each token sees those behind it, too
     bos_id: int = 2
     eos_ids: tuple[int, ...] = (1,)
     pad_id: int = 0

@@ -29,15 +29,35 @@ def parse_object(text: bytes, shown: Path, what: str = "file") -> dict[str, obje
     Raises:
         CorruptCheckpointError: it is anything else.
     """
+    value = _parsed(text, shown, f"a JSON object as its {what}")
+    if not isinstance(value, dict):
+        raise CorruptCheckpointError(shown, f"a JSON object as its {what}", f"a JSON {type(value).__name__}")
+    return value
+
+
+def read_objects(path: Path, shown: Path) -> list[dict[str, object]]:
+    """The list of JSON objects in a file.
+
+    Raises:
+        CorruptCheckpointError: it holds anything else, or is far too long.
+    """
+    expected, size = "a JSON list of objects", path.stat().st_size
+    if size > MAX_BYTES:
+        raise CorruptCheckpointError(shown, f"at most {MAX_BYTES:,} bytes of JSON", f"{size:,} bytes")
+    value = _parsed(path.read_bytes(), shown, expected)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise CorruptCheckpointError(shown, expected, short(value))
+    return value
+
+
+def _parsed(text: bytes, shown: Path, expected: str) -> object:
     try:
         value: object = json.loads(
             text.decode("utf-8"), object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
         )
     except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON and numbers of 5,000 digits are ValueErrors
         reason = "brackets nested too deeply" if isinstance(error, RecursionError) else _one_line(error)
-        raise CorruptCheckpointError(shown, f"a JSON object as its {what}", reason) from None
-    if not isinstance(value, dict):
-        raise CorruptCheckpointError(shown, f"a JSON object as its {what}", f"a JSON {type(value).__name__}")
+        raise CorruptCheckpointError(shown, expected, reason) from None
     return value
 
 

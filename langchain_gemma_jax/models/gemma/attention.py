@@ -140,6 +140,12 @@ def remember(
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
 
+def chunk_alone(keys: jax.Array, values: jax.Array, count: jax.Array, dtype: str) -> VisibleKV:
+    """What a chunk's queries look at where it is all that there is: itself, without its padding."""
+    at = jnp.arange(keys.shape[2])[None, :]
+    return VisibleKV(keys.astype(dtype), values.astype(dtype), jnp.where(at < count[:, None], at, -1))
+
+
 def is_by_kernel(tokens: int, layer: LayerConfig, dtype: np.dtype[np.generic], recipe: Recipe) -> bool:
     """Whether a kernel attends, for a chunk of so many tokens and a cache of this dtype."""
     return recipe.attention.form(tokens) is AttentionForm.KERNEL and can_attend(layer.head_dim, dtype)
@@ -210,7 +216,8 @@ def attend(
     # [row, kv_head, head of its group and token, head_dim]
     grouped = queries.astype(seen.keys.dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim)
     grouped = grouped.transpose(0, 2, 3, 1, 4).reshape(rows, layer.kv_heads, group * tokens, head_dim)
-    visible = jnp.tile(_visible(positions, seen.positions, layer.window), (1, group, 1))
+    both_ways = config.embedding is not None
+    visible = jnp.tile(_visible(positions, seen.positions, layer.window, both_ways=both_ways), (1, group, 1))
     pairs_of = rows * layer.kv_heads
     few = pairs_of > 1 and seen.keys.shape[2] * head_dim <= FEW_NUMBERS
     if pairs_of <= recipe.attention_pairs and not few:
@@ -230,9 +237,12 @@ def attend(
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
 
 
-def _visible(query_at: jax.Array, key_at: jax.Array, window: int | None) -> jax.Array:
-    """Which of the slots each query may look at: ``[row, token, slot]``."""
+def _visible(query_at: jax.Array, key_at: jax.Array, window: int | None, *, both_ways: bool = False) -> jax.Array:
+    """Which of the slots each query may look at: ``[row, token, slot]``. ``both_ways``: also at what is behind it."""
     key_at, query_at = key_at[:, None, :], query_at[:, :, None]
+    if both_ways:
+        there = jnp.broadcast_to(key_at >= 0, (query_at.shape[0], query_at.shape[1], key_at.shape[2]))
+        return there if window is None else there & (jnp.abs(key_at - query_at) < window)
     visible = (key_at >= 0) & (key_at <= query_at)
     return visible if window is None else visible & (key_at > query_at - window)
 

@@ -19,7 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, project, remember
+from langchain_gemma_jax.models.gemma.attention import (
+    VisibleKV,
+    attend_all,
+    chunk_alone,
+    is_by_kernel,
+    project,
+    remember,
+)
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_cap
@@ -91,6 +98,9 @@ def forward_apart(
             by_kernel = is_by_kernel(tokens.shape[1], layer, jnp.dtype(recipe.kv_dtype), recipe)
             in_loop = recipe.write_in_loop and not by_kernel
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
+                if config.embedding is not None:  # nothing is read behind a text: there is no cache
+                    seen[index].append(chunk_alone(k, v, c, recipe.kv_dtype))
+                    continue
                 old = cast("LayerKV", new[number][index])
                 new[number][index], what = remember(layer, old, k, v, s, c, in_loop=in_loop)
                 seen[index].append(what)
@@ -138,7 +148,7 @@ def _rounded(value: float, recipe: Recipe) -> float:
 def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> dict[str, LookUp]:
     """The tables whose rows are looked up for the tokens."""
     asked: dict[str, LookUp] = {"embed": (tokens, recipe.embed)}
-    if (ple := config.per_layer_input) is not None:
+    if (ple := config.per_layer_input) is not None and ple.vocab_size:
         # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
         asked["ple_embed"] = (jnp.where(tokens < ple.vocab_size, tokens, 0), PLAIN)
     return asked
@@ -147,13 +157,15 @@ def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> 
 def _per_layer_signals(
     params: Params, config: ModelConfig, recipe: Recipe, rows: jax.Array | None, x: jax.Array
 ) -> jax.Array | None:
-    """The second embedding's rows, mixed with a projection of the first's: ``[row, token, layer, width]``."""
-    if (ple := config.per_layer_input) is None or rows is None:
+    """The second embedding's rows mixed with a projection of the first's: ``[row, token, layer, width]``."""
+    if (ple := config.per_layer_input) is None:
         return None
     shape = (*x.shape[:-1], len(config.layers), ple.width)
-    identity = rows.reshape(shape) * _rounded(ple.width**0.5, recipe)
     context = linear(x, params["ple_in"], recipe.layers).reshape(shape) * config.width**-0.5
     context = rms_norm(context, params["ple_in_norm"], config.norm_eps, recipe.between)
+    if rows is None:
+        return context
+    identity = rows.reshape(shape) * _rounded(ple.width**0.5, recipe)
     return jnp.multiply(context + identity, 2.0**-0.5)
 
 

@@ -11,6 +11,7 @@ from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 
 
@@ -40,6 +41,11 @@ class GemmaFacts(Architecture):
     def cache_layout(self) -> CacheLayout:
         return self.config.cache_layout
 
+    @property
+    def embedding_width(self) -> int | None:
+        embedding = self.config.embedding
+        return None if embedding is None else embedding.width(self.config.width)
+
     def abstract(self, recipe: Recipe) -> Any:
         return recipe.abstract(self.config)
 
@@ -59,6 +65,9 @@ class Gemma(GemmaFacts):
         keep: jax.Array | None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
         return forward_apart(params, self.config, recipe, tokens, start, count, caches, keep)
+
+    def embed(self, params: Any, recipe: Recipe, tokens: jax.Array, count: jax.Array) -> jax.Array:
+        return text_vectors(params, self.config, recipe, tokens, count)
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         return logits(params, self.config, recipe, hidden)

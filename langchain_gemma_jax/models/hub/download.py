@@ -28,6 +28,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import SUFFIX, choose, text_models
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub.hub_request import HubRequest, check_token, is_commit, make_request
@@ -45,7 +46,7 @@ Files: TypeAlias = dict[str, int | None]
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _BESIDE_WEIGHTS = frozenset(
     {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
-    | {"chat_template.jinja"}
+    | {MODULES, PROMPTS, LENGTH, "chat_template.jinja"}
 )
 
 _MOST_BYTES = 1 << 63  # no file is so large
@@ -65,8 +66,8 @@ def download(
     """Make sure that a model's files are in the local cache, and return their folder, or a GGUF file in it.
 
     The folder is the snapshot of one commit and holds what ``load`` reads: configuration, tokenizer and
-    the safetensors at the top of the repository. Nothing else is fetched, and a pickle never. Only what
-    is not yet in the cache is transferred.
+    the safetensors at the top of the repository, and of an embedding model the folders beside them. Nothing else is
+    fetched, and a pickle never. Only what is not yet in the cache is transferred.
 
     Args:
         model_id: ``"organisation/name"``, as in ``"google/gemma-3-1b-it"``.
@@ -208,7 +209,9 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
     if request.file is not None or (not weights and text_models(listed)):
         return {name: listed.get(name) for name in choose(listed, request.file, model_id)}
     if CONFIG in top and weights:
-        return {name: listed[name] for name in top if name in _BESIDE_WEIGHTS or name in weights}
+        of_modules = [name for name in sorted(listed) if MODULES in top and OF_MODULES.fullmatch(name)]
+        named = [name for name in top if name in _BESIDE_WEIGHTS or name in weights]
+        return {name: listed[name] for name in (*named, *of_modules)}
     if ADAPTER in top:
         raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
     shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"

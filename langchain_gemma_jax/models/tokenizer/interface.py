@@ -37,6 +37,8 @@ class Tokenizer(ABC):
     Objects do not change once made; any number of threads may use one.
     """
 
+    _around: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # as the file has it, if it does
+
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
         """Subclasses call this last: it tries ``_spell``.
 
@@ -61,6 +63,11 @@ class Tokenizer(ABC):
     def vocab_size(self) -> int:
         """One more than the highest id. A model's embedding may have more rows: nothing is ever encoded as those."""
         return len(self._pieces)
+
+    @property
+    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids before and behind a text that is read as a whole: by the file's own template, or bos and eos."""
+        return self._around or ((self.bos_id,), self.eos_ids[:1])
 
     @property
     def bos_id(self) -> int:

@@ -5,6 +5,7 @@ import dataclasses
 import doctest
 import math
 import pickle
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from langchain_gemma_jax.engine.base import ladders
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
-from langchain_gemma_jax.engine.base.ladders import LARGEST_RUNG, STEP_SLACK, Ladders
+from langchain_gemma_jax.engine.base.ladders import LARGEST_RUNG, STEP_SLACK, Ladders, TextLadder
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 from langchain_gemma_jax.models.gemma import kv_cache
 
@@ -177,3 +178,20 @@ def test_programs_that_a_configuration_never_needs_are_not_counted():
 def test_the_examples_are_true():
     found = doctest.testmod(ladders)
     assert (found.failed, found.attempted > 2) == (0, True)
+
+
+def test_texts_of_any_lengths_are_read_once_each_in_programs_that_are_known():
+    random = Random(0)
+    for _ in range(200):
+        context = random.choice([5, 16, 17, 100, 2048, 8192, 10_000])
+        ladder = TextLadder.for_context(context)
+        lengths = [random.randint(1, context) for _ in range(random.randint(0, 60))]
+        batches = ladder.batches(lengths)
+        assert sorted(text for batch in batches for text in batch.texts) == list(range(len(lengths)))
+        assert {batch.key for batch in batches} <= set(ladder.program_keys())
+        for batch in batches:
+            longest = max(lengths[text] for text in batch.texts)
+            assert longest <= batch.tokens <= max(16, 2 * longest)
+            assert len(batch.texts) <= batch.rows <= 4 * len(batch.texts)
+            assert batch.rows * batch.tokens <= max(TextLadder.AT_ONCE, batch.tokens)
+    assert len(list(TextLadder.for_context(2048).program_keys())) == 16

@@ -270,7 +270,7 @@ def test_gelu_is_the_tanh_approximation_in_gemma_1_only():
 # What must not be.
 
 UNSUPPORTED = {
-    "no model type": ({}, "model_type of gemma, gemma2, gemma3, .*found None"),
+    "no model type": ({}, "model_type of .*, gemma, gemma2, gemma3, .*found None"),
     "another family": ({"model_type": "llama"}, "found 'llama'"),
     "a model type that is no name": ({"model_type": ["gemma"]}, r"found \['gemma'\]"),
     "an endless model type": ({"model_type": "x" * 10**6}, "found 'xxx"),
@@ -282,7 +282,8 @@ UNSUPPORTED = {
     "another activation in Gemma 1": (G1 | {"hidden_act": "relu"}, "hidden_act='relu' is not supported"),
     "an activation that is no name": (G3 | {"hidden_activation": {"a": 1}}, "hidden_activation"),
     "biases": (G1 | {"attention_bias": True}, "attention_bias=True is not supported: .* no biases"),
-    "an encoder": (G3 | {"use_bidirectional_attention": True}, "use_bidirectional_attention=True is not supported"),
+    "an encoder of Gemma 2": (G2 | {"use_bidirectional_attention": True}, "use_bidirectional_attention=True is not"),
+    "an encoder of another kind": (G3 | {"use_bidirectional_attention": "all"}, "use_bidirectional_attention='all'"),
     "an encoder of Gemma 4": (G4 | {"use_bidirectional_attention": "all"}, "use_bidirectional_attention='all'"),
     "a cap that Gemma 3 has not": (G3 | {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping=50.0"),
     "scaling that Gemma 2 has not": (G2 | {"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling"),

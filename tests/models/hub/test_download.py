@@ -39,6 +39,7 @@ from langchain_gemma_jax.models.hub.hub_request import make_request
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.hub_server import HubServer
+from tests.tiny_embedder import tiny_embedder
 from tests.tiny_gemma import tiny_gemma, tiny_tensors
 
 ROOT = Path(__file__).parents[3]
@@ -818,3 +819,19 @@ def test_the_python_on_the_page_about_the_hub_runs(hub, monkeypatch, tmp_path, c
     assert "model.safetensors.index.json" in said
     assert "ModelNotOnHubError: There is no model 'google/gemma-3-1b-lt'" in said
     assert names["model"].name == "my-gemma"
+
+
+def test_an_embedding_model_comes_with_the_folders_beside_it(hub, tmp_path):
+    whole = {
+        path.relative_to(tmp_path).as_posix(): path.read_bytes()
+        for path in tiny_embedder(tmp_path / "model").rglob("*")
+        if path.is_file()
+    }
+    files = {name.removeprefix("model/"): content for name, content in whole.items() if name.startswith("model/")}
+    unread = {"2_Dense/pytorch_model.bin": b"pickle", "1_Pooling/more/config.json": b"{}", "README.md": b"Hello"}
+    hub.add("org/embedder", files | unread)
+    folder = download("org/embedder")
+    assert held(folder) == files
+    assert download("org/embedder", revision=folder.name) == folder
+    with load("org/embedder") as model:  # links of the Hub's own cache lead where it keeps contents
+        assert model.architecture.embedding_width == 16

@@ -10,6 +10,7 @@ from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Naming
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import refuse_other_layout
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -44,6 +45,7 @@ def open_quantised(folder: Path, said: Mapping[str, object]) -> OpenedRelease:
     """
     shown = folder / CONFIG
     raw = _without(read_object(real_file(folder, CONFIG), shown))
+    refuse_other_layout(raw, shown)
     match said.get("quant_method"):
         case "compressed-tensors":
             return open_compressed(folder, raw, said)

@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.tokenizer.pieces import SPACE, byte_level_piece,
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends, Vocabulary
 
 _SPACED_STEPS = {"Sequence", "Replace", "Metaspace", "ByteFallback", "Fuse"}
+_ANY_TEXT = "Hello"
 _TO_SPACE = ({"String": SPACE}, " ")
 
 
@@ -38,6 +39,7 @@ class HfJsonTokenizer(Tokenizer):
             model.dropout = None  # else the same text is spelt differently each time
             markers, words = _added(library, model, ends)
             vocabulary = Vocabulary.of(path, _pieces(path, library, words), markers, ends)
+            self._around = _around(library)
             # The same model (shared, not copied), with no markers to look for and nothing to add in front.
             self._text = tokenizers.Tokenizer(model)
             self._text.normalizer = library.normalizer
@@ -51,6 +53,16 @@ class HfJsonTokenizer(Tokenizer):
     def _spell(self, text: str) -> Sequence[int]:
         ids: list[int] = self._text.encode(text, add_special_tokens=False).ids
         return ids
+
+
+def _around(library: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What the file's template puts before and behind a text. None: it has none."""
+    plain: list[int] = library.encode(_ANY_TEXT, add_special_tokens=False).ids
+    whole: list[int] = library.encode(_ANY_TEXT).ids
+    for at in range(len(whole) - len(plain) + 1):
+        if plain and whole != plain and whole[at : at + len(plain)] == plain:
+            return tuple(whole[:at]), tuple(whole[at + len(plain) :])
+    return None
 
 
 def _added(

@@ -1,34 +1,22 @@
 // Attention as XLA calls it, and Python's tests: checks, and the work cut into pieces for XLA's threads.
-
-#include "attention.h"
+#pragma once
 
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "attention.h"
+#include "calls.h"
 #include "share.h"
 #include "variant.h"
-#include "xla/ffi/api/ffi.h"
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
-namespace ffi = xla::ffi;
-
+namespace attending {
 namespace {
 
 constexpr int64_t kBlockRows = 64;           // queries that go through keys and values together
 constexpr int64_t kAloneWork = 250000;       // products of two numbers: fewer are done before another thread has woken
 constexpr int64_t kMostBytes = int64_t{8} << 20;  // of parts that wait to be joined
-
-const Attention* of_variant(const Variant* variant) {
-#if defined(__x86_64__)
-  if (variant == &avx2) return &attention_avx2;
-  if (variant == &avx512) return &attention_avx512;
-#endif
-  (void)variant;
-  return &attention_portable;
-}
 
 // Rows whose caches lie in one array, [row, head, slot, dim].
 struct Cache {
@@ -175,12 +163,6 @@ void attend(ffi::ThreadPool* pool, int64_t threads, const Task& task, How how) {
 
 // ---- the handler
 
-std::string shape(ffi::AnyBuffer::Dimensions dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); i++) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 ffi::Error wrong(const std::string& what) { return ffi::Error::InvalidArgument("gemma_jax_attention: " + what); }
 
 bool stored_as(ffi::DataType dtype, Stored* stored) {
@@ -190,32 +172,50 @@ bool stored_as(ffi::DataType dtype, Stored* stored) {
   return false;
 }
 
-ffi::Error attention(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> queries, ffi::Buffer<ffi::S32> first,
-                     ffi::Buffer<ffi::S32> split, ffi::RemainingArgs rest, ffi::Result<ffi::Buffer<ffi::F32>> out,
-                     int64_t window, float cap, int64_t behind) {
-  const auto q = queries.dimensions(), to = out->dimensions();
+ffi::Error attention(int, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary attrs) {
+  enum { BEFORE = 3 };  // queries and positions, then caches
+  const auto given_window = attrs.get<int64_t>("window"), given_behind = attrs.get<int64_t>("behind");
+  const auto given_cap = attrs.get<float>("cap");
+  if (!given_window.has_value() || !given_behind.has_value() || !given_cap.has_value()) {
+    return wrong("expected the attributes window, behind and cap");
+  }
+  const int64_t window = *given_window, behind = *given_behind;
+  const float cap = *given_cap;
+  if (args.size() < BEFORE || rets.size() != 1) {
+    return wrong("expected queries, positions, caches and one result, found " + std::to_string(args.size()) +
+                 " arrays and " + std::to_string(rets.size()));
+  }
+  const auto queries = args.get<ffi::AnyBuffer>(0), first = args.get<ffi::AnyBuffer>(1), split = args.get<ffi::AnyBuffer>(2);
+  auto out = rets.get<ffi::AnyBuffer>(0);
+  if (!queries.has_value() || queries->element_type() != ffi::DataType::F32 || !out.has_value() ||
+      (*out)->element_type() != ffi::DataType::F32) {
+    return wrong("expected queries and a result in f32");
+  }
+  const Dims q = queries->dimensions(), to = (*out)->dimensions();
   if (q.size() != 4 || q[0] < 1 || q[1] < 1 || q[2] < 1 || q[3] < 1 || q[3] % 16) {
     return wrong("expected queries [row, token, head, dim], dim a multiple of 16, found " + shape(q));
   }
   if (to.size() != 3 || to[0] != q[0] || to[1] != q[1] || to[2] != q[2] * q[3]) {
     return wrong("expected a result [row, token, head * dim] for queries " + shape(q) + ", found " + shape(to));
   }
-  for (const auto& each : {first, split}) {
-    if (each.dimensions().size() != 1 || each.dimensions()[0] != q[0]) {
-      return wrong("expected positions of " + std::to_string(q[0]) + " rows, found " + shape(each.dimensions()));
+  for (const auto* each : {&first, &split}) {
+    if (!each->has_value() || (*each)->element_type() != ffi::DataType::S32) return wrong("expected positions in s32");
+    const Dims dims = (*each)->dimensions();
+    if (dims.size() != 1 || dims[0] != q[0]) {
+      return wrong("expected positions of " + std::to_string(q[0]) + " rows, found " + shape(dims));
     }
   }
-  const int64_t caches = rest.size() / 2;
-  if (rest.size() % 2 || caches < 1 || q[0] % caches) {
+  const int64_t arrays = args.size() - BEFORE, caches = arrays / 2;
+  if (arrays % 2 || caches < 1 || q[0] % caches) {
     return wrong("expected keys and values in equal shares of " + std::to_string(q[0]) + " rows, found " +
-                 std::to_string(rest.size()) + " arrays");
+                 std::to_string(arrays) + " arrays");
   }
   if (window < 1) return wrong("expected a window of 1 or more, found " + std::to_string(window));
   if (!(cap >= 0)) return wrong("expected a cap that is not negative, found " + std::to_string(cap));
   Task task;
   task.rows = q[0], task.tokens = q[1], task.heads = q[2], task.dim = q[3], task.behind = behind;
   for (int64_t i = 0; i < 2 * caches; i++) {
-    const auto array = rest.get<ffi::AnyBuffer>(i);
+    const auto array = args.get<ffi::AnyBuffer>(BEFORE + i);
     const std::string name = (i % 2 ? "values " : "keys ") + std::to_string(i / 2);
     if (!array.has_value()) return wrong(name + " is no array");
     const auto dims = array->dimensions();
@@ -237,28 +237,17 @@ ffi::Error attention(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> queries, ffi::B
     if (i % 2) task.caches.back().values = data;
     else task.caches.push_back({data, nullptr, dims[2]});
   }
-  task.variant = of_variant(chosen_variant());
+  task.variant = chosen_variant()->attention;
   task.sight = {window, cap};
-  task.queries = queries.typed_data(), task.first = first.typed_data(), task.split = split.typed_data();
-  task.out = out->typed_data();
+  task.queries = queries->typed_data<float>(), task.out = (*out)->typed_data<float>();
+  task.first = first->typed_data<int32_t>(), task.split = split->typed_data<int32_t>();
   attend(&pool, pool.num_threads(), task, HOW_FITS);
   return ffi::Error::Success();
 }
 
 }  // namespace
 
-EXPORTED XLA_FFI_Error* gemma_jax_attention(XLA_FFI_CallFrame*);
-XLA_FFI_DEFINE_HANDLER_SYMBOL(gemma_jax_attention, attention,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::ThreadPool>()
-                                  .Arg<ffi::Buffer<ffi::F32>>()
-                                  .Arg<ffi::Buffer<ffi::S32>>()
-                                  .Arg<ffi::Buffer<ffi::S32>>()
-                                  .RemainingArgs()
-                                  .Ret<ffi::Buffer<ffi::F32>>()
-                                  .Attr<int64_t>("window")
-                                  .Attr<float>("cap")
-                                  .Attr<int64_t>("behind"));
+DEFINE_HANDLER(attention, attention, 0)
 
 // The same by a variant, in this thread and without XLA, whole or span by span: how variants are compared. 0: done.
 // `sizes`: rows, tokens, heads, kv_heads, dim, slots, behind, window.
@@ -268,7 +257,7 @@ EXPORTED int gemma_jax_attend(const char* variant, int stored, int apart, const 
   const Variant* found = variant_named(variant);
   if (!found || stored < 0 || stored >= STORED_WAYS || sizes[4] % 16) return 1;
   Task task;
-  task.variant = of_variant(found), task.stored = (Stored)stored;
+  task.variant = found->attention, task.stored = (Stored)stored;
   task.rows = sizes[0], task.tokens = sizes[1], task.heads = sizes[2], task.kv_heads = sizes[3], task.dim = sizes[4];
   task.behind = sizes[6], task.sight = {sizes[7], cap};
   task.queries = queries, task.first = first, task.split = split, task.out = out;
@@ -276,3 +265,5 @@ EXPORTED int gemma_jax_attend(const char* variant, int stored, int apart, const 
   attend(nullptr, 1, task, apart ? HOW_APART : HOW_WHOLE);
   return 0;
 }
+
+}  // namespace attending

@@ -1,18 +1,15 @@
 // What lies between products, as XLA calls it, and Python's tests: checks, and rows shared over XLA's threads.
-
-#include "between.h"
+#pragma once
 
 #include <cstring>
 #include <string>
 
+#include "between.h"
+#include "calls.h"
 #include "share.h"
 #include "variant.h"
-#include "xla/ffi/api/ffi.h"
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
-namespace ffi = xla::ffi;
-
+namespace between_products {
 namespace {
 
 constexpr int64_t kAloneNumbers = 32 << 10;  // fewer are done before another thread has woken
@@ -20,15 +17,6 @@ constexpr int64_t kPartNumbers = 8 << 10;
 
 enum Which { NORM, JOIN, HEADS, GATED, BEST };
 const char* const names[] = {"gemma_jax_norm", "gemma_jax_join", "gemma_jax_heads", "gemma_jax_gated", "gemma_jax_best"};
-
-const Between* of_variant(const Variant* variant) {
-#if defined(__x86_64__)
-  if (variant == &avx2) return &between_avx2;
-  if (variant == &avx512) return &between_avx512;
-#endif
-  (void)variant;
-  return &between_portable;
-}
 
 // What there is to do, however it was asked for. `rows` are rows of tokens for heads, with `tokens` each.
 struct Task {
@@ -73,14 +61,6 @@ void run(ffi::ThreadPool* pool, int64_t threads, const Task& task) {
 
 // ---- the handlers
 
-typedef ffi::AnyBuffer::Dimensions Dims;
-
-std::string shape(Dims dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); i++) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 ffi::Error wrong(Which which, const std::string& what) {
   return ffi::Error::InvalidArgument(std::string(names[which]) + ": " + what);
 }
@@ -92,8 +72,9 @@ bool alike(Dims a, Dims b) {
   return true;
 }
 
-ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
+ffi::Error between(int number, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
                    ffi::Dictionary attrs) {
+  const Which which = (Which)number;
   const auto given = attrs.get<float>("eps"), size = attrs.get<float>("size");
   const auto normed = attrs.get<int64_t>("value_norm"), valid = attrs.get<int64_t>("valid");
   if (!given.has_value() || !size.has_value() || !normed.has_value() || !valid.has_value()) {
@@ -135,7 +116,7 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
   int64_t numbers = 1;
   for (size_t i = 0; i < x.size(); i++) numbers *= x[i];
   if (last < 1 || numbers < 1) return wrong(which, "expected rows of a multiple of 16 numbers, found " + shape(x));
-  task.which = which, task.variant = of_variant(chosen_variant());
+  task.which = which, task.variant = chosen_variant()->between;
   task.rows = numbers / last, task.n = last, task.tokens = 1;
   task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.how.eps = *given, task.how.size = *size;
@@ -204,37 +185,13 @@ ffi::Error between(Which which, ffi::ThreadPool pool, ffi::RemainingArgs args, f
   return ffi::Error::Success();
 }
 
-// One type for all of them: XLA's templates, which take the compiler longest, are made once.
-struct BetweenOf {
-  Which which;
-  ffi::Error operator()(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
-                        ffi::Dictionary attrs) const {
-    return between(which, pool, args, rets, attrs);
-  }
-};
-
-ffi::Ffi* handler_of(Which which) {
-  return ffi::Ffi::Bind()
-      .Ctx<ffi::ThreadPool>()
-      .RemainingArgs()
-      .RemainingRets()
-      .Attrs()
-      .To(BetweenOf{which})
-      .release();
-}
-
 }  // namespace
 
-#define DEFINE_HANDLER(NAME, WHICH)                                  \
-  EXPORTED XLA_FFI_Error* gemma_jax_##NAME(XLA_FFI_CallFrame* frame) { \
-    static const ffi::Ffi* const handler = handler_of(WHICH);        \
-    return handler->Call(frame);                                     \
-  }
-DEFINE_HANDLER(norm, NORM)
-DEFINE_HANDLER(join, JOIN)
-DEFINE_HANDLER(heads, HEADS)
-DEFINE_HANDLER(gated, GATED)
-DEFINE_HANDLER(best, BEST)
+DEFINE_HANDLER(norm, between, NORM)
+DEFINE_HANDLER(join, between, JOIN)
+DEFINE_HANDLER(heads, between, HEADS)
+DEFINE_HANDLER(gated, between, GATED)
+DEFINE_HANDLER(best, between, BEST)
 
 // The same by a variant, in this thread and without XLA: how variants are compared. 0: done. `sizes`: rows, numbers of a
 // row that is made, tokens (of the best: how many count), heads of queries, of keys, numbers of a head, values apart, values
@@ -244,7 +201,7 @@ EXPORTED int gemma_jax_between(const char* variant, int which, const int64_t* si
   const Variant* found = variant_named(variant);
   if (!found || which < NORM || which > BEST || (which != BEST && sizes[1] % 16)) return 1;
   Task task = {};
-  task.which = (Which)which, task.variant = of_variant(found), task.rows = sizes[0], task.n = sizes[1];
+  task.which = (Which)which, task.variant = found->between, task.rows = sizes[0], task.n = sizes[1];
   task.tokens = sizes[2], task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.h = in[1], task.next = which == NORM ? in[1] : in[2], task.post = which == JOIN ? in[3] : nullptr;
   task.how = {sizes[3], sizes[4], sizes[5], sizes[6] != 0, in[1], in[2], in[3], in[4], sizes[7] != 0, eps, size};
@@ -252,3 +209,5 @@ EXPORTED int gemma_jax_between(const char* variant, int which, const int64_t* si
   run(nullptr, 1, task);
   return 0;
 }
+
+}  // namespace between_products

@@ -1,4 +1,5 @@
-// What XLA calls, and what Python calls: checks, the choice of a variant, and the work shared over XLA's own threads.
+// Products as XLA calls them, and Python's tests: checks, the choice of a variant, and the work shared over XLA's threads.
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -7,34 +8,46 @@
 #include <string>
 #include <vector>
 
+#include "calls.h"
 #include "cpu.h"
 #include "share.h"
 #include "variant.h"
-#include "xla/ffi/api/ffi.h"
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
-namespace ffi = xla::ffi;
-
+namespace multiplying {
 namespace {
 
 // ---- variants
 
 struct Choice {
   const Variant* variant;
-  bool runs;
+  bool (*has_it)();
 };
 
-Choice find(const char* name) {
-  if (!std::strcmp(name, portable.name)) return {&portable, true};
+bool always() { return true; }
+
+const Choice choices[] = {
+    {&portable, always},
 #if defined(__x86_64__)
-  if (!std::strcmp(name, avx2.name)) return {&avx2, has_avx2()};
-  if (!std::strcmp(name, avx512.name)) return {&avx512, has_avx512()};
+    {&avx2, has_avx2},
+    {&avx512, has_avx512},
+#elif defined(__aarch64__)
+    {&neon, always},
+    {&dotprod, has_dotprod},
 #endif
-  return {nullptr, false};
+};
+
+const Choice* find(const char* name) {
+  for (const Choice& choice : choices)
+    if (!std::strcmp(name, choice.variant->name)) return &choice;
+  return nullptr;
 }
 
 std::atomic<const Variant*> chosen{&portable};
+
+Product product_by(const Variant* variant, int kind, bool rounded) {
+  const Product found = (rounded ? variant->rounded : variant->products)[kind];
+  return found || !variant->others ? found : product_by(variant->others, kind, rounded);
+}
 
 // ---- kinds: what is checked of the arrays that a matrix is kept in
 
@@ -123,20 +136,24 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
 
 // ---- the handlers
 
-std::string shape(ffi::AnyBuffer::Dimensions dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); i++) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 ffi::Error wrong(const Kind& kind, const std::string& what) {
   return ffi::Error::InvalidArgument(std::string("gemma_jax_product_") + kind.name + ": " + what);
 }
 
-ffi::Error product_of(int number, bool rounded, ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
-                      ffi::Result<ffi::Buffer<ffi::F32>> out) {
+ffi::Error product_of(int number, bool rounded, ffi::ThreadPool& pool, const ffi::RemainingArgs& args,
+                      const ffi::RemainingRets& rets) {
   const Kind& kind = kinds[number];
-  const auto in = x.dimensions(), to = out->dimensions();
+  if ((int)args.size() != 1 + kind.parts) {
+    return wrong(kind, "expected " + std::to_string(kind.parts) + " arrays of weights, found " +
+                           std::to_string((int)args.size() - 1));
+  }
+  const auto x = args.get<ffi::AnyBuffer>(0);
+  auto out = rets.get<ffi::AnyBuffer>(0);
+  if (!x.has_value() || x->element_type() != kF32) return wrong(kind, "expected x in f32");
+  if (rets.size() != 1 || !out.has_value() || (*out)->element_type() != kF32) {
+    return wrong(kind, "expected one result in f32");
+  }
+  const Dims in = x->dimensions(), to = (*out)->dimensions();
   if (in.size() != 2 || in[0] < 1 || (in[0] > MOST_ROWS && !rounded)) {
     return wrong(kind, "expected x of 1 to " + std::to_string(MOST_ROWS) + " rows, [row, in], found " + shape(in));
   }
@@ -147,13 +164,9 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool pool, ffi::Buffe
     return wrong(kind, "expected inputs in whole blocks of " + std::to_string(kind.elements) + ", found " +
                            std::to_string(in[1]));
   }
-  if ((int)rest.size() != kind.parts) {
-    return wrong(kind, "expected " + std::to_string(kind.parts) + " arrays of weights, found " +
-                           std::to_string(rest.size()));
-  }
   Matrix matrix = {{}, to[1], in[1]};
   for (int i = 0; i < kind.parts; i++) {
-    const auto part = rest.get<ffi::AnyBuffer>(i);
+    const auto part = args.get<ffi::AnyBuffer>(1 + i);
     if (!part.has_value()) return wrong(kind, "array " + std::to_string(i) + " of the weights is no array");
     if (part->element_type() != kind.part[i].dtype) {
       return wrong(kind, "array " + std::to_string(i) + " of the weights has another dtype, number " +
@@ -172,106 +185,83 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool pool, ffi::Buffe
     matrix.parts[i] = part->untyped_data();
   }
   const Variant* variant = chosen.load(std::memory_order_relaxed);
-  multiply(pool, (rounded ? variant->rounded : variant->products)[number], matrix, row_bytes(kind, matrix.inputs),
-           x.typed_data(), in[0], out->typed_data(), rounded ? variant : nullptr);
+  multiply(pool, product_by(variant, number, rounded), matrix, row_bytes(kind, matrix.inputs),
+           x->typed_data<float>(), in[0], (*out)->typed_data<float>(), rounded ? variant : nullptr);
   return ffi::Error::Success();
 }
 
-// One type for all of them: XLA's templates, which take the compiler longest, are made once.
-struct ProductOf {
-  int number;
-  bool rounded;
-  ffi::Error operator()(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::RemainingArgs rest,
-                        ffi::Result<ffi::Buffer<ffi::F32>> out) const {
-    return product_of(number, rounded, pool, x, rest, out);
-  }
-};
+ffi::Error product(int number, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary) {
+  return product_of(number, false, pool, args, rets);
+}
 
-ffi::Ffi* handler_of(int number, bool rounded) {
-  return ffi::Ffi::Bind()
-      .Ctx<ffi::ThreadPool>()
-      .Arg<ffi::Buffer<ffi::F32>>()
-      .RemainingArgs()
-      .Ret<ffi::Buffer<ffi::F32>>()
-      .To(ProductOf{number, rounded})
-      .release();
+ffi::Error product_of_rounded(int number, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
+                              ffi::Dictionary) {
+  return product_of(number, true, pool, args, rets);
 }
 
 }  // namespace
 
-#define DEFINE_PRODUCT(KIND) DEFINE_AS(gemma_jax_product_##KIND, KIND, false)
-#define DEFINE_ROUNDED(KIND) DEFINE_AS(gemma_jax_rounded_##KIND, KIND, true)
-#define DEFINE_AS(NAME, KIND, ROUNDED)                                                                             \
-  EXPORTED XLA_FFI_Error* NAME(XLA_FFI_CallFrame* frame) {                                                         \
-    static const ffi::Ffi* const handler = handler_of(KIND, ROUNDED);                                              \
-    return handler->Call(frame);                                                                                   \
-  }
+#define DEFINE_PRODUCT(KIND) DEFINE_HANDLER(product_##KIND, product, KIND)
+#define DEFINE_BOTH(KIND) DEFINE_PRODUCT(KIND) DEFINE_HANDLER(rounded_##KIND, product_of_rounded, KIND)
 DEFINE_PRODUCT(F32)
 DEFINE_PRODUCT(F16)
 DEFINE_PRODUCT(BF16)
-DEFINE_PRODUCT(Q8_0)
-DEFINE_PRODUCT(Q4_0)
-DEFINE_PRODUCT(INT4)
-DEFINE_PRODUCT(Q4_1)
-DEFINE_PRODUCT(Q5_0)
-DEFINE_PRODUCT(Q5_1)
-DEFINE_PRODUCT(Q4_K)
-DEFINE_PRODUCT(Q5_K)
-DEFINE_PRODUCT(Q6_K)
-DEFINE_ROUNDED(Q8_0)
-DEFINE_ROUNDED(Q4_0)
-DEFINE_ROUNDED(INT4)
-DEFINE_ROUNDED(Q4_1)
-DEFINE_ROUNDED(Q5_0)
-DEFINE_ROUNDED(Q5_1)
-DEFINE_ROUNDED(Q4_K)
-DEFINE_ROUNDED(Q5_K)
-DEFINE_ROUNDED(Q6_K)
-
-// ---- what the other handlers ask
-
-const Variant* chosen_variant() { return chosen.load(std::memory_order_relaxed); }
-
-const Variant* variant_named(const char* name) {
-  const Choice found = find(name);
-  return found.runs ? found.variant : nullptr;
-}
+DEFINE_BOTH(Q8_0)
+DEFINE_BOTH(Q4_0)
+DEFINE_BOTH(INT4)
+DEFINE_BOTH(Q4_1)
+DEFINE_BOTH(Q5_0)
+DEFINE_BOTH(Q5_1)
+DEFINE_BOTH(Q4_K)
+DEFINE_BOTH(Q5_K)
+DEFINE_BOTH(Q6_K)
 
 // ---- what Python calls
 
 // 0: taken. 1: there is no variant of this name. 2: this processor does not have it.
 EXPORTED int gemma_jax_choose(const char* name) {
-  const Choice found = find(name);
-  if (!found.variant) return 1;
-  if (!found.runs) return 2;
-  chosen.store(found.variant, std::memory_order_relaxed);
+  const Choice* found = find(name);
+  if (!found) return 1;
+  if (!found->has_it()) return 2;
+  chosen.store(found->variant, std::memory_order_relaxed);
   return 0;
 }
 
 // The same without choosing it.
 EXPORTED int gemma_jax_runs(const char* name) {
-  const Choice found = find(name);
-  return !found.variant ? 1 : !found.runs ? 2 : 0;
+  const Choice* found = find(name);
+  return !found ? 1 : !found->has_it() ? 2 : 0;
 }
 
 // A product by a variant, in this thread and without XLA: how variants are compared. 0: done.
 EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const void* const* parts, int64_t outputs,
                                int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last,
                                int rounded) {
-  const Choice found = find(variant);
-  if (!found.variant || !found.runs || rows < 1 || (rows > MOST_ROWS && !rounded) || first < 0 || last > outputs) return 1;
+  const Variant* found = variant_named(variant);
+  if (!found || rows < 1 || (rows > MOST_ROWS && !rounded) || first < 0 || last > outputs) return 1;
   for (int k = 0; k < KINDS; k++) {
     if (std::strcmp(kinds[k].name, kind_name)) continue;
     if (inputs < 1 || inputs % kinds[k].elements) return 1;
     Matrix matrix = {{}, outputs, inputs};
     for (int i = 0; i < kinds[k].parts; i++) matrix.parts[i] = parts[i];
-    const Product product = (rounded ? found.variant->rounded : found.variant->products)[k];
-    if (!product) return 1;
+    const Product run = product_by(found, k, rounded);
+    if (!run) return 1;
     std::unique_ptr<char[]> scratch;
-    const Rows given = rounded ? rounded_rows(nullptr, 1, *found.variant, x, rows * inputs, scratch)
+    const Rows given = rounded ? rounded_rows(nullptr, 1, *found, x, rows * inputs, scratch)
                                : Rows{x, nullptr, nullptr, nullptr, nullptr};
-    product(matrix, given, rows, out, first, last);
+    run(matrix, given, rows, out, first, last);
     return 0;
   }
   return 1;
+}
+
+}  // namespace multiplying
+
+// ---- what the other handlers ask
+
+const Variant* chosen_variant() { return multiplying::chosen.load(std::memory_order_relaxed); }
+
+const Variant* variant_named(const char* name) {
+  const multiplying::Choice* found = multiplying::find(name);
+  return found && found->has_it() ? found->variant : nullptr;
 }

@@ -1,0 +1,112 @@
+"""Vectors of texts: a model that is loaded, what is written before each text, and how much of a vector is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from langchain_gemma_jax.engine.base.checks import no_embedder
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import ContextLengthError, InputError
+from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.residency.served import Served
+    from langchain_gemma_jax.models.stopping import Stop
+
+_NAMES = {"query": ("query", "Retrieval-query"), "document": ("document", "passage", "Retrieval-document")}
+"""What models call the prompts before questions and documents, the usual name first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedVectors:
+    """What is asked for: of which model, of what kind of texts, and how large."""
+
+    model: str
+    how: dict[str, str | None]  # it is loaded
+    token: str | None = None
+    what: str | None = None  # "query", "document", or None: texts as they are
+    prompt: str | None = None  # None: the model's own
+    dimensions: int | None = None
+    truncate: bool = False
+    keep_alive: float | None = None
+
+
+@dataclass(frozen=True)
+class FoundVectors:
+    """Vectors, and how many tokens were read for them."""
+
+    vectors: list[list[float]]
+    tokens: int
+
+
+def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock, stop: Stop | None = None) -> FoundVectors:
+    """Return the vectors of texts.
+
+    Raises:
+        InputError: they are no texts, or the vectors have fewer numbers. ContextLengthError: one is too long.
+        UnsupportedModelError: the model makes no vectors. Others as ``engine().load`` has them.
+    """
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        found = "a string" if isinstance(texts, str) else "something else among them"
+        raise InputError(f"texts: expected a list of strings, found {found}.")
+    import numpy as np
+
+    from langchain_gemma_jax.engine.api.process import engine
+
+    served = _served(asked, clock)
+    width = served.model.architecture.embedding_width
+    if width is None:
+        raise no_embedder(served.name)
+    size = width if asked.dimensions is None else asked.dimensions
+    if size > width:
+        raise InputError(f"dimensions: {served.name} makes vectors of {width} numbers; found {size}.")
+    ids = [_ids(served, text, number, asked) for number, text in enumerate(texts)]
+    vectors = engine().embed(served, ids, clock, stop)[:, :size]
+    embedding = served.model.config.embedding
+    if size < width and embedding is not None and embedding.normed:
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+    return FoundVectors(cast("list[list[float]]", vectors.tolist()), sum(map(len, ids)))
+
+
+def _served(asked: AskedVectors, clock: Clock) -> Served:
+    from langchain_gemma_jax.engine.api.process import engine
+
+    how = cast("HowToLoad", {**asked.how, "token": asked.token})
+    served = (
+        engine().load(asked.model, **how)
+        if clock.left is None
+        else engine().load(asked.model, timeout=clock.left, **how)
+    )
+    if asked.keep_alive is not None:
+        engine().keep_alive(served, asked.keep_alive)
+    return served
+
+
+def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> list[int]:
+    """Return what the model reads for a text.
+
+    Raises:
+        ContextLengthError: it is too long.
+    """
+    before, behind = served.model.tokenizer.around
+    ids = served.model.tokenizer.encode_text(_prompt(served, asked) + text)
+    room = served.max_context - len(before) - len(behind)
+    if len(ids) > room:
+        if not asked.truncate:
+            error = ContextLengthError(
+                len(ids) + len(before) + len(behind), served.max_context, "have it cut: truncate=True"
+            )
+            error.add_note(f"It is text {number} of those that were given.")
+            raise error
+        del ids[room:]
+    return [*before, *ids, *behind]
+
+
+def _prompt(served: Served, asked: AskedVectors) -> str:
+    if asked.prompt is not None or asked.what is None:
+        return asked.prompt or ""
+    embedding = served.model.config.embedding
+    known = {} if embedding is None else dict(embedding.prompts)
+    return next((known[name] for name in _NAMES[asked.what] if name in known), "")

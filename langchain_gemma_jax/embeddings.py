@@ -1,0 +1,136 @@
+"""``GemmaJaxEmbeddings``: vectors of texts by EmbeddingGemma, inside this process, for LangChain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
+from langchain_gemma_jax.chat.asking.options import constructor_arguments
+from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.stopping import Stop
+
+DEFAULT = "google/embeddinggemma-300m"
+
+
+class GemmaJaxEmbeddings(BaseModel, Embeddings):
+    """EmbeddingGemma as a LangChain embedding model: texts to vectors, in the engine that answers too.
+
+        embeddings = GemmaJaxEmbeddings()
+        store = InMemoryVectorStore.from_texts(["The pool opens at seven."], embeddings)
+        store.similarity_search("When can I swim?")
+
+    Questions and documents are read behind the prompts that the model was trained with. Vectors have the length 1.
+
+    Raises:
+        InputError: a setting is not possible. The message says what is.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    model: str
+    """A folder in the layout of Sentence Transformers, or a model's id on the Hub. By default EmbeddingGemma's."""
+    query_prompt: str | None = None
+    """What is written before a question. None: what the model's files say; "": nothing."""
+    document_prompt: str | None = None
+    """What is written before a document. None: what the model's files say; "": nothing."""
+    dimensions: int | None = None
+    """How many numbers a vector has: the first so many, at the length 1 again. EmbeddingGemma learnt 768, 512, 256 and
+    128. None: all."""
+    truncate: bool = False
+    """Whether a text that is too long is cut. Else it is refused with ``ContextLengthError``."""
+    timeout: float | None = None
+    """Seconds until ``DeadlineError``, loading included. None: no limit."""
+    keep_alive: float | None = None
+    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed."""
+    dtype: str | None = None
+    """The weights' dtype: "bfloat16" or "float32". None: the checkpoint's own."""
+    weights: str | None = None
+    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    activations: str | None = None
+    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    revision: str | None = None
+    """A branch, tag or commit of the model on the Hub. None: its main branch."""
+    token: SecretStr | None = None
+    """A token of the Hugging Face Hub. None: that of the environment variable HF_TOKEN, or of ``hf auth login``."""
+
+    if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
+
+        def __init__(self, **given: Any) -> None:
+            named = any(given.get(name) is not None for name in ("model", "model_name", "model_id", "repo_id"))
+            found = given if named else given | {"model": DEFAULT}
+            _check(found)
+            super().__init__(**constructor_arguments(found, set(type(self).model_fields), type(self).__name__))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of documents.
+
+        Raises:
+            ContextLengthError: one is too long. Others as ``engine().load`` has them.
+        """
+        return self._vectors(texts, "document", Stop())
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question.
+
+        Raises:
+            ContextLengthError: it is too long. Others as ``engine().load`` has them.
+        """
+        return self._vectors([text], "query", Stop())[0]
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of documents, while the event loop goes on."""
+        return await self._avectors(texts, "document")
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """Return the vector of a question, while the event loop goes on."""
+        return (await self._avectors([text], "query"))[0]
+
+    async def _avectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
+        stop = Stop()
+        try:
+            return await beside(self._vectors, texts, what, stop)
+        except asyncio.CancelledError:
+            stop.ask()
+            raise
+
+    def _vectors(self, texts: Sequence[str], what: str, stop: Stop) -> list[list[float]]:
+        prompt = self.query_prompt if what == "query" else self.document_prompt
+        asked = AskedVectors(
+            model=self.model,
+            how={name: getattr(self, name) for name in ("dtype", "weights", "activations", "revision")},
+            token=None if self.token is None else self.token.get_secret_value(),
+            what=what,
+            prompt=prompt,
+            dimensions=self.dimensions,
+            truncate=self.truncate,
+            keep_alive=self.keep_alive,
+        )
+        return vectors_of(texts, asked, Clock(self.timeout), stop).vectors
+
+
+def _check(given: Mapping[str, object]) -> None:
+    """Refuse what is not among the settings that all models have.
+
+    Raises:
+        InputError: a setting is not possible.
+    """
+    size = given.get("dimensions")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise InputError(f"dimensions: expected how many numbers a vector has, from 1, or None; found {size!r}.")
+    if given.get("dtype") == "float16":
+        raise InputError(
+            'dtype: expected "bfloat16" or "float32": EmbeddingGemma\'s activations pass what float16 holds.'
+        )
+    for name in ("query_prompt", "document_prompt"):
+        if not isinstance(given.get(name), str | None):
+            raise InputError(f"{name}: expected a text, or None for the model's own; found {given[name]!r}.")
+    if not isinstance(given.get("truncate", False), bool):
+        raise InputError(f"truncate: expected True or False; found {given['truncate']!r}.")

@@ -1,5 +1,0 @@
-// For processors with AVX2: see how build.py compiles this file, and how cpu.h asks for it.
-#define VARIANT_AVX2
-#include "attention_spans.h"
-
-DEFINE_ATTENTION(avx2)

@@ -1,5 +1,0 @@
-// For any processor.
-#define VARIANT_PORTABLE
-#include "between_rows.h"
-
-DEFINE_BETWEEN(portable)

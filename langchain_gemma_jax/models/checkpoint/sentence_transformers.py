@@ -1,0 +1,215 @@
+"""Folders in the layout of Sentence Transformers: a Gemma, and beside it folders that say what becomes of its tokens.
+
+modules.json                        what follows what: the Gemma, pooling, matrices, a norm
+1_Pooling/config.json               how one vector comes of a text's tokens: by their mean
+2_Dense/config.json, *.safetensors  a matrix that it goes through; there can be several
+config_sentence_transformers.json   what is written before a text, by the name of what it is for
+sentence_bert_config.json           how many tokens a text may have
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from langchain_gemma_jax.errors import (
+    CheckpointNotFoundError,
+    ConfigError,
+    CorruptCheckpointError,
+    UnsafeCheckpointError,
+    UnsupportedModelError,
+)
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
+from langchain_gemma_jax.models.checkpoint.safetensors import SINGLE, SafetensorsFile, SafetensorsSource
+from langchain_gemma_jax.models.configuration.config_fields import Fields
+from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object, read_objects, short
+
+MODULES = "modules.json"
+PROMPTS = "config_sentence_transformers.json"
+LENGTH = "sentence_bert_config.json"
+OF_MODULES = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
+"""What is read of the folders beside the Gemma."""
+
+_FOLDER = re.compile(r"[A-Za-z0-9_]{1,100}")
+_WEIGHT = "linear.weight"
+_LAYOUT = "the layout of Sentence Transformers, as google/embeddinggemma-300m has it"
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """What a folder says of how its Gemma makes vectors of texts."""
+
+    config: ModelConfig
+    folders: tuple[str, ...]  # of its matrices
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of its matrices in the whole."""
+        return tuple(f"{folder}/{_WEIGHT}" for folder in self.folders)
+
+
+def read_embedder(path: Path, config: ModelConfig) -> Embedder:
+    """Read how the Gemma of a folder makes vectors of texts.
+
+    Raises:
+        CheckpointNotFoundError: the folder does not say so.
+        CorruptCheckpointError, ConfigError: a file is not what it has to be.
+        UnsupportedModelError: it does so in a way that is not implemented.
+    """
+    if not os.path.lexists(path / MODULES):
+        raise CheckpointNotFoundError(
+            path,
+            f"{MODULES} beside a Gemma that reads in both directions ({_LAYOUT})",
+            "none",
+            "Download the whole model: it says how one vector comes of a text's tokens.",
+        )
+    modules = [_module(path, each) for each in read_objects(real_file(path, MODULES), path / MODULES)]
+    kinds = [kind for kind, _ in modules]
+    dense = kinds.count("Dense")
+    if kinds not in (
+        ["Transformer", "Pooling", *["Dense"] * dense],
+        ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"],
+    ):
+        raise UnsupportedModelError(
+            f"{path / MODULES}: expected Transformer, Pooling, any number of Dense, and Normalize or nothing; found "
+            f"{short(', '.join(kinds))}."
+        )
+    folders = [folder for _, folder in modules]
+    if folders[0] or not all(folders[1 : 2 + dense]):
+        raise UnsupportedModelError(f"{path / MODULES}: expected the Gemma in the folder itself, found {folders}.")
+    _check_pooling(path, folders[1])
+    own = config.embedding or EmbeddingConfig()
+    sizes, width = list(own.dense), own.width(config.width)
+    for folder in folders[2 : 2 + dense]:
+        outputs, inputs = _dense(path, folder)
+        if inputs != width:
+            raise ConfigError(f"{path / folder}: expected in_features={width}, found {inputs}.")
+        sizes.append((outputs, inputs))
+        width = outputs
+    embedding = replace(own, dense=tuple(sizes), normed=kinds[-1] == "Normalize", prompts=_prompts(path))
+    return Embedder(_bounded(path, config.replace(embedding=embedding)), tuple(folders[2 : 2 + dense]))
+
+
+def refuse_other_layout(raw: Mapping[str, object], shown: Path) -> None:
+    """Refuse an embedding model whose tensors are stored in another way: its matrices would be left out.
+
+    Raises:
+        UnsupportedModelError: the configuration is of such a model.
+    """
+    if raw.get("use_bidirectional_attention") is True or str(raw.get("model_type")).startswith("embedding_gemma2"):
+        raise UnsupportedModelError(f"{shown}: embedding models are read from plain safetensors, in {_LAYOUT}.")
+
+
+class FoldersSource(TensorSource):
+    """The tensors of a folder, and those of folders in it under the folder's name."""
+
+    shared = True
+
+    def __init__(self, path: Path, own: SafetensorsSource, inner: Mapping[str, SafetensorsSource]) -> None:
+        self.location, self._sources = str(path), (own, *inner.values())
+        self._where = {name: (own, name) for name in own.names()}
+        for folder, source in inner.items():
+            self._where |= {f"{folder}/{name}": (source, name) for name in source.names()}
+
+    def names(self) -> Collection[str]:
+        return self._where.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        source, inside = self._where[name]
+        return source.shape(inside)
+
+    def dtype(self, name: str) -> str:
+        source, inside = self._where[name]
+        return source.dtype(inside)
+
+    def read(self, name: str) -> Array:
+        source, inside = self._where[name]
+        return source.read(inside)
+
+    def read_into(self, name: str, target: Array) -> bool:
+        source, inside = self._where[name]
+        return source.read_into(inside, target)
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        source, inside = self._where[name]
+        return source.read_rows(inside)
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()
+
+
+def with_matrices(path: Path, own: SafetensorsSource, folders: Sequence[str]) -> TensorSource:
+    """The tensors of a Gemma, which are open, and those of the matrices behind it. All are closed if that fails."""
+    with ExitStack() as opened:
+        opened.callback(own.close)
+        inner = {}
+        for folder in folders:
+            file = SafetensorsFile(path, f"{folder}/{SINGLE}")
+            opened.callback(file.close)
+            inner[folder] = SafetensorsSource(path / folder, [file])
+        source = FoldersSource(path, own, inner)
+        opened.pop_all()
+    return source
+
+
+def _module(path: Path, raw: Mapping[str, object]) -> tuple[str, str]:
+    """The kind of one module, and its folder."""
+    kind, folder = raw.get("type"), raw.get("path")
+    if not isinstance(kind, str) or not isinstance(folder, str):
+        raise CorruptCheckpointError(path / MODULES, "a type and a path of each module", short(raw))
+    if folder and not _FOLDER.fullmatch(folder):
+        raise UnsafeCheckpointError(path / MODULES, "modules in folders of this folder", short(folder))
+    return kind.rpartition(".")[2], folder
+
+
+def _check_pooling(path: Path, folder: str) -> None:
+    raw = _inner(path, folder)
+    if "pooling_mode" in raw:
+        modes = [raw["pooling_mode"]]
+    else:
+        found = [name for name, value in raw.items() if name.startswith("pooling_mode_") and value is True]
+        modes = ["mean" if name == "pooling_mode_mean_tokens" else name for name in found]
+    if modes != ["mean"]:
+        raise UnsupportedModelError(f"{path / folder}: expected the mean of all tokens, found {short(modes)}.")
+    if raw.get("include_prompt", True) is not True:
+        raise UnsupportedModelError(f"{path / folder}: expected include_prompt=true: the mean is of all tokens.")
+
+
+def _dense(path: Path, folder: str) -> tuple[int, int]:
+    """The outputs and inputs of one matrix."""
+    f = Fields(_inner(path, folder), {}, str(path / folder))
+    f.refuse("bias", "the matrices behind the mean have no biases")
+    if not str(f.raw.get("activation_function", "Identity")).endswith("Identity"):
+        f.refuse("activation_function", "the matrices behind the mean follow each other directly")
+    return f.size("out_features", 0), f.size("in_features", 0)
+
+
+def _inner(path: Path, folder: str) -> dict[str, object]:
+    name = f"{folder}/config.json"
+    return read_object(real_file(path, name), path / name)
+
+
+def _prompts(path: Path) -> tuple[tuple[str, str], ...]:
+    shown = path / PROMPTS
+    if not os.path.lexists(shown):
+        return ()
+    found = Fields(read_object(real_file(path, PROMPTS), shown), {}, str(shown)).table("prompts")
+    if not all(isinstance(text, str) for text in found.values()):
+        raise ConfigError(f"{shown}: expected prompts to be texts by their names, found {short(dict(found))}.")
+    return tuple((name, str(text)) for name, text in found.items())
+
+
+def _bounded(path: Path, config: ModelConfig) -> ModelConfig:
+    shown = path / LENGTH
+    if not os.path.lexists(shown):
+        return config
+    f = Fields(read_object(real_file(path, LENGTH), shown), {}, str(shown))
+    f.refuse("do_lower_case", "Gemma's vocabulary has capital letters")
+    return config.replace(max_context=min(f.size("max_seq_length", config.max_context), config.max_context))

@@ -1,0 +1,80 @@
+"""OpenAI's ``/v1/embeddings``: texts in, vectors out, by the embedding models that this server has."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.embedding_calls import AskedVectors, FoundVectors, vectors_of
+from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.server.apis.caller import Caller
+from langchain_gemma_jax.server.apis.fields import as_list, as_text, refuse_unknown
+from langchain_gemma_jax.server.apis.openai_parts import EVENTS
+
+MOST_TEXTS = 2048  # in one request, as OpenAI has it
+_KNOWN = ("model", "input", "encoding_format", "dimensions", "user")
+
+
+class EmbeddingsApi:
+    """Vectors of texts, as OpenAI's clients ask for them."""
+
+    streams_as = EVENTS  # nothing is streamed
+
+    async def reply(self, body: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        """Return the vectors. A text is read as it is: whoever asks writes the model's prompt before it.
+
+        Raises:
+            InputError: what is asked is not possible. UnsupportedModelError: the model makes no vectors.
+        """
+        refuse_unknown(body, _KNOWN)
+        texts, form = _texts(body), body.get("encoding_format") or "float"
+        if form not in ("float", "base64"):
+            raise InputError(f"encoding_format: expected 'float' or 'base64', found {form!r:.60}.")
+        named = as_text(body.get("model"), "model")
+        asked = AskedVectors(model=caller.models.named(named), how={}, dimensions=_dimensions(body))
+        stop = Stop()
+        try:
+            found: FoundVectors = await beside(vectors_of, texts, asked, Clock(caller.timeout), stop)
+        except asyncio.CancelledError:
+            stop.ask()
+            raise
+        data = [
+            {"object": "embedding", "index": number, "embedding": _packed(vector) if form == "base64" else vector}
+            for number, vector in enumerate(found.vectors)
+        ]
+        usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
+        return {"object": "list", "data": data, "model": named, "usage": usage}
+
+
+def _texts(body: Mapping[str, Any]) -> list[str]:
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else as_list(given, "input")
+    if not 1 <= len(texts) <= MOST_TEXTS:
+        raise InputError(f"input: expected from 1 to {MOST_TEXTS} texts, found {len(texts)}.")
+    for number, text in enumerate(texts):
+        if isinstance(text, int | list):
+            raise InputError(
+                f"input[{number}]: expected a string, found token ids: they are of another model's vocabulary. Clients "
+                "of LangChain's send strings with check_embedding_ctx_length=False."
+            )
+        as_text(text, f"input[{number}]")
+    return texts
+
+
+def _dimensions(body: Mapping[str, Any]) -> int | None:
+    size = body.get("dimensions")
+    if size is None:
+        return None
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InputError(f"dimensions: expected a whole number from 1, found {size!r:.60}.")
+    return size
+
+
+def _packed(vector: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode("ascii")
