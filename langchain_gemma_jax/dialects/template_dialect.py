@@ -170,7 +170,7 @@ def _begins(piece: PromptPiece, with_: PromptPiece) -> bool:
 def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the messages as templates take them. Ids of calls are made anew, in the one form that all accept."""
     chat: list[dict[str, Any]] = []
-    count, waiting = 0, []
+    count = 0
     for index, message in enumerate(messages):
         one: dict[str, Any] = {"role": message.role, "content": "".join(message.texts)}
         if message.thinking:

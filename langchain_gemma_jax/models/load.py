@@ -110,8 +110,17 @@ def load(
         from langchain_gemma_jax.models.torchax.loading import load_torch_model
 
         refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices)
-        how = {"dtype": dtype, "revision": revision, "token": token, "device": device, "progress": progress}
-        return load_torch_model(source, **how, planned=planned, like=like, stop=stop)
+        return load_torch_model(
+            source,
+            dtype=dtype,
+            revision=revision,
+            token=token,
+            device=device,
+            progress=progress,
+            planned=planned,
+            like=like,
+            stop=stop,
+        )
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)

@@ -75,8 +75,8 @@ class MarkedParser(StreamParser):
             if seen.startswith(form.opener):
                 self._held, self._state, self._began = seen, self._between, True
                 return True
-        marks = [each for each in (self._opener, self._thought and self._thought[0]) if each]
-        found = self._until([each for each in marks if each not in self._control], self._say)
+        marks = [self._opener, *(self._thought[:1] if self._thought is not None else ())]
+        found = self._until([each for each in marks if each and each not in self._control], self._say)
         if found is None:
             return False
         self._enter(found)
