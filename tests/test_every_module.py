@@ -133,7 +133,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "meta_module": ("torch_engine", "needs torch"),
     "torch_model": ("torch_engine", "needs torch"),
     "traced_pass": ("torch_engine", "needs torch"),
-    "torchax.classify": ("torch_classify", "needs torch"),
     "find_files": ("load ollama download", "where a source's files are"),
     "load_plan": ("load", "a plain value"),
     "generation_defaults": ("load", "one small file of a folder"),
