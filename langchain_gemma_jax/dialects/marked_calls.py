@@ -46,8 +46,8 @@ class MarkedCalls(CallShape):
         form, most = self.form, None if parallel else 1
         between = Literal(form.between) if form.between else NOTHING
         if form.bare:
-            whole = Repeat(call, between, 1, most)
-            return TurnGrammar(whole, either(before(form.opener), whole), None)
+            calls = Repeat(call, between, 1, most)
+            return TurnGrammar(calls, either(before(form.opener), calls), None)
         opener, closer = mark(form.opener, self.control), mark(form.closer, self.control)
         start, end = (Literal(text) if text else NOTHING for text in form.around)
         if form.each_marked:
