@@ -101,4 +101,4 @@ def _ends(folder: Path) -> Ends:
             raise TokenizerError(shown, f"a string as {end}_token", short(value))
         if value:
             named[end] = value
-    return Ends(named.get("bos", Ends.bos), named.get("eos", Ends.eos), named.get("pad", Ends.pad))
+    return Ends.of(named)

@@ -22,6 +22,11 @@ class Ends:
     pad: str = "<pad>"
     may_lack_bos: bool = False  # a text may begin without one
 
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> Ends:
+        """Return the ends that a file names; Gemma's where it names none."""
+        return cls(named.get("bos", cls.bos), named.get("eos", cls.eos), named.get("pad", cls.pad))
+
 
 @dataclass(frozen=True)
 class Vocabulary:
