@@ -24,6 +24,8 @@ Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``H
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
@@ -155,3 +157,14 @@ def native_log_level() -> int:
 def plain_terminal() -> bool:
     """Whether the terminal is to get plain lines: no colours, and nothing drawn anew."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") in {"", "dumb"}
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """While something is imported that sets variables: those that were not there before are gone afterwards."""
+    before = set(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - before:
+            del os.environ[name]

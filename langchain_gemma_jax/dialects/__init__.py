@@ -7,7 +7,8 @@
     for text, is_control in output:
         events = parser.feed(text, is_control)
 
-One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``. Below them are ``native``, which the two with
+One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``, and ``template_dialect.py`` for formats that a
+model's own template spells out. Below them are ``native``, which the two with
 tools of their own have in common, ``fenced`` for the one without, and ``conversation``, the values that go in and
 come out. Plain Python, run in the caller's thread. The room may import ``grammar`` and ``errors``.
 """
@@ -35,6 +36,7 @@ from langchain_gemma_jax.dialects.conversation.output_events import (
 )
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import EncodedPrompt, PromptPiece, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
+from langchain_gemma_jax.dialects.template_dialect import TemplateDialect
 from langchain_gemma_jax.dialects.turn_grammar import grammar_for, json_grammar
 from langchain_gemma_jax.grammar.json_value import Json
 
@@ -54,6 +56,7 @@ __all__ = [
     "RenderOptions",
     "RenderedPrompt",
     "StreamParser",
+    "TemplateDialect",
     "Text",
     "TextDelta",
     "Thinking",

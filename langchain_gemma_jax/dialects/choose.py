@@ -9,9 +9,13 @@ from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
+from langchain_gemma_jax.dialects.template_dialect import TemplateDialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 
 NAMES = (GemmaDialect.name, FunctionGemmaDialect.name, Gemma4Dialect.name)
+
+
+_GEMMAS = frozenset({"<|turn>", "<start_of_turn>"})  # begin the turns of formats that are known here
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class ModelFacts:
     generation: str
     control_tokens: Collection[str]
     per_layer_input: bool = False
+    template: TemplateDialect | None = None  # the format of the model's own template, where we know none of its tokens
 
 
 def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
@@ -38,6 +43,8 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
         UnsupportedModelError: the vocabulary has the control tokens of none.
     """
     if name is None:
+        if facts.template is not None and not _GEMMAS.intersection(facts.control_tokens):
+            return facts.template
         name = _spoken(facts)
     if name == GemmaDialect.name:
         return GemmaDialect()

@@ -43,6 +43,7 @@ class Dialect(ABC):
     opener_is_control: ClassVar[bool]  # whether that is a control token
     calls: ClassVar[CallShape]  # how calls are written
     thought: ClassVar[tuple[str, str] | None] = None  # the control tokens around a thought
+    thought_begins: ClassVar[str] = "thought\n"  # with what, behind the first of them
 
     @abstractmethod
     def render(

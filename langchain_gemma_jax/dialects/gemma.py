@@ -8,29 +8,20 @@ this package's own.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
-from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
-from langchain_gemma_jax.dialects.fenced.fence_parser import CLOSER, OPENER, FenceParser
+from langchain_gemma_jax.dialects.fenced.fence_parser import OPENER, FenceParser
+from langchain_gemma_jax.dialects.fenced.fenced_words import answered, called, declared
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.grammar.json_value import Json
 
 TURN, TURN_END = "<start_of_turn>", "<end_of_turn>"
 _BETWEEN = "\n\n"  # messages that share a turn
-
-_HOW_TO_CALL = f"""You can use the tools below. To use one, write its name and its parameters as one line of JSON, in \
-a block like this:
-{OPENER}{{"name": "the tool's name", "parameters": {{"a parameter's name": "its value"}}}}
-{CLOSER}
-To use several at once, write several lines. Then stop: the results come to you in a block like it, and you go on from \
-there. Use tools where they help, and answer in plain words otherwise.
-The tools, one a line:"""
 
 
 @dataclass
@@ -61,7 +52,7 @@ class GemmaDialect(Dialect):
         first = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
         prefix = [text for message in messages[:first] for text in message.texts]
         if tools:
-            prefix.append("\n".join([_HOW_TO_CALL, *map(_declaration, tools)]))
+            prefix.append(declared(tools))
         turns = _turns(messages, first)
         if prefix and (not turns or turns[0].role != "user"):
             turns.insert(0, _Turn("user"))
@@ -104,7 +95,7 @@ def _turns(messages: Sequence[Message], first: int) -> list[_Turn]:
             continue  # written together
         _add(turns, "model" if message.role == "assistant" else "user", _said(message), index)
         if message.calls and (results := results_behind(messages, index)):
-            _add(turns, "user", _block("tool_result", [_result(*each) for each in results]), index)
+            _add(turns, "user", answered(results), index)
     return turns
 
 
@@ -117,34 +108,4 @@ def _add(turns: list[_Turn], role: str, text: str, index: int) -> None:
 
 def _said(message: Message) -> str:
     words = "".join(text.strip() for text in message.texts)
-    if not message.calls:
-        return words
-    called = [_json({"name": call.name, "parameters": call.arguments}) for call in message.calls]
-    return "\n".join([*([words] if words else []), _block("tool_call", called)])
-
-
-def _block(kind: str, lines: Sequence[str]) -> str:
-    # JSON on one line has no line ends in it, so nothing in it can close the block.
-    return "\n".join([f"```{kind}", *lines, CLOSER])
-
-
-def _result(name: str, result: ToolResult) -> str:
-    return _json({"name": name, "error" if result.is_error else "result": result.value})
-
-
-def _declaration(tool: Tool) -> str:
-    return _json({"name": tool.name, "description": tool.description, "parameters": tool.parameters or {}})
-
-
-def _json(value: Json) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"Tools, arguments and results are JSON values, and one of these is none: {error}.") from error
-
-
-def _plain(value: object) -> object:
-    """A mapping of another kind than ``dict``, which ``json`` does not know."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    return called(words, message.calls) if message.calls else words

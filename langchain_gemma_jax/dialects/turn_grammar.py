@@ -167,10 +167,12 @@ def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
     if thoughts == "none":
         return NOTHING
     around = None if dialect is None else dialect.thought
-    if around is None:
+    if dialect is None or around is None:
         raise InputError(f"thoughts: the chat format {dialect and dialect.name!r} has none.")
     inside = sequence(words(), Control(around[1]))
-    return inside if thoughts == "inside" else maybe(sequence(Control(around[0]), Literal("thought\n"), inside))
+    return (
+        inside if thoughts == "inside" else maybe(sequence(Control(around[0]), Literal(dialect.thought_begins), inside))
+    )
 
 
 def _sound(grammar: Grammar) -> Grammar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,22 +14,16 @@ from typing import Self
 import jax
 
 from langchain_gemma_jax.ancestry import ancestry
-from langchain_gemma_jax.errors import CheckpointError, InputError, ModelNotOnHubError, OfflineError, UnknownModelError
-from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.errors import CheckpointError, InputError
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.configuration.strict_json import read_object
-from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
-from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
-from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for, weights_alone
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
 from langchain_gemma_jax.models.packed.activations import checked_activations
@@ -39,29 +33,18 @@ from langchain_gemma_jax.models.packed.qat.quantised_folder import open_quantise
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.sources.find_files import find_files
+from langchain_gemma_jax.models.sources.generation_defaults import GENERATION_DEFAULTS, generation_defaults_in
+from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
 from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
 
-GENERATION_DEFAULTS = "generation_config.json"
-
 _loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
-
-
-@dataclass(frozen=True)
-class LoadPlan:
-    """A model before its weights are read."""
-
-    name: str
-    architecture: Architecture
-    recipe: Recipe
-    tokenizer: Tokenizer
-    placement: Placement
-    files: Unchanged  # what it is read from
-    chosen: str = ""  # why it is on so many devices
 
 
 @_loading.here()
@@ -89,12 +72,13 @@ def load(
         model = load("google/gemma-3-1b-it")
         model = load("./my-tuned-gemma", dtype="float32")
         model = load("./gemma-3-4b-it-Q4_K_M.gguf")
+        model = load("torchax:Qwen/Qwen3-0.6B")
 
     Args:
         source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a model's id
             on the Hugging Face Hub, with ":" and a quantisation or a file's name behind it for a GGUF file there;
-            or "ollama:" and the name of a model that Ollama has fetched. A string that names a folder or a file
-            means that one.
+            or "ollama:" and the name of a model that Ollama has fetched; or "torchax:" and a folder or an id, for a
+            model of another family, run by transformers' code. A string that names a folder or a file means that one.
         dtype: of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by default,
             but float32 for a float16 one: Gemma's activations can pass float16's range. Norm scales are float32 always.
         revision: on the Hub: a branch, tag or commit.
@@ -124,12 +108,27 @@ def load(
     Nothing stays on the device after an error.
     """
     ancestry.refuse_forked()
+    if is_for_torchax(source, like):
+        from langchain_gemma_jax.models.torchax.loading import load_torch_model
+
+        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices)
+        return load_torch_model(
+            source,
+            dtype=dtype,
+            revision=revision,
+            token=token,
+            device=device,
+            progress=progress,
+            planned=planned,
+            like=like,
+            stop=stop,
+        )
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
     checked_activations(activations)
     devices = checked_devices(devices, device)
-    found = _find(source, revision=revision, token=token, progress=progress, stop=stop)
+    found = find_files(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
     here = jax.local_devices()[replica * (devices if isinstance(devices, int) else 1) :]
     first = placement_of(here[0] if replica else device)
@@ -166,7 +165,9 @@ def load(
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
             params = _placed(read, files)
     known = ReadFrom(files, digest)
-    return Model(Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, where, known)
+    return Model(
+        Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, None, where, known
+    )
 
 
 def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
@@ -272,7 +273,7 @@ class _OpenedFolder(_Opened):
         return load_tokenizer(self.folder), tokenizer_digest(self.folder)
 
     def generation_defaults(self) -> Mapping[str, object]:
-        return _generation_defaults(self.folder)
+        return generation_defaults_in(self.folder)
 
     def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         if isinstance(self.tensors, BlockSource | MobileSource):
@@ -339,61 +340,3 @@ def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
     if recipe is not None and recipe.kv_dtype not in ITEM_BYTES:
         raise InputError(f"cache_dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {recipe.cache_dtype!r}.")
     return dtype if recipe is None else recipe.dtype
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Where a model's files are."""
-
-    path: Path
-    name: str
-    defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
-    templated: bool = False  # whether a chat template is kept beside them
-
-
-def _find(
-    source: str | os.PathLike[str],
-    *,
-    revision: str | None,
-    token: str | None,
-    progress: bool | None,
-    stop: Stop | None,
-) -> _Found:
-    """The files, fetched if need be, and the model's name."""
-    if (own := embedded_folder(source)) is not None:
-        source = own
-    path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
-    here = not isinstance(source, str) or (source and os.path.exists(path))  # noqa: PTH110
-    in_ollama = not here and isinstance(source, str) and source.startswith(PREFIX)
-    if (here or in_ollama) and revision is not None:
-        where = str(path) if here else source
-        raise InputError(f"revision={revision!r} is for models on the Hub, and {str(where)!r} is here already.")
-    if here:
-        return _Found(path, path.stem if path.is_file() else path.resolve().name)
-    if in_ollama:
-        found = find_ollama(str(source))
-        return _Found(found.path, found.name, found.defaults, found.templated)
-    model_id, _, file = str(source).partition(":")
-    if not is_model_id(model_id):
-        from langchain_gemma_jax.models.hub.known_ids import meant_by
-
-        hint = "" if (meant := meant_by(str(source))) is None else f" Did you mean {meant!r}?"
-        raise UnknownModelError(
-            f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
-            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
-            f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
-        )
-    from langchain_gemma_jax.models.hub.download import download
-
-    try:
-        fetched = download(model_id, revision=revision, token=token, progress=progress, stop=stop, file=file or None)
-        return _Found(fetched, str(source))
-    except (ModelNotOnHubError, OfflineError) as error:
-        error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
-        raise
-
-
-def _generation_defaults(folder: Path) -> Mapping[str, object]:
-    shown = folder / GENERATION_DEFAULTS
-    return read_object(real_file(folder, GENERATION_DEFAULTS), shown) if os.path.lexists(shown) else {}

@@ -12,6 +12,7 @@ import jax
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import Path
+from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
@@ -73,6 +74,7 @@ class Model:
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
     spoken: str | None = None  # the chat format that its files name; None: its vocabulary tells
     templated: bool | None = None  # whether its files have a chat template; None: whoever asks looks into its folder
+    template: ChatTemplate | None = field(default=None, repr=False)  # its own; None: the format is one that we know
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
 
@@ -87,6 +89,11 @@ class Model:
             found = type(self.architecture).__name__
             raise UnsupportedModelError(f"{self.name!r}: expected a Gemma, found the architecture {found}.")
         return self.architecture.config
+
+    @property
+    def is_gemma(self) -> bool:
+        """Whether it is a Gemma, run by our own forward pass."""
+        return isinstance(self.architecture, Gemma)
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from langchain_gemma_jax.dialects import (
     ModelFacts,
     RenderedPrompt,
     RenderOptions,
+    TemplateDialect,
     dialect_for,
 )
 from langchain_gemma_jax.engine.base.checks import no_writer
@@ -82,7 +83,7 @@ class ReadyModel:
 
     def _longer(self, limit: int) -> str:
         """Return what would allow a longer prompt: it depends on what the limit comes from."""
-        here, own = self.served.max_context, self.served.model.config.max_context
+        here, own = self.served.max_context, self.served.model.architecture.max_context
         if limit < here:
             return f"allow more: this model was given max_context={limit}, and up to {here} are possible"
         if here < own:
@@ -116,8 +117,20 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
         raise no_writer(served.name)
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
-    config, tokenizer = served.model.config, served.model.tokenizer
-    facts = ModelFacts(config.generation, tokenizer.control_tokens, config.per_layer_input is not None)
-    dialect = dialect_for(facts, options.dialect or served.model.spoken)
+    dialect = dialect_for(_facts(served), options.dialect or served.model.spoken)
     engine().companion(BaseModels).warn(served, dialect)
     return ReadyModel(served, dialect, conversation_memory())
+
+
+def _facts(served: Served) -> ModelFacts:
+    """Return what a model's chat format depends on."""
+    model, tokens = served.model, served.model.tokenizer.control_tokens
+    if (own := model.template) is not None:
+        ends = tuple(name for token in sorted(served.stop_ids) if (name := model.tokenizer.control_name(token)))
+        names = tuple(sorted(own.names.items()))
+        return ModelFacts(
+            "", tokens, template=TemplateDialect(own.source, frozenset(tokens), ends, own.with_tools, names)
+        )
+    if not model.is_gemma:
+        return ModelFacts("", tokens)
+    return ModelFacts(model.config.generation, tokens, model.config.per_layer_input is not None)

@@ -42,9 +42,9 @@ from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryE
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.loaded_as import ReadAs
-from langchain_gemma_jax.models.load import LoadPlan
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices
 from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise

@@ -161,7 +161,7 @@ def _ends(metadata: Metadata, path: Path, names: Sequence[str]) -> Ends:
     found = {
         end: _id(metadata, path, key, len(names)) for end, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
     }
-    return Ends(**{end: names[token_id] for end, token_id in found.items() if token_id >= 0})
+    return Ends.of({end: names[token_id] for end, token_id in found.items() if token_id >= 0})
 
 
 def _id(metadata: Metadata, path: Path, name: str, count: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 
 from langchain_gemma_jax.errors import TokenizerError
@@ -18,16 +18,19 @@ MAX_BYTES = 1 << 28  # eight times Gemma's; the libraries want a whole file in m
 _EXPECTED = "a folder with a tokenizer.json or a tokenizer.model"
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
+def load_tokenizer(folder: Path, *, may_lack_bos: bool = False) -> Tokenizer:
     """The tokenizer of the model in ``folder``.
 
     It is the folder's ``tokenizer.json``, or else its ``tokenizer.model`` (any one ``*.model``), or else
-    that of the folder around it, which is where Google's Orbax downloads have it.
+    that of the folder around it, which is where Google's Orbax downloads have it. ``may_lack_bos``: texts may begin
+    without a token for it; one that is asked for all the same is the end of another text.
 
     Raises:
         TokenizerError: there is none, or it cannot be used.
     """
     path, data, ends = _find(folder)
+    if ends is not None and may_lack_bos:
+        ends = replace(ends, may_lack_bos=True)
     with only_tokenizer_errors(folder, _EXPECTED):
         if ends is not None:
             from langchain_gemma_jax.models.tokenizer.files.hf_json import HfJsonTokenizer
@@ -90,12 +93,12 @@ def _ends(folder: Path) -> Ends:
         return Ends()
     config = read_object(real_file(folder, shown.name), shown)
     named = {}
-    for end in fields(Ends):
-        value = config.get(f"{end.name}_token")
+    for end in ("bos", "eos", "pad"):
+        value = config.get(f"{end}_token")
         if isinstance(value, dict):  # as older files write it, with how to match it
             value = value.get("content")
         if value is not None and not isinstance(value, str):
-            raise TokenizerError(shown, f"a string as {end.name}_token", short(value))
+            raise TokenizerError(shown, f"a string as {end}_token", short(value))
         if value:
-            named[end.name] = value
-    return Ends(**named)
+            named[end] = value
+    return Ends.of(named)

@@ -20,6 +20,12 @@ class Ends:
     bos: str = "<bos>"
     eos: str = "<eos>"
     pad: str = "<pad>"
+    may_lack_bos: bool = False  # a text may begin without one
+
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> Ends:
+        """Return the ends that a file names; Gemma's where it names none."""
+        return cls(named.get("bos", cls.bos), named.get("eos", cls.eos), named.get("pad", cls.pad))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Vocabulary:
                 f"none for {len(missing)} of them, the first 0x{missing[0]:02X}",
                 "Gemma's have the pieces <0x00> to <0xFF>, and `byte_fallback` on.",
             )
-        if ends.bos not in control_tokens or ends.eos not in control_tokens:
+        if ends.eos not in control_tokens or (ends.bos not in control_tokens and not ends.may_lack_bos):
             raise TokenizerError(
                 path,
                 f"control tokens for the begin and the end of a text, {ends.bos} and {ends.eos}",
@@ -81,7 +87,7 @@ class Vocabulary:
             pieces=tuple(table),
             control_tokens=MappingProxyType(dict(sorted(control_tokens.items(), key=lambda item: item[1]))),
             byte_ids=tuple(byte_ids[byte] for byte in range(256)),
-            bos_id=control_tokens[ends.bos],
+            bos_id=control_tokens.get(ends.bos, control_tokens[ends.eos]),
             eos_ids=eos_ids,
             pad_id=control_tokens.get(ends.pad, eos_ids[0]),
         )

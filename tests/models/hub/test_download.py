@@ -52,6 +52,7 @@ def weights(seed=0, size=100):
 
 WEIGHTS = weights()
 FILES = {
+    "chat_template.jinja": b"{{ x }}",
     "config.json": b'{"model_type": "gemma3_text"}',
     "generation_config.json": b"{}",
     "model.safetensors": WEIGHTS,
@@ -61,7 +62,6 @@ FILES = {
 UNWANTED = {
     ".gitattributes": b"x",
     "README.md": b"# A model",
-    "chat_template.jinja": b"{{ x }}",
     "consolidated.safetensors": b"a second copy",
     "consolidated/model.safetensors": b"a third copy",
     "modeling_gemma.py": b"raise SystemExit",

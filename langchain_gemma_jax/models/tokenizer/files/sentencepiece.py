@@ -40,7 +40,7 @@ class SentencePieceTokenizer(Tokenizer):
                 path,
                 _bytes_of(known),
                 markers,
-                Ends(**{end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
+                Ends.of({end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
             )
             # In this one all the markers are of the kind that is never found in a text.
             findable = {i for i in found if types[i] not in _MARKER_TYPES}

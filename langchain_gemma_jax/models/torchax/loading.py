@@ -1,0 +1,232 @@
+"""A model of transformers from a folder or the Hub: looked through without weights, then read, then moved to JAX."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from langchain_gemma_jax.errors import CheckpointError, InputError, TensorMismatchError
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
+from langchain_gemma_jax.models.placement import Placement, placement_of
+from langchain_gemma_jax.models.progress import loading_bar
+from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
+from langchain_gemma_jax.models.sources.find_files import find_files
+from langchain_gemma_jax.models.sources.generation_defaults import generation_defaults_in
+from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.models.torchax.asked import PREFIX
+from langchain_gemma_jax.models.torchax.checks import checked_folder
+from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
+from langchain_gemma_jax.models.torchax.meta_module import (
+    HOW_TO_RUN,
+    configuration,
+    look_through,
+    meta_module,
+    most_context,
+    named_tensors,
+    quiet,
+)
+from langchain_gemma_jax.models.torchax.read_template import read_template
+from langchain_gemma_jax.models.torchax.torch_model import TorchFacts, TorchModel
+from langchain_gemma_jax.models.torchax.versions import check_versions
+from langchain_gemma_jax.models.weights import PLAIN, total_bytes
+
+Advance: TypeAlias = Callable[[int], object] | None
+"""Is told of bytes that were read; None: nobody is."""
+
+_VALUES = {"int64": np.dtype(np.int32), "float64": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+
+
+def load_torch_model(
+    source: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+    device: jax.Device | Placement | None = None,
+    progress: bool | None = None,
+    planned: Callable[[LoadPlan], None] | None = None,
+    like: Model | None = None,
+    stop: Stop | None = None,
+) -> Model:
+    """Load any causal language model that transformers has, ready to run. The arguments are those of ``load``.
+
+    Raises:
+        InstallationError: torch, transformers or torchax is missing, or they do not go together.
+        UnsupportedModelError: its cache cannot be made static, or it is no decoder alone.
+        UnsafeCheckpointError: it is pickled, or would have code in its folder run.
+    """
+    check_versions()  # before anything is fetched
+    if dtype is not None and dtype not in ITEM_BYTES:
+        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    named = source.removeprefix(PREFIX) if isinstance(source, str) else source
+    found = find_files(named, revision=revision, token=token, progress=progress, stop=stop)
+    folder, files = found.path, Unchanged.now(found.path)
+    raw = checked_folder(folder)
+    if like is None:
+        architecture = architecture_of(raw, dtype or _own_dtype(raw))
+        recipe, where = recipe_for(architecture.facts.dtype), placement_of(device)
+        tokenizer, name, template = load_tokenizer(folder, may_lack_bos=True), found.name, read_template(folder)
+    else:
+        before = like.architecture
+        if not isinstance(before, TorchModel):
+            raise TypeError(f"{like.name!r} was not loaded through torchax")
+        architecture = architecture_of(raw, before.facts.dtype)
+        if architecture != before:
+            advice = "Unload it, and load it anew."
+            raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
+        recipe, where, tokenizer, name, template = like.recipe, like.placement, like.tokenizer, like.name, like.template
+    plan = LoadPlan(name, architecture, recipe, tokenizer, where, files)
+    if planned is not None:
+        planned(plan)
+    with loading_bar(name, total_bytes(architecture.abstract(recipe)), progress=progress) as advance:
+        params = _read(folder, architecture, where, advance)
+    try:
+        files.check()
+    except BaseException:
+        for array in leaves(params):
+            array.delete()
+        raise
+    if like is not None:
+        return replace(like, params=params)
+    defaults, known = generation_defaults_in(folder), ReadFrom(files, tokenizer_digest(folder))
+    return Model(
+        architecture,
+        params,
+        tokenizer,
+        recipe,
+        name,
+        defaults,
+        templated=template is not None,
+        template=template,
+        placed=where,
+        read_from=known,
+    )
+
+
+def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
+    """Return the architecture of a configuration: what its layers keep is seen by calling it without numbers.
+
+    Raises:
+        UnsupportedModelError: transformers has none, or its cache cannot be made static.
+    """
+    text = json.dumps(raw, sort_keys=True)
+    found = libraries()
+    kind = configuration(found, raw)
+    meta = meta_module(text, dtype)
+    layers = int(kind.num_hidden_layers)
+    seen, width, vocab_size = look_through(meta, layers)
+    eos = kind.eos_token_id
+    eos_ids = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
+    return TorchModel(
+        TorchFacts(
+            text,
+            dtype,
+            meta.specs,
+            seen.layout(layers),
+            vocab_size,
+            width,
+            seen.heads,
+            most_context(kind),
+            eos_ids,
+            found.versions,
+        )
+    )
+
+
+def recipe_for(dtype: str) -> Recipe:
+    """Return how its cache is written and looked at: as a Gemma's. Products are as transformers' code has them."""
+    return replace(choose_recipe(dtype), layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
+
+
+def _own_dtype(raw: Mapping[str, object]) -> str:
+    """Return the dtype that a checkpoint says it has; float32 for float16, as for a Gemma, and where it says none."""
+    said = str(raw.get("dtype") or raw.get("torch_dtype") or "float32").removeprefix("torch.")
+    return said if said in {"float32", "bfloat16"} else "float32"
+
+
+def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Advance) -> Params:
+    """Return the weights on the device."""
+    found = libraries()
+    specs = {name: shape for name, shape, _ in architecture.facts.specs}
+    with found.alone():
+        module = read_by_transformers(found, folder, architecture.facts.dtype, "AutoModelForCausalLM", HOW_TO_RUN)
+        there = {name: tuple(value.shape) for name, value in named_tensors(module)}
+        for name in sorted(specs.keys() | there.keys()):
+            if specs.get(name) != there.get(name):
+                raise TensorMismatchError(folder, f"{name} of {specs.get(name)}", str(there.get(name)))
+        params = moved(module, where, advance)
+    return {name: params[name] for name in specs}
+
+
+def moved(module: Any, where: Placement, advance: Advance = None) -> Params:
+    """Return a module's tensors as arrays on the device. Each leaves torch's memory when it is there."""
+    params: Params = {}
+    for name, value in list(named_tensors(module)):
+        array = _as_numpy(value)
+        params[name] = where.put(array)
+        for owner, leaf in list(_owners(module, value)):
+            owner.__dict__["_parameters"].pop(leaf, None)
+            owner.__dict__["_buffers"].pop(leaf, None)
+        if advance is not None:
+            advance(array.nbytes)
+    return params
+
+
+def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, str]) -> Any:
+    """Return the module of a folder with its weights, by one of transformers' classes.
+
+    Raises:
+        CheckpointError: transformers cannot read it. TensorMismatchError: a parameter is missing in the files.
+    """
+    with quiet():
+        try:
+            module, said = getattr(found.transformers, kind).from_pretrained(
+                folder,
+                dtype=getattr(found.torch, dtype),
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                **how,
+            )
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise CheckpointError(folder, "weights that transformers can read", told) from error
+    missing = sorted(said["missing_keys"]) + sorted(map(str, said["mismatched_keys"]))
+    if missing:
+        raise TensorMismatchError(
+            folder, "a tensor for each of the model's parameters", f"none that fits for {', '.join(missing[:4])}"
+        )
+    return module.eval()
+
+
+def _owners(module: Any, value: Any) -> Iterator[tuple[Any, str]]:
+    """Where a tensor is held, by each name that it has."""
+    for owner in module.modules():
+        for leaf, held in (*owner._parameters.items(), *owner._buffers.items()):  # noqa: SLF001  torch's way to let go
+            if held is value:
+                yield owner, leaf
+
+
+def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of a tensor's numbers, of a dtype that JAX has."""
+    name = str(value.dtype).removeprefix("torch.")
+    if name == "bfloat16":
+        import torch
+
+        bits = value.detach().contiguous().view(torch.int16).numpy()
+        return np.array(bits).view(_VALUES["bfloat16"])
+    array = value.detach().numpy()
+    return np.array(array, dtype=_VALUES.get(name, array.dtype), copy=True)

@@ -1,0 +1,48 @@
+"""Reads a model's chat template from its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from langchain_gemma_jax.errors import CorruptCheckpointError
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate
+from langchain_gemma_jax.models.configuration.strict_json import read_object, short
+
+_FILE, _TOKENIZER = "chat_template.jinja", "tokenizer_config.json"
+_MOST_BYTES = 1 << 20
+
+
+def read_template(folder: Path) -> ChatTemplate | None:
+    """Return the chat template of a folder. None: it has none.
+
+    Raises:
+        CorruptCheckpointError: what is in the place of one is no text, or far too long.
+    """
+    shown = folder / _TOKENIZER
+    raw = read_object(real_file(folder, _TOKENIZER), shown) if os.path.lexists(shown) else {}
+    names = {}
+    for name, value in raw.items():
+        text = value.get("content") if isinstance(value, dict) else value
+        if name.endswith("_token") and isinstance(text, str):
+            names[name] = text
+    if os.path.lexists(folder / _FILE):
+        path = real_file(folder, _FILE)
+        if path.stat().st_size > _MOST_BYTES:
+            raise CorruptCheckpointError(folder / _FILE, f"at most {_MOST_BYTES:,} bytes", f"{path.stat().st_size:,}")
+        try:
+            return ChatTemplate(path.read_text("utf-8"), None, names)
+        except UnicodeDecodeError as error:
+            raise CorruptCheckpointError(folder / _FILE, "text in UTF-8", str(error)) from None
+    found = raw.get("chat_template")
+    if isinstance(found, str):
+        return ChatTemplate(found, None, names)
+    if isinstance(found, list):
+        named = {str(each.get("name")): each.get("template") for each in found if isinstance(each, dict)}
+        usual, tools = named.get("default"), named.get("tool_use")
+        if isinstance(usual, str):
+            return ChatTemplate(usual, tools if isinstance(tools, str) else None, names)
+    if found is None:
+        return None
+    raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(found))
