@@ -587,7 +587,7 @@ def test_files_that_never_came_are_noticed(hub, pauses):
     (kept / "refs" / "main").write_text(commit)
     hub.fail("/api/", action=lambda: None)  # our own question is answered, its is not
     hub.fail("/api/", times=9, status=503)
-    with pytest.raises(OfflineError, match=r"stopped answering before config\.json was there"):
+    with pytest.raises(OfflineError, match=r"stopped answering before chat_template\.jinja was there"):
         download("org/model")
 
 
