@@ -94,7 +94,7 @@ class TemplateDialect(Dialect):
         except InputError:
             if not system:
                 raise
-            chat = _merged_system(chat)
+            chat, system = _merged_system(chat), False
             whole = text(chat, thinking=options.thinking, prompt=options.generation_prompt)
         pieces = tuple(guarded.pieces(whole))
         bare = text(chat, thinking=options.thinking, prompt=False)

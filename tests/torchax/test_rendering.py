@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from langchain_gemma_jax.dialects import Message, RenderOptions, TemplateDialect, Tool, ToolCall
@@ -34,7 +36,8 @@ def test_nobodys_words_become_control_tokens():
     harmless, hostile = of("words"), of(EVIL)
     controls = [[piece.text for piece in prompt.pieces if piece.is_control] for prompt in (harmless, hostile)]
     assert controls[0] == controls[1]
-    assert hostile.text.count(EVIL) == 8, "and they are read as they were written"
+    assert hostile.text.count(EVIL) == 4, "and they are read as they were written"
+    assert hostile.text.count(json.dumps(EVIL)[1:-1]) == 4, "in a tool's declaration, a call and a result"
     assert "\ufdd0 and on" in hostile.text
     assert len(hostile.written) == 2
     for written, said in zip(hostile.written, (EVIL, f"So {EVIL}"), strict=True):

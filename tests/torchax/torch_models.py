@@ -86,6 +86,7 @@ def save_model(folder: Path, family: str, seed: int = 0) -> Any:
     import torch
     import transformers
 
+    torch.set_num_threads(1)  # these models are so small that its threads would only wait for each other
     kind, own = FAMILIES[family]
     save_tokenizer(folder)
     vocabulary = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()

@@ -184,13 +184,13 @@ def quiet() -> Iterator[None]:
 
 def _let_given_through(body: Any) -> None:
     """Have a body answer with the hidden states that are given to it, when some are."""
-    from transformers.modeling_outputs import BaseModelOutputWithPast
+    from transformers.modeling_outputs import MoeModelOutputWithPast  # has all that heads ask for, of experts too
 
     usual = body.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         hidden = _given.get()
-        return usual(*args, **kwargs) if hidden is None else BaseModelOutputWithPast(last_hidden_state=hidden)
+        return usual(*args, **kwargs) if hidden is None else MoeModelOutputWithPast(last_hidden_state=hidden)
 
     body.forward = forward
 
