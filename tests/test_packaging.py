@@ -29,13 +29,16 @@ REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["pro
 # Imported only with the extra of that name.
 OPTIONAL = {
     "cryptography",
-    "ray",
     "deepagents",
     "gemma",
     "langchain",
     "opentelemetry",
     "prometheus-client",
     "pytest",
+    "ray",
+    "torch",
+    "torchax",
+    "transformers",
     "uvicorn",
 }
 FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
@@ -87,6 +90,7 @@ def test_the_extras_are_there(wheel_metadata):
         "ray",
         "serve",
         "encryption",
+        "torchax",
         "dev",
     }
 

@@ -135,7 +135,8 @@ async def test_who_leaves_in_the_middle_changes_nothing_for_the_others(small, rn
     idle_memory_dropped(engine)
     now = Holdings.now()
     assert now.arrays == before.arrays
-    assert now.threads - before.threads <= 1, "the event loop's own worker"
+    # The event loop's own workers, which were called twice here: the second call may find the first one not idle yet.
+    assert now.threads - before.threads <= 2
 
 
 @pytest.mark.long
