@@ -45,7 +45,7 @@ BUFFER = 4 << 30  # bytes: no cache holds them
 
 @dataclass(frozen=True)
 class Row:
-    """What one size in one way took."""
+    """One row of the table: a size, a way to store its weights, and what was measured."""
 
     size: str
     weights: str

@@ -38,14 +38,14 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
     model: str
     """A folder in the layout of Sentence Transformers, or a model's id on the Hub. By default EmbeddingGemma's."""
     query_prompt: str | None = None
-    """What is written before a question. None: what the model's files say; "": nothing."""
+    """Text that is written before a question. None: what the model's files say; "": nothing."""
     document_prompt: str | None = None
-    """What is written before a document. None: what the model's files say; "": nothing."""
+    """Text that is written before a document. None: what the model's files say; "": nothing."""
     dimensions: int | None = None
     """How many numbers a vector has: the first so many, at the length 1 again. EmbeddingGemma learnt 768, 512, 256 and
     128. None: all."""
     truncate: bool = False
-    """Whether a text that is too long is cut. Else it is refused with ``ContextLengthError``."""
+    """A text that is too long is cut. Else it is refused with ``ContextLengthError``."""
     timeout: float | None = None
     """Seconds until ``DeadlineError``, loading included. None: no limit."""
     keep_alive: float | None = None

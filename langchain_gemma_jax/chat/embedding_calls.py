@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.stopping import Stop
 
 _NAMES = {"query": ("query", "Retrieval-query"), "document": ("document", "passage", "Retrieval-document")}
-"""What models call the prompts before questions and documents, the usual name first."""
+"""Names that models give to the prompts before questions and documents, the usual name first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskedVectors:
-    """What is asked for: of which model, of what kind of texts, and how large."""
+    """A request for vectors: of which model, of what kind of texts, and how large."""
 
     model: str
     how: dict[str, str | None]  # it is loaded

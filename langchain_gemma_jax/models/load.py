@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for, weights_alone
-from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
+from langchain_gemma_jax.models.model import Model, ReadFrom
 from langchain_gemma_jax.models.packed.activations import checked_activations
 from langchain_gemma_jax.models.packed.from_file import BlockSource
 from langchain_gemma_jax.models.packed.qat.mobile import MobileSource
@@ -36,6 +36,7 @@ from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.sources.find_files import find_files
 from langchain_gemma_jax.models.sources.generation_defaults import GENERATION_DEFAULTS, generation_defaults_in
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
@@ -163,23 +164,11 @@ def load(
             planned(plan)
         with loading_bar(name, total_bytes(recipe.abstract(config)), progress=progress) as advance:
             read = partial(place, tensors, naming, config, dtype, recipe.layout, where, advance, recipe.storage)
-            params = _placed(read, files)
+            params = read_unchanged(read, files)
     known = ReadFrom(files, digest)
     return Model(
         Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, None, where, known
     )
-
-
-def _placed(read: Callable[[], Params], files: Unchanged) -> Params:
-    """The weights, if the files are now what they were before."""
-    params = read()
-    try:
-        files.check()
-    except BaseException:
-        for array in leaves(params):
-            array.delete()
-        raise
-    return params
 
 
 def _load_again(
@@ -196,7 +185,7 @@ def _load_again(
             planned(LoadPlan(like.name, like.architecture, recipe, like.tokenizer, where, files))
         with loading_bar(like.name, like.nbytes, progress=progress) as advance:
             read = partial(place, tensors, naming, config, recipe.dtype, recipe.layout, where, advance, recipe.storage)
-            params = _placed(read, files)
+            params = read_unchanged(read, files)
     return replace(like, params=params)
 
 

@@ -1,4 +1,4 @@
-"""What a model writes whose calls stand between marks: words, thoughts and calls, read as they come."""
+"""A parser of what a model writes whose calls stand between marks: words, thoughts and calls, as they come."""
 
 from __future__ import annotations
 

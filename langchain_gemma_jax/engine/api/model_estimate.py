@@ -66,7 +66,7 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
 
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
-    """What the smallest conversation takes. Nothing where there are none: of a model that makes vectors of texts."""
+    """Bytes that the smallest conversation takes: 0 of a model that makes vectors of texts and has none."""
     if shape.architecture.embedding_width is not None:
         return 0
     layout, context = shape.layout_of_a_device, shape.max_context

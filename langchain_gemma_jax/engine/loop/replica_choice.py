@@ -44,7 +44,7 @@ class ReplicaChoice:
         return member
 
     def _plans(self, member: Hashable, request: Request) -> Iterator[Reuse]:
-        """What a request could take over from a replica: on its device, and in host memory."""
+        """Plans of what a request could take over from a replica: on its device, and in host memory."""
         keys, scope = request.keys(), request.asked.scope
         yield Reuse()
         if (runner := self._work.models.runners.get(member)) is not None:
@@ -56,5 +56,5 @@ class ReplicaChoice:
 
 
 def _is_all_of_it(plan: Reuse, system: int) -> bool:
-    """Whether all of a conversation would be taken over, which is more than a system prompt of so many tokens."""
+    """True if all of a conversation would be taken over, which is more than a system prompt of so many tokens."""
     return plan.source is not None and system < plan.length == len(plan.source.keys)

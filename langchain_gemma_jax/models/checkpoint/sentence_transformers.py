@@ -34,7 +34,7 @@ MODULES = "modules.json"
 PROMPTS = "config_sentence_transformers.json"
 LENGTH = "sentence_bert_config.json"
 OF_MODULES = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
-"""What is read of the folders beside the Gemma."""
+"""Files that are read of the folders beside the Gemma."""
 
 _FOLDER = re.compile(r"[A-Za-z0-9_]{1,100}")
 _WEIGHT = "linear.weight"

@@ -16,7 +16,7 @@ import numpy as np
 from langchain_gemma_jax.errors import CheckpointError, InputError, TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
-from langchain_gemma_jax.models.model import Model, Params, ReadFrom, leaves
+from langchain_gemma_jax.models.model import Model, Params, ReadFrom
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
 from langchain_gemma_jax.models.recipes import choose_recipe
@@ -24,6 +24,7 @@ from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.sources.find_files import find_files
 from langchain_gemma_jax.models.sources.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.asked import PREFIX
@@ -92,13 +93,7 @@ def load_torch_model(
     if planned is not None:
         planned(plan)
     with loading_bar(name, total_bytes(architecture.abstract(recipe)), progress=progress) as advance:
-        params = _read(folder, architecture, where, advance)
-    try:
-        files.check()
-    except BaseException:
-        for array in leaves(params):
-            array.delete()
-        raise
+        params = read_unchanged(lambda: _read(folder, architecture, where, advance), files)
     if like is not None:
         return replace(like, params=params)
     defaults, known = generation_defaults_in(folder), ReadFrom(files, tokenizer_digest(folder))
