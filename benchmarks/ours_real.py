@@ -14,6 +14,7 @@ from benchmarks.ours import Ours, describe
 from benchmarks.real_files import FILE, Q8_0, bytes_of
 from benchmarks.serve import Answer, Job, Json, serve, time_round, warm_up
 from langchain_gemma_jax import Ladders, configure, engine
+from langchain_gemma_jax.engine.residency.served import CPU_CHUNKS
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.packed.compare import TEXT, score
@@ -31,7 +32,8 @@ WAYS = {  # what is loaded, and how; any other name is that of a file, which is 
 
 def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Load and compile; give what a round is."""
-    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)))  # one conversation at a time
+    # One conversation at a time, so programs for several are not compiled; all else is what nobody has to ask for.
+    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,), chunks=CPU_CHUNKS))
     name, weights = WAYS.get(job.model, (job.model, None))
     path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
     model = opened(path, weights)
