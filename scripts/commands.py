@@ -1,8 +1,8 @@
 """Runs every command of the documentation where only the package is installed: ``python scripts/commands.py``.
 
 A command is a line of a shell block of README.md or of a page. ``RULES`` say how it is run here: with the embedded
-model in the place of one that would be downloaded, with something to read on its input, or not at all and why. A command
-that no rule knows is an error, so none comes to a page without having been run. ``--list`` only says what would be done.
+model in the place of one that would be downloaded, with something to read on its input, or not at all and why. One that
+no rule knows is an error, so no command comes to a page without having been run. ``--list`` only says what it would do.
 """
 
 from __future__ import annotations
