@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BASH = shutil.which("bash") or "bash"
-FOLDER = ROOT / "build" / "commands"
+FOLDER = Path.home().resolve() / ".cache" / "gemma-jax-commands"  # outside: pytest looks for settings in folders above
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NOTE = re.compile(r"\s+#\s.*$")
 MODEL = re.compile(r"google/gemma-[\w.-]+")
