@@ -77,6 +77,7 @@ ROOMS = [
     "grammar.schema",
     "compile_cache",
     "models",
+    "models.torchax.doors",
     "models.torchax",
     "models.sources",
     "models.gguf",
@@ -111,6 +112,7 @@ TOGETHER = [
         {"models", f"models.{name}"}
         for name in (
             "torchax",
+            "torchax.doors",
             "sources",
             "gguf",
             "mesh",

@@ -20,6 +20,7 @@ from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
@@ -112,13 +113,16 @@ def load(
     if is_for_torchax(source, like):
         from langchain_gemma_jax.models.torchax.loading import load_torch_model
 
-        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices)
+        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations)
         return load_torch_model(
             source,
             dtype=dtype,
             revision=revision,
             token=token,
             device=device,
+            devices=checked_devices(devices, device),
+            replica=replica,
+            fits=fits,
             progress=progress,
             planned=planned,
             like=like,
@@ -156,7 +160,7 @@ def load(
         if devices is None:
             plan = plan_at(first)
         else:
-            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, here)
+            plan, chosen = plan_for(devices, name, partial(why_not, config), plan_at, fits or weights_alone, here)
             tree = plan.recipe.abstract(config)
             plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, tree))
         recipe, where = plan.recipe, plan.placement

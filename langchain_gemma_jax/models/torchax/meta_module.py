@@ -39,6 +39,13 @@ class MetaModule:
         """Name, shape and dtype of every parameter and buffer. What two names stand for has the first one's."""
         return tuple((name, tuple(value.shape), _dtype(value)) for name, value in named_tensors(self.module))
 
+    @property
+    def plan(self) -> Mapping[str, str]:
+        """Patterns of names, and in which style each is divided among devices: the model's own plan, if it has one."""
+        body = getattr(self.module.config, "base_model_tp_plan", None) or {}
+        head = getattr(type(self.module), "_tp_plan", None) or {}
+        return {f"{self.prefix}{pattern}": str(style) for pattern, style in body.items()} | dict(head)
+
     def states(self, params: Mapping[str, Any], ids: Any, positions: Any) -> Any:
         """Return the last hidden states ``[row, token, width]``. The pass in ``now`` takes part."""
         parameters = inspect.signature(type(self.body).forward).parameters

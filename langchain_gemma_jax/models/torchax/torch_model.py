@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -10,10 +10,12 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.configuration.division import Division, Section
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
+from langchain_gemma_jax.models.torchax.tensor_parallel import Cut, divided
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
 
 _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
@@ -33,6 +35,7 @@ class TorchFacts:
     max_context: int
     eos_ids: tuple[int, ...]
     libraries: tuple[str, ...]  # with their releases: another one may compute otherwise
+    cuts: tuple[Cut, ...] = ()  # how what is divided among several devices is
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,14 @@ class TorchModel(Architecture):
         return self.facts.layout
 
     def abstract(self, recipe: Recipe) -> Any:  # noqa: ARG002  they are as the model's code has them
-        return {name: ArraySpec(shape, _INTEGERS.get(dtype, dtype)) for name, shape, dtype in self.facts.specs}
+        cuts = {cut.name: cut for cut in self.facts.cuts}
+        return {
+            name: divided(ArraySpec(shape, _INTEGERS.get(dtype, dtype)), cuts.get(name))
+            for name, shape, dtype in self.facts.specs
+        }
+
+    def among(self, division: Division) -> Architecture:
+        return DividedTorchModel(self.facts, division)
 
     def forward(
         self,
@@ -105,3 +115,24 @@ class TorchModel(Architecture):
 
     def _meta(self) -> MetaModule:
         return meta_module(self.facts.config, self.facts.dtype)
+
+
+@dataclass(frozen=True)
+class DividedTorchModel(TorchModel):
+    """The same on several devices. XLA divides the work by where the arrays lie; no result depends on it."""
+
+    division: Division
+
+    @property
+    def cache_of_a_device(self) -> CacheLayout:
+        def of(layer: CacheLayer | None) -> CacheLayer | None:
+            if layer is None:
+                return None
+            ways = self.division.ways(Section("key-value heads", layer.kv_heads))
+            return replace(layer, kv_heads=layer.kv_heads // ways)
+
+        return tuple(of(layer) for layer in self.cache_layout)
+
+    def numbers_at_work(self, tokens: int, context: int) -> int:
+        ways = self.division.ways(Section("query heads", self.facts.heads))
+        return -(-super().numbers_at_work(tokens, context) // ways)
