@@ -66,6 +66,7 @@ def load(
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
+    trust_remote_code: bool = False,
     stop: Stop | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
@@ -98,6 +99,8 @@ def load(
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
+        trust_remote_code: whether Python files in the folder of a model "torchax:..." may be run. They are not, and a
+            model that needs them is refused, unless this is True.
         stop: how another thread can end it while its files are fetched.
 
     Raises:
@@ -126,8 +129,11 @@ def load(
             progress=progress,
             planned=planned,
             like=like,
+            trust_remote_code=trust_remote_code,
             stop=stop,
         )
+    if trust_remote_code:
+        raise InputError('trust_remote_code=True: only a model "torchax:..." can have code of its own. Leave it out.')
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)

@@ -21,7 +21,11 @@ KINDS = {
         {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
          "max_position_embeddings": 256, "pad_token_id": 0},
     ),
-    "a decoder": ("Qwen3Config", "Qwen3ForSequenceClassification", COMMON | {"head_dim": 16, "max_position_embeddings": 256}),
+    "a decoder": (
+        "Qwen3Config",
+        "Qwen3ForSequenceClassification",
+        COMMON | {"head_dim": 16, "max_position_embeddings": 256},
+    ),
 }  # fmt: skip
 
 
@@ -33,7 +37,8 @@ def save_classifier(folder, kind, labels=5):
     save_tokenizer(folder)
     config, module, own = KINDS[kind]
     names = {number: f"label {number}" for number in range(labels)}
-    made = getattr(transformers, config)(**own, vocab_size=407, id2label=names, label2id={v: k for k, v in names.items()})
+    numbers = {name: number for number, name in names.items()}
+    made = getattr(transformers, config)(**own, vocab_size=407, id2label=names, label2id=numbers)
     torch.manual_seed(0)
     module = getattr(transformers, module)(made).eval()
     with torch.no_grad():

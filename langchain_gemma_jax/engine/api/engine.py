@@ -86,6 +86,7 @@ class Engine:
         activations: str | None = None,
         devices: int | str | None = None,
         replicas: int | str | None = None,
+        trust_remote_code: bool = False,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -102,7 +103,7 @@ class Engine:
         """
         clock = Clock(timeout)
         how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
-        how["token"], how["replicas"] = token, replicas
+        how["token"], how["replicas"], how["trust_remote_code"] = token, replicas, trust_remote_code
         return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(

@@ -18,6 +18,7 @@ from langchain_gemma_jax.errors import CheckpointError, InputError, TensorMismat
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, ArraySpec
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, plan_for, weights_alone
+from langchain_gemma_jax.models.mesh.tensor_parallel import cuts_of, why_not_among
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -34,7 +35,7 @@ from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
 from langchain_gemma_jax.models.torchax.meta_module import (
     HOW_TO_RUN,
-    configuration,
+    knows,
     look_through,
     meta_module,
     most_context,
@@ -42,7 +43,7 @@ from langchain_gemma_jax.models.torchax.meta_module import (
     quiet,
 )
 from langchain_gemma_jax.models.torchax.read_template import read_template
-from langchain_gemma_jax.models.torchax.tensor_parallel import cuts_of, why_not_among
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
 from langchain_gemma_jax.models.torchax.torch_model import TorchFacts, TorchModel
 from langchain_gemma_jax.models.torchax.versions import check_versions
 from langchain_gemma_jax.models.weights import PLAIN, total_bytes
@@ -66,6 +67,7 @@ def load_torch_model(
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
+    trust_remote_code: bool = False,
     stop: Stop | None = None,
 ) -> Model:
     """Load any causal language model that transformers has, ready to run. The arguments are those of ``load``.
@@ -83,7 +85,9 @@ def load_torch_model(
     folder, files = found.path, Unchanged.now(found.path)
     raw = checked_folder(folder)
     if like is None:
-        architecture = architecture_of(raw, dtype or _own_dtype(raw))
+        libraries()  # before transformers is asked
+        code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=trust_remote_code)
+        architecture = architecture_of(raw, dtype or _own_dtype(raw), code)
         tokenizer, name, template = load_tokenizer(folder, may_lack_bos=True), found.name, read_template(folder)
 
         def plan_at(where: Placement) -> LoadPlan:
@@ -101,7 +105,9 @@ def load_torch_model(
         before = like.architecture
         if not isinstance(before, TorchModel):
             raise TypeError(f"{like.name!r} was not loaded through torchax")
-        architecture = architecture_of(raw, before.facts.dtype)
+        trusted = before.facts.code is not None
+        code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=trusted)
+        architecture = architecture_of(raw, before.facts.dtype, code)
         if architecture != before:
             advice = "Unload it, and load it anew."
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
@@ -129,7 +135,7 @@ def load_torch_model(
     )
 
 
-def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
+def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | None = None) -> TorchModel:
     """Return the architecture of a configuration: what its layers keep is seen by calling it without numbers.
 
     Raises:
@@ -137,8 +143,8 @@ def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
     """
     text = json.dumps(raw, sort_keys=True)
     found = libraries()
-    kind = configuration(found, raw)
-    meta = meta_module(text, dtype)
+    meta = meta_module(text, dtype, code)
+    kind = meta.module.config
     layers = int(kind.num_hidden_layers)
     seen, width, vocab_size = look_through(meta, layers)
     layout = seen.layout(layers)
@@ -158,6 +164,7 @@ def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
             eos_ids,
             found.versions,
             cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
+            code,
         )
     )
 
@@ -178,7 +185,8 @@ def _read(folder: Path, architecture: TorchModel, recipe: Recipe, where: Placeme
     found = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
     with found.alone():
-        module = read_by_transformers(found, folder, architecture.facts.dtype, "AutoModelForCausalLM", HOW_TO_RUN)
+        facts, how = architecture.facts, {**HOW_TO_RUN, "trust_remote_code": architecture.facts.code is not None}
+        module = read_by_transformers(found, folder, facts.dtype, "AutoModelForCausalLM", how)
         there = {name: tuple(value.shape) for name, value in named_tensors(module)}
         for name in sorted(specs.keys() | there.keys()):
             if specs.get(name) != there.get(name):
@@ -206,7 +214,7 @@ def moved(
     return params
 
 
-def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, str]) -> Any:
+def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
     """Return the module of a folder with its weights, by one of transformers' classes.
 
     Raises:

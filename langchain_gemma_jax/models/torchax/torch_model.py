@@ -13,9 +13,10 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.mesh.tensor_parallel import Cut, divided
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
-from langchain_gemma_jax.models.torchax.tensor_parallel import Cut, divided
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
 
 _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
@@ -36,6 +37,7 @@ class TorchFacts:
     eos_ids: tuple[int, ...]
     libraries: tuple[str, ...]  # with their releases: another one may compute otherwise
     cuts: tuple[Cut, ...] = ()  # how what is divided among several devices is
+    code: RemoteCode | None = None  # of its own
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class TorchModel(Architecture):
         return tokens * (2 * widest + 2 * self.facts.width + self.facts.heads * context)
 
     def _meta(self) -> MetaModule:
-        return meta_module(self.facts.config, self.facts.dtype)
+        return meta_module(self.facts.config, self.facts.dtype, self.facts.code)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.doors.module_function import CompiledModule
 from langchain_gemma_jax.models.torchax.libraries import libraries
 from langchain_gemma_jax.models.torchax.loading import read_by_transformers
-from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, most_context
+from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, knows, most_context
+from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
 LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens of a text, with padding: a program for each that is needed
@@ -47,16 +48,17 @@ class TextClassifier:
         found = find_files(named, revision=revision, token=token, progress=None, stop=None)
         raw = checked_folder(found.path)
         self.name, shared = found.name, libraries()
+        code_in(found.path, raw, known=knows(raw.get("model_type")), trusted=False)
         kind = configuration(shared, raw)
         self.labels: tuple[str, ...] = tuple(str(kind.id2label[number]) for number in sorted(kind.id2label))
-        if len(self.labels) < 2:  # noqa: PLR2004  one is a number on a scale
+        if len(self.labels) < 2:
             raise UnsupportedModelError(f"{self.name!r}: expected two labels or more, found {len(self.labels)}.")
         self._pad, self._most = int(kind.pad_token_id or 0), min(most_context(kind), LENGTHS[-1])
         self._tokenizer = tokenizers.Tokenizer.from_file(str(found.path / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         with shared.alone():
-            how = {"attn_implementation": "eager"}
+            how = {"attn_implementation": "eager", "trust_remote_code": False}
             module = read_by_transformers(shared, found.path, "float32", "AutoModelForSequenceClassification", how)
         fix_lengths(module)
         module.config.use_cache = False  # a text is read once

@@ -1,4 +1,4 @@
-"""A torch module as a function of arrays: to be called, jitted, differentiated or compiled by a program of one's own."""
+"""A torch module as a function of arrays: called, jitted, differentiated or compiled by a program of one's own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CompiledModule:
         self.name = type(module).__name__
         self.params, run = as_function(module, where)
 
-        def call(params: Params, args: tuple[Any, ...], arrays: dict[str, Any], plain: tuple[tuple[str, Any], ...]) -> Any:
+        def call(params: Params, args: Any, arrays: dict[str, Any], plain: tuple[tuple[str, Any], ...]) -> Any:
             return run(params, *args, **arrays, **dict(plain))
 
         self._jitted = jax.jit(call, static_argnums=3)

@@ -1,8 +1,8 @@
 """Along which axis each matrix of a transformers model is divided among devices: by its own plan, or by what it is.
 
-Most models of transformers have a plan for tensor parallelism, which names the matrices whose outputs are divided
-(columns of the product) and those whose inputs are. Where a model has none for a matrix, its shape says which it is. XLA
-divides the work by where the arrays lie, so a rule that suits a model badly costs time and changes no result.
+Most models of transformers have a plan for tensor parallelism, which names the matrices whose outputs are divided and
+those whose inputs are. Where a model has none for a matrix, its shape says which it is. XLA divides the work by where
+the arrays lie, so a rule that suits a model badly costs time and changes no result.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def cuts_of(
     Args:
         tensors: the name and the shape of each.
         plan: the model's own, of patterns of names and styles.
-        width: of its hidden states. head_dim: of its heads.
+        width: of its hidden states.
+        head_dim: how wide a head is.
     """
     found = []
     for name, shape in tensors:
         owner, _, leaf = name.rpartition(".")
-        if len(shape) < 2 or not (leaf == "weight" or len(shape) == 3):  # noqa: PLR2004  experts are stacked
+        if len(shape) < 2 or not (leaf == "weight" or len(shape) == 3):
             continue
         known_as = owner if leaf == "weight" else name
         style = next((style for pattern, style in plan.items() if fnmatchcase(known_as, pattern)), None)
@@ -74,7 +75,7 @@ def _by_plan(style: str, shape: tuple[int, ...]) -> int | None:
 
 def _by_shape(owner: str, leaf: str, shape: tuple[int, ...], width: int) -> int | None:
     """Return the axis of a matrix ``[..., outputs, inputs]`` that is not the model's width; of a table, its rows."""
-    if len(shape) == 3:  # noqa: PLR2004
+    if len(shape) == 3:
         return 2 if owner.endswith("experts") and "down" in leaf else 1 if owner.endswith("experts") else None
     outputs, inputs = shape
     if outputs == inputs:
