@@ -1,4 +1,4 @@
-"""Matrices are divided as a model's plan has them, or by their shapes, between heads, and whole where neither says it."""
+"""Matrices are divided as a model's plan has them, or by their shapes, between heads, and else are whole."""
 
 from __future__ import annotations
 
