@@ -13,7 +13,7 @@ def start_with(make: Callable[[Job], Rereading], job: Job) -> tuple[Answer, Call
     """Make an engine and warm it up; give what a round is."""
     made = make(job)
     warm_up(made)
-    hold(made, WARM_UP, count=2, until=2)
+    hold(made, WARM_UP, count=6, until=2)
     return made.facts, rounds(lambda number: {**time_round(made), "conversation": hold(made, number)})
 
 
