@@ -119,7 +119,7 @@ def configuration(found: TorchLibraries, raw: Mapping[str, object], code: Remote
     if code is not None:
         try:
             return found.transformers.AutoConfig.from_pretrained(
-                code.folder, trust_remote_code=True, local_files_only=True
+                code.folder, trust_remote_code=code is not None, local_files_only=True
             )
         except Exception as error:  # whatever somebody's code does
             told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
