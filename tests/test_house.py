@@ -326,10 +326,9 @@ def forbidden(source: str, allowed: frozenset[str] = frozenset()) -> list[str]:
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NEVER_CALLED:
             found.append(node.func.id)
-        elif isinstance(node, ast.keyword) and node.arg in NEVER_PASSED:
-            found.append(str(node.arg))
-        elif isinstance(node, ast.keyword) and node.arg in NEVER_DECIDED and isinstance(node.value, ast.Constant):
-            found.append(str(node.arg))
+        elif isinstance(node, ast.keyword):
+            decided = node.arg in NEVER_DECIDED and isinstance(node.value, ast.Constant)
+            found += [str(node.arg)] * (decided or node.arg in NEVER_PASSED)
         elif isinstance(node, ast.With | ast.AsyncWith) and _is_lock(node) and _gives_up_control(node):
             found.append("a lock held across a yield or an await")
     return found

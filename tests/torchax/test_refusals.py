@@ -50,7 +50,7 @@ def test_pickled_weights_are_never_opened(tmp_path):
     save_model(tmp_path, "llama 3")
     (tmp_path / "model.safetensors").unlink()
     (tmp_path / "pytorch_model.bin").write_bytes(b"cposix\nsystem\n(S'touch ran'\ntR.")
-    with pytest.raises(UnsafeCheckpointError, match="pickles only, pytorch_model.bin for one"):
+    with pytest.raises(UnsafeCheckpointError, match=r"pickles only, pytorch_model\.bin for one"):
         load(f"torchax:{tmp_path}")
 
 
@@ -62,7 +62,7 @@ def test_templates_that_raise_and_that_are_not_there(tmp_path):
     (folders[0] / "chat_template.jinja").write_text("{{ raise_exception('Only poems are rendered here.') }}")
     (folders[1] / "chat_template.jinja").unlink()
     with own_engine():
-        with pytest.raises(InputError, match="cannot render this conversation.*Only poems are rendered here"):
+        with pytest.raises(InputError, match=r"cannot render this conversation.*Only poems are rendered here"):
             ChatGemmaJax(model=f"torchax:{folders[0]}", max_tokens=4).invoke("Prose")
         with pytest.raises(UnsupportedModelError, match="template"):
             ChatGemmaJax(model=f"torchax:{folders[1]}", max_tokens=4).invoke("Prose")
