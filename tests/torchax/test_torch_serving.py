@@ -57,17 +57,20 @@ def test_a_hundred_conversations_that_go_on_are_those_that_begin_anew(family, tm
 
 
 def test_drafts_are_taken_and_change_nothing(tmp_path):
-    save_model(tmp_path, "qwen 3")
-    prompt = [20, 21, 22, 23, 24] * 5
+    module = save_model(tmp_path, "qwen 3")
+    for name, parameter in module.named_parameters():
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            parameter.data *= 0.01  # so what it says depends on the last word, and soon goes round
+    module.save_pretrained(tmp_path)
     said = {}
     with load(f"torchax:{tmp_path}") as model:
         for drafts in (False, True):
             engine = Engine(Settings(ladders=LADDERS, guards="raise", drafts=drafts))
             try:
-                greedy = Sampling(max_tokens=80, ignore_eos=True)
-                done = engine.submit(engine.serve(model), prompt, greedy).result()
+                greedy = Sampling(max_tokens=110, ignore_eos=True)
+                done = engine.submit(engine.serve(model), [20, 21, 22], greedy).result()
                 said[drafts] = list(done.ids)
-                assert (done.accepted_tokens > 10) == drafts, "greedy words of a random model repeat themselves"
+                assert (done.accepted_tokens > 10) == drafts
             finally:
                 engine.close(60)
     assert said[True] == said[False]
