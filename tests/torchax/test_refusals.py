@@ -64,5 +64,5 @@ def test_templates_that_raise_and_that_are_not_there(tmp_path):
     with own_engine():
         with pytest.raises(InputError, match=r"cannot render this conversation.*Only poems are rendered here"):
             ChatGemmaJax(model=f"torchax:{folders[0]}", max_tokens=4).invoke("Prose")
-        with pytest.raises(UnsupportedModelError, match="template"):
+        with pytest.raises(UnsupportedModelError, match="files have no chat template"):
             ChatGemmaJax(model=f"torchax:{folders[1]}", max_tokens=4).invoke("Prose")

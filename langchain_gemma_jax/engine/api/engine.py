@@ -67,11 +67,7 @@ class Engine:
         return self._owner.alive
 
     def refuse_waiting(self) -> None:
-        """Refuse a thread that may not wait for this engine.
-
-        Raises:
-            ReentrantCallError: that would be for ever.
-        """
+        """Refuse a thread that would wait for this engine for ever, by a ``ReentrantCallError``."""
         self._owner.refuse_waiting()
 
     # Models.

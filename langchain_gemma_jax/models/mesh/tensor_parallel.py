@@ -19,7 +19,7 @@ _BACK = ("o_proj", "out_proj", "down_proj", "dense", "c_proj", "wo", "fc2")  # s
 
 
 @dataclass(frozen=True)
-class Cut:
+class DividedAxis:
     """How one array is divided."""
 
     name: str
@@ -29,7 +29,7 @@ class Cut:
 
 def cuts_of(
     tensors: Iterable[tuple[str, tuple[int, ...]]], plan: Mapping[str, str], width: int, head_dim: int
-) -> tuple[Cut, ...]:
+) -> tuple[DividedAxis, ...]:
     """Return how a model's arrays are divided; those that are not among them are whole on each device.
 
     Args:
@@ -48,11 +48,11 @@ def cuts_of(
         axis = _by_plan(style, shape) if style is not None else _by_shape(owner, leaf, shape, width)
         if axis is not None:
             by_heads = "attn" in name and shape[axis] % head_dim == 0
-            found.append(Cut(name, axis, head_dim if by_heads else 1))
+            found.append(DividedAxis(name, axis, head_dim if by_heads else 1))
     return tuple(found)
 
 
-def divided(spec: ArraySpec, cut: Cut | None) -> ArraySpec:
+def divided(spec: ArraySpec, cut: DividedAxis | None) -> ArraySpec:
     """Return an array's spec, with what a placement divides it by."""
     if cut is None:
         return spec

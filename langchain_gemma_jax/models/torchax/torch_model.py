@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
-from langchain_gemma_jax.models.mesh.tensor_parallel import Cut, divided
+from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, divided
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
@@ -36,7 +36,7 @@ class TorchFacts:
     max_context: int
     eos_ids: tuple[int, ...]
     libraries: tuple[str, ...]  # with their releases: another one may compute otherwise
-    cuts: tuple[Cut, ...] = ()  # how what is divided among several devices is
+    cuts: tuple[DividedAxis, ...] = ()  # how what is divided among several devices is
     code: RemoteCode | None = None  # of its own
 
 
@@ -121,7 +121,7 @@ class TorchModel(Architecture):
 
 @dataclass(frozen=True)
 class DividedTorchModel(TorchModel):
-    """The same on several devices. XLA divides the work by where the arrays lie; no result depends on it."""
+    """A causal language model of transformers on several devices. XLA divides the work by where the arrays lie."""
 
     division: Division
 
