@@ -68,7 +68,10 @@ def test_drafts_are_taken_and_change_nothing(tmp_path):
             engine = Engine(Settings(ladders=LADDERS, guards="raise", drafts=drafts))
             try:
                 greedy = Sampling(max_tokens=110, ignore_eos=True)
-                done = engine.submit(engine.serve(model), [20, 21, 22], greedy).result()
+                served = engine.serve(model)
+                if drafts:
+                    engine.warmup(served, max_context=128)  # drafts wait for the program that checks them
+                done = engine.submit(served, [20, 21, 22], greedy).result()
                 said[drafts] = list(done.ids)
                 assert (done.accepted_tokens > 10) == drafts
             finally:
@@ -123,5 +126,5 @@ def test_what_torch_held_is_given_back(tmp_path):
     )
     found = json.loads(done.stdout)
     assert found["weights"] > 2e8
-    assert 0.9 * found["weights"] < found["more"] < 1.2 * found["weights"], found
-    assert found["most"] < 1.6 * found["weights"], "while it is loaded: no second copy of all of it"
+    assert 0.9 * found["weights"] < found["more"] < 1.1 * found["weights"], found
+    assert found["most"] < 1.5 * found["weights"], "no second copy of all of it, at no time"
