@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Self
 
 MAKE = """
 import sys, transformers
@@ -37,7 +38,7 @@ def anonymous() -> int:
 class Most:
     """The most that there was while a block ran, looked at each few milliseconds."""
 
-    def __enter__(self) -> Most:
+    def __enter__(self) -> Self:
         self.seen, self._over = anonymous(), threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
