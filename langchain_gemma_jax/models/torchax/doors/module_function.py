@@ -60,7 +60,7 @@ class CompiledModule:
         def call(params: Params, args: Any, arrays: dict[str, Any], plain: tuple[tuple[str, Any], ...]) -> Any:
             return run(params, *args, **arrays, **dict(plain))
 
-        self._jitted = jax.jit(call, static_argnums=3)
+        self._jitted: Any = jax.jit(call, static_argnums=3)
         self._closed = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -131,7 +131,7 @@ def _register(kind: type) -> None:
         )
 
 
-def _made(kind: type, names: tuple[str, ...], values: Any) -> Any:
+def _made(kind: Any, names: tuple[str, ...], values: Any) -> Any:
     """Return outputs without their own checks, which look into arrays that may be traced, or stand for others."""
     made = kind.__new__(kind)
     for name in made.__dataclass_fields__:
