@@ -37,7 +37,7 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     name, weights = WAYS.get(job.model, (job.model, None))
     path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
     model = opened(path, weights)
-    ours = Ours(model.config, model.recipe, model.params, model.device)
+    ours = Ours(model.architecture, model.recipe, model.params, model.device)
     facts: dict[str, Json] = {
         "version": f"jax {jax.__version__}",
         "weight_bytes": model.nbytes,

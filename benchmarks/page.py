@@ -26,6 +26,7 @@ ENGINE = Block("engine figures", "benchmarks/engine.py")
 REAL = Block("real figures", "make bench-real")
 SUITE = Block("all bars", "make bench")
 SAME_FILE = Block("figures of the same files", "benchmarks/same_file.py")
+FAMILIES = Block("families figures", "benchmarks/families.py")
 
 
 def replace_block(page: str, text: str, block: Block) -> str:
