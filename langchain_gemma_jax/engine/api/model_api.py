@@ -246,7 +246,7 @@ class ModelApi:
         if isinstance(replicas, int) and devices != AUTO:
             replica_count(replicas, int(devices or 1), str(source), jax.local_devices())  # now, and not behind a load
         with collected_later(), self._owner.loading.here():
-            served = self._loader.load_first(source, loaded_as, token, load)
+            served = self._loader.load_first(source, loaded_as, token, load, None if replicas is None else 0)
             if replicas is not None:
                 self._load_replicas(served, replicas, source, loaded_as, token, load)
             self._loaded[key] = served
