@@ -114,7 +114,8 @@ def load(
     if is_for_torchax(source, like):
         from langchain_gemma_jax.models.torchax.loading import load_torch_model
 
-        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices)
+        replicas = replica + 1 if replica else None
+        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices, replicas=replicas)
         return load_torch_model(
             source,
             dtype=dtype,

@@ -43,6 +43,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
     parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
     parser.add_argument("--devices", type=devices, metavar="COUNT", help='that models are divided among, or "auto"')
+    parser.add_argument("--replicas", type=devices, metavar="COUNT", help='on devices of their own, or "auto"')
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
         "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
@@ -150,3 +151,5 @@ def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
         configure(prefix_store=options.prefix_store, prefix_key_file=key)
     if options.devices is not None:
         configure(devices=options.devices)
+    if options.replicas is not None:
+        configure(replicas=options.replicas)

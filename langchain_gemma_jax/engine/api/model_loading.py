@@ -39,8 +39,8 @@ from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladd
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.loaded_as import ReadAs
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs, ReadAs
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
@@ -157,10 +157,11 @@ class ModelLoader:
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
 
-    def devices(self, asked: int | str | None) -> int | str | None:
-        """How many devices a model is loaded on that somebody asks for with so many. None: one, as ever."""
-        found = checked_devices(self._settings.now.devices if asked is None else asked)
-        return None if found == 1 else found
+    def asked_places(self, asked: LoadedAs) -> tuple[int | str | None, int | str | None]:
+        """On how many devices a model is loaded, and how often: as is asked, or set. None: one, as ever; once."""
+        now, devices, replicas = self._settings.now, asked.get("devices"), asked.get("replicas")
+        found = checked_devices(now.devices if devices is None else devices)
+        return None if found == 1 else found, checked_replicas(now.replicas if replicas is None else replicas)
 
     def _places(self, loaded_as: ReadAs, replica: int | None) -> dict[str, Any]:
         """Return what says where a model is loaded, as arguments. Replicas are on devices of this process alone."""

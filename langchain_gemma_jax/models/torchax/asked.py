@@ -17,6 +17,7 @@ _REFUSED = {
     "weights": "its matrices stay as transformers' code has them; packed ones are for Gemma",
     "activations": "its matrices are dense",
     "devices": "it is served by one device",
+    "replicas": "it is served by one device",
 }
 
 
