@@ -16,9 +16,11 @@ from tests.parity.tiny import small
 DEVICE = jax.local_devices()[0]
 HERE = SingleDevice(DEVICE)
 
+OURS = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}  # a device of this process
+
 
 def with_memory(**statistics):
-    return SimpleNamespace(memory_stats=lambda: statistics or None)
+    return SimpleNamespace(memory_stats=lambda: statistics or None, **OURS)
 
 
 class Several(SingleDevice):

@@ -68,7 +68,6 @@ def _run(options: argparse.Namespace) -> int:
     if group.number > 0:
         say(f"Following {group.leader} as host {group.number} of {group.hosts}")
         follow(group)
-        return 0
     say(f"Waiting for {group.hosts - 1} hosts to come to {group.leader}")
     with leading(group) as leader:
         return _serve(options, leader)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
@@ -96,14 +96,14 @@ def leading(plan: GroupPlan) -> Iterator[Any]:
         yield leader
     finally:
         if leader.lost is not None:
-            _end(leader.lost)
+            _end_lost(leader.lost)
         with suppress(HostLostError):
             leader.end()
         _leave()
 
 
-def follow(plan: GroupPlan) -> None:
-    """Follow the leader of a group until it ends.
+def follow(plan: GroupPlan) -> NoReturn:
+    """Follow the leader of a group until it ends, and this process with it.
 
     Raises:
         HostLostError: it was not there. InstallationError: it runs other versions.
@@ -118,6 +118,7 @@ def follow(plan: GroupPlan) -> None:
         signal.signal(each, signal.SIG_IGN)  # the leader lets open answers finish first, and then says so
     follower.follow()
     _leave()
+    _end(0)  # a thread of it may be in JAX, which would not stand the end of Python
 
 
 def _followers(plan: GroupPlan) -> list[Line]:
@@ -231,15 +232,19 @@ def _end_soon(lost: HostLostError) -> None:
 
     def end() -> None:
         time.sleep(LAST_RESORT)
-        _end(lost)
+        _end_lost(lost)
 
     threading.Thread(target=end, name="gemma-jax-hosts", daemon=True).start()
 
 
-def _end(lost: HostLostError) -> None:
+def _end_lost(lost: HostLostError) -> NoReturn:
     """End the process now: a thread of it may be in a program that will never be done."""
     sys.stderr.write(f"gemma-jax: {lost}\n")
+    _end(2)
+
+
+def _end(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os._exit(2)
+    os._exit(status)
