@@ -57,10 +57,10 @@ class Placement(ABC):
         """
         return ()
 
-    def put_parts(self, parts: Iterable[Callable[[], Any]], specs: Any) -> Any:
+    def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
         """Copy what ``parts`` said there, one after the other: a tree of numpy arrays for each part of ``specs``.
 
-        Each is made when it is wanted: of several hosts, each makes those of its own devices.
+        ``make`` makes each from what is in ``parts`` for it. Of several hosts, each makes those of its own devices.
         """
         raise NotImplementedError(f"{type(self).__name__} divides nothing into parts")
 
@@ -70,7 +70,7 @@ class Placement(ABC):
 
     @property
     def own(self) -> tuple[jax.Device, ...]:
-        """Those of the devices that this process has. The others are other hosts', which it works together with."""
+        """The devices that this process has. Others belong to other hosts, which it works together with."""
         return tuple(device for device in self.devices if device.process_index == device.client.process_index())
 
     @property

@@ -28,7 +28,7 @@ class HostGroup:
     def chat(self, **options: object) -> ChatGemmaJax:
         """A client, that asks nothing twice."""
         asked = {"temperature": 0, "max_tokens": 12, "timeout": 120} | options
-        return ChatGemmaJax(server=self.server, max_retries=0, **asked)  # type: ignore[arg-type]
+        return ChatGemmaJax(server=self.server, **asked)  # type: ignore[arg-type]
 
     def end(self) -> list[int]:
         """Tell the leader to end, and return what each process ended with."""

@@ -47,15 +47,13 @@ class Engine:
     def __init__(
         self, settings: Settings, load_model: LoadsModels = load_model, others: OtherHosts | None = None
     ) -> None:
-        self._settings = CurrentSettings(settings)
+        self._settings, self._process = CurrentSettings(settings), os.getpid()
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
-        self.tally = ModelTally(self.events)
-        self.guards = Guards(lambda: self.settings, self.events)
+        self.tally, self.guards = ModelTally(self.events), Guards(lambda: self.settings, self.events)
         self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards, others)
-        self._owner, self._process = self._loader.owner, os.getpid()
-        self._models, self._requests = ModelApi(self._loader), RequestMaker()
+        self._models, self._requests, self._owner = ModelApi(self._loader), RequestMaker(), self._loader.owner
         self.embed = self._models.embed  # vectors of whole texts, for models that make such
         self._companions: dict[Callable[[], object], object] = {}
 

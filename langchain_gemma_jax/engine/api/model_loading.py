@@ -158,7 +158,7 @@ class ModelLoader:
             raise
 
     def asked_places(self, asked: LoadedAs) -> tuple[int | str | None, int | str | None]:
-        """On how many devices a model is loaded, and how often: as is asked, or set. None: one, as ever; once."""
+        """Devices and replicas of a model: as somebody asks, or as is set. None: one, as ever."""
         now, devices, replicas = self._settings.now, asked.get("devices"), asked.get("replicas")
         found = checked_devices(now.devices if devices is None else devices)
         return None if found == 1 else found, checked_replicas(now.replicas if replicas is None else replicas)

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -122,7 +121,7 @@ def place(
                     small[path] = buffers
                     continue
                 if isinstance(buffers, _InParts):
-                    placed[path] = placement.put_parts((partial(fill, *part) for part in buffers.parts), specs[path])
+                    placed[path] = placement.put_parts(buffers.parts, fill, specs[path])
                 else:
                     placed[path] = placement.put(buffers, specs[path])
                 del buffers  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied

@@ -109,17 +109,17 @@ class Partitions(Placement):
         numbers = [self.division.cuts(sections, number) for number in range(ways)]
         return tuple(tuple(slice(cut.start * block, cut.stop * block) for cut in cuts) for cuts in numbers)
 
-    def put_parts(self, parts: Iterable[Callable[[], Any]], specs: Any) -> Any:
+    def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
         leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
         ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
         each = len(self.all_of_them) // ways  # devices that have the same part are beside each other
         found: list[list[jax.Array]] = [[] for _ in leaves]
         left, own = list(self.all_of_them), set(self.own)
-        for make in parts:
+        for given in parts:
             there, left = own.intersection(left[:each]), left[each:]
             if not there:
                 continue
-            part = make()
+            part = make(*given)
             for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
                 arrays += [jax.device_put(array, device) for device in there]
             jax.block_until_ready([arrays[-len(there) :] for arrays in found])

@@ -9,6 +9,6 @@ the same names, and looks at nothing. What comes back is whole on each device, s
 ``line`` carries sealed frames, ``names`` gives arrays the names by which both sides call them, ``leader`` and
 ``follower`` are the two ends, and ``group`` brings the processes together (``jax.distributed``) and ends them. A line
 that breaks, or falls silent, is the end of the whole group: the leader tells that to all who wait, and exits. The
-engine's threads tell, a follower's main thread follows, and at each end of a line a thread of this room listens. The room
-may import ``server`` and all below it.
+engine's threads tell, a follower's main thread follows, and at each end of a line a thread of this room listens. The
+room may import ``server`` and all below it.
 """
