@@ -1,4 +1,4 @@
-"""A model divided among two devices, and once on each: simulated ones, so that it runs anywhere. Else drop jax.config."""
+"""A model divided among two devices, and once on each: simulated ones, so that it runs anywhere."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
 EXAMPLES = [
     pytest.param(
-        path, marks=[pytest.mark.slow] if path.name in {"subprocess_pool.py", "two_replicas.py"} else []
-    )  # it starts four processes
+        path,
+        marks=[pytest.mark.slow] if path.name in {"subprocess_pool.py", "two_replicas.py", "several_hosts.py"} else [],
+    )  # it starts other processes
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]
 

@@ -134,7 +134,7 @@ def _followers(plan: GroupPlan) -> list[Line]:
             missing = sorted({*range(1, plan.hosts)} - set(found))
             server.settimeout(max(0.01, until - time.monotonic()))
             try:
-                joined = _welcomed(server.accept()[0], plan)
+                joined = _welcomed(server.accept()[0], plan, missing)
             except TimeoutError:
                 raise HostLostError(
                     f"These hosts of the group did not come to {plan.leader} within {TOGETHER:g} s: "
@@ -147,20 +147,26 @@ def _followers(plan: GroupPlan) -> list[Line]:
     return [found[number] for number in sorted(found)]
 
 
-def _welcomed(connection: socket.socket, plan: GroupPlan) -> tuple[int, Line] | None:
-    """Let a follower in. None: it is none."""
+def _welcomed(connection: socket.socket, plan: GroupPlan, missing: list[int]) -> tuple[int, Line] | None:
+    """Let one of those in who are missing. None: it is none of them."""
     try:
         line = Line(_connection(connection), plan.key, leads=True)
         told, _ = line.receive()
     except HostLostError as error:
         _log.warning("whoever connected to the leader of the group is no host of it: %s", error)
         return None
+    number = told.get("number")
+    if number not in missing:
+        why = f"it is number {number}, and those that the leader still waits for are {', '.join(map(str, missing))}."
+        line.send({"do": "refused", "why": why})
+        _log.warning("a host cannot join the group: %s", why)
+        return None
     if told.get("versions") != _versions():
         why = f"it runs {told.get('versions')}, and the leader {_versions()}. Install the same on all hosts."
         line.send({"do": "refused", "why": why})
-        raise InstallationError(f"Host {told.get('number')} of the group cannot join: {why}")
+        raise InstallationError(f"Host {number} of the group cannot join: {why}")
     line.beat()
-    return int(told["number"]), line
+    return int(number), line
 
 
 def _to_leader(plan: GroupPlan) -> Line:
