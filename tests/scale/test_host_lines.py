@@ -142,7 +142,7 @@ def test_followers_come_to_their_leader_and_strangers_do_not(monkeypatch):
             stranger.result(20)
         with socket.create_connection(("127.0.0.1", port + 1)):
             pass  # and says nothing
-        with pytest.raises(InstallationError, match="it is number 4, and those .* waits for are 1, 2"):
+        with pytest.raises(InstallationError, match=r"it is number 4, and those .* waits for are 1, 2"):
             group._to_leader(plan(port, 4, hosts=5))
         followers = [threads.submit(group._to_leader, plan(port, number, hosts=3)) for number in (2, 1)]
         ends = leader.result(20)
