@@ -32,8 +32,8 @@ class Libraries:
         with self._lock:
             library = self._known.get((shape, where))
             if library is None:
-                making = None if where.here or self._others is None else self._others.making(shape, where)
-                library = library_of(Programs(shape, where), self.tally, name, self.background, making)
+                told = () if where.here or self._others is None else (self._others.making(shape, where),)
+                library = library_of(Programs(shape, where), self.tally, name, self.background, *told)
                 self._known[shape, where] = library
         return library
 

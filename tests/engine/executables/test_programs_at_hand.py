@@ -25,7 +25,7 @@ class Workshop:
         self.made: Counter[tuple] = Counter()
         self._common = common
 
-    def library(self, programs, tally, _name, background, _making):
+    def library(self, programs, tally, _name, background):
         return _Made(self, self._common(programs), programs, tally, background)
 
     def make(self, key, common) -> ReadyProgram:
