@@ -26,7 +26,10 @@ HERE = SingleDevice(DEVICE)
 def kinds(*names):
     """A device with these kinds of memory, the first one its own."""
     memories = [SimpleNamespace(kind=name) for name in names]
-    return SingleDevice(SimpleNamespace(addressable_memories=lambda: memories, default_memory=lambda: memories[0]))
+    ours = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}
+    return SingleDevice(
+        SimpleNamespace(addressable_memories=lambda: memories, default_memory=lambda: memories[0], **ours)
+    )
 
 
 @pytest.fixture
