@@ -22,7 +22,7 @@ MODEL = "sprout-s"
 class HostGroup:
     """The processes, the leader first, and where it serves."""
 
-    processes: list[subprocess.Popen[str]]
+    processes: list[subprocess.Popen[bytes]]
     server: str
 
     def chat(self, **options: object) -> ChatGemmaJax:
@@ -39,10 +39,6 @@ class HostGroup:
         """Wait for the end of all of them."""
         until = time.monotonic() + seconds
         return [each.wait(max(0.1, until - time.monotonic())) for each in self.processes]
-
-    def said(self) -> str:
-        """What they said."""
-        return "\n".join(each.communicate()[0] for each in self.processes)
 
 
 @contextmanager
@@ -69,16 +65,14 @@ def host_group(folder: Path, hosts: int, devices: int, *more: str) -> Iterator[H
     try:
         for number in range(hosts):
             own = [] if hosts == 1 else [*group, f"--host-number={number}"]
-            found.processes.append(
-                subprocess.Popen(
-                    command + own, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            with (folder / f"{number}.log").open("w") as log:
+                found.processes.append(
+                    subprocess.Popen(command + own, env=environment, stdout=log, stderr=subprocess.STDOUT)
                 )
-            )
         until = time.monotonic() + 120
         while not place.exists():
             if found.processes[0].poll() is not None or time.monotonic() > until:
-                found.processes[0].kill()
-                raise AssertionError(f"the server did not begin: {found.processes[0].communicate()[0]}")
+                raise AssertionError(f"the server did not begin: {(folder / '0.log').read_text()}")
             time.sleep(0.02)
         yield found
     finally:

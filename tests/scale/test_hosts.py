@@ -14,7 +14,7 @@ import pytest
 from langchain_gemma_jax import GemmaJaxError
 from tests.scale.host_group import HostGroup, host_group
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.timeout(600)
 
 ASKED = ["What is a ring buffer?", "Name a colour.", "Count from one to ten.", "Who wrote the play about the prince?"]
 
@@ -51,7 +51,7 @@ def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, seed):
     rng = random.Random(seed)
     with host_group(tmp_path / "group", 2, 4) as group, ThreadPoolExecutor(3) as threads:
         waiting = [threads.submit(until_it_fails, group) for _ in range(3)]
-        time.sleep(rng.uniform(0, 20))
+        time.sleep(rng.uniform(0, 12))
         victim = group.processes[seed % 2]
         os.kill(victim.pid, signal.SIGKILL)
         killed = time.monotonic()
