@@ -88,12 +88,14 @@ ROOMS = [
     "models.hub",
     "models.tokenizer",
     "models.tokenizer.files",
+    "models.vision",
     "models.checkpoint",
     "models.checkpoint.official",
     "models.gemma",
     "models.recipes",
     "models.configuration",
     "kernels",
+    "media",
     "private",
     "config",
     "provider",
@@ -113,6 +115,7 @@ TOGETHER = [
         for name in (
             "torchax",
             "sources",
+            "vision",
             "gguf",
             "mesh",
             "storage",
@@ -148,7 +151,7 @@ PLAIN = [
     *(f"engine.residency.{name}" for name in ("ledger", "ledger_entry", "model_status", "eviction_log", "status_file")),
     *(f"compile_cache.{name}" for name in ("__init__", "entry", "everywhere", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")),
-    "models.configuration.*",
+    "models.configuration.*", "models.vision.support", "media.*",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
 
 KEY_TYPE = "q"  # 64 bits: ids are not negative, and the keys of media are
 _KEY_BYTES = 8
@@ -34,6 +36,8 @@ class MediaSpan:
 
     ids: tuple[int, ...]  # the placeholders that it is read as
     digest: bytes  # of its content, and of all that decides what the model sees of it
+    # What the model's encoder is given for it. None: nothing, the placeholders are read as any other ids.
+    inputs: Mapping[str, npt.NDArray[Any]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.ids or not self.digest:
