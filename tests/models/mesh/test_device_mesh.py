@@ -67,7 +67,7 @@ def test_packed_matrices_are_divided_where_a_block_ends(storage):
 def test_each_device_reads_its_own_slices_and_the_host_holds_one_at_a_time(tmp_path):
     found = start(SCRIPT.with_name("reading.py"), {"folder": str(tmp_path), "counts": [2, 4]})
     others = found.pop("other")
-    assert len(others) == 7
+    assert len(others) == 8
     assert not any(others.values()), others
     for count, seen in found.items():
         assert seen["largest"] < seen["all"] / 3
