@@ -87,7 +87,7 @@ class SafetensorsFile:
 
     def read_bytes(self, name: str, begin: int, target: Array) -> None:
         """Fill an array with a tensor's bytes, from ``begin`` on."""
-        entry, _ = self._entry(name)
+        entry = self.entries[name]  # whatever its dtype
         self._file.fill(target, entry.begin + begin)
 
     def read_rows(self, name: str) -> Iterator[Array]:
