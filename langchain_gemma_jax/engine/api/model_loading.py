@@ -65,6 +65,7 @@ class LoadsModels(Protocol):
         fits: Callable[[LoadPlan], Fit] | None = None,
         replica: int = 0,
         among: Sequence[jax.Device] | None = None,
+        trust_remote_code: bool = False,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,

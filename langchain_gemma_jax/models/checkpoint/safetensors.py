@@ -83,6 +83,7 @@ class SafetensorsFile:
         return found
 
     def read_into(self, name: str, target: Array) -> None:
+        self._entry(name)  # which is of a dtype that can be read
         self.read_bytes(name, 0, target)
 
     def read_bytes(self, name: str, begin: int, target: Array) -> None:
