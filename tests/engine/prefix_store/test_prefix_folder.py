@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.compile_cache import warning
-from langchain_gemma_jax.private.claims import try_hold
+from langchain_gemma_jax.engine.prefix_store import prefix_folder
+from langchain_gemma_jax.private.claims import give_back, take, try_hold
 from langchain_gemma_jax.private.folder import open_folder
 from tests.compile_cache.faults import BROKEN, FULL, QUOTA, READ_ONLY
 from tests.engine.prefix_store.example_prefixes import found_right, put, store_in
@@ -51,6 +52,30 @@ def test_the_budget_is_kept_and_what_was_not_used_goes_first(tmp_path):
     assert left == [0, 56, 57, 58, 59]
     assert put(store_in(folder, 100), 1) is None, "more than all that may be kept"
     assert found_right(stored, 59)
+
+
+def test_a_file_that_a_wrong_clock_says_is_used_tomorrow_goes_first(tmp_path):
+    folder = tmp_path / "prefixes"
+    wrong = folder / str(put(store_in(folder), 0))
+    stored = store_in(folder, 2 * size_of(folder) + 100)
+    assert put(stored, 1) is not None
+    next_month = time.time_ns() + 30 * 86_400 * 10**9
+    os.utime(wrong, ns=(next_month, wrong.stat().st_mtime_ns))
+    assert put(stored, 2) is not None
+    assert [seed for seed in range(3) if found_right(stored, seed)] == [1, 2]
+
+
+def test_who_does_not_get_a_turn_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(prefix_folder, "PATIENCE", 0.05)
+    folder = tmp_path / "prefixes"
+    stored = store_in(folder)
+    put(stored, 0)
+    opened = open_folder(folder, folder)
+    hold = take(opened, prefix_folder._WRITING, 1.0)
+    assert put(stored, 1) is None
+    give_back(opened, prefix_folder._WRITING, hold)
+    assert put(stored, 1) is not None
+    assert [path.suffix for path in folder.glob("*.prefix")] == [".prefix", ".prefix"]
 
 
 def test_several_processes_keep_one_budget(tmp_path):
