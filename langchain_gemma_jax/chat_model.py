@@ -98,6 +98,12 @@ class ChatGemmaJax(BaseChatModel):
     strict: bool | None = None
     """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
     an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
+    max_soft_tokens: int | None = None
+    """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
+    media_folders: list[str] | None = None
+    """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
+    allow_urls: bool = False
+    """Whether http and https links to images, sounds and documents are fetched, from public addresses alone."""
     parallel_tool_calls: bool = True
     """Whether the model may call several tools at once. False ends its answer behind the first call."""
     timeout: float | None = None
