@@ -95,7 +95,9 @@ class ModelLoader:
         rows = ladders_for(settings.now, 2**20, "cpu").rows if own is None else own.rows
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
-        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, guards, settings, self.prefixes)
+        self._runner_factory = RunnerFactory(
+            self._models, self._evictor, metrics, guards, settings, self._rereads, self.prefixes
+        )
 
     # What the owner thread asks for.
 

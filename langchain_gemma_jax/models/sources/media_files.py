@@ -1,0 +1,102 @@
+"""The encoders of a model's folder: which there are, and how their tensors are read when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from langchain_gemma_jax.errors import TensorMismatchError
+from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.checkpoint.parts import TensorSource
+from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.config_fields import Raw
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object
+from langchain_gemma_jax.models.tokenizer import Tokenizer
+from langchain_gemma_jax.models.vision.encoder import Tensor
+from langchain_gemma_jax.models.vision.media_config import MediaFiles, Senses, senses_of
+from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
+
+CONFIG = "config.json"
+# Of the newest format last: what it says counts.
+_PROCESSORS = (("preprocessor_config.json", None), ("processor_config.json", "image_processor"))
+
+
+def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
+    """Return what the model in a folder can see and hear. None: it has no encoders, or they are not in its files.
+
+    Raises:
+        CheckpointError, ConfigError, UnsupportedModelError: what is there cannot be used.
+    """
+    if not (folder / CONFIG).is_file() or not any(folder.glob("*.safetensors")):
+        return None
+    raw = read_object(real_file(folder, CONFIG), folder / CONFIG)
+    if raw.get("vision_config") is None:
+        return None
+    senses = senses_of(MediaFiles(raw, _processor(folder), str(folder / CONFIG), config, tokenizer.encode_text))
+    if senses is None:
+        return None
+    with open_safetensors(folder) as source:
+        if not _known(source, senses):
+            return None
+
+    def reader() -> ReadsTensor:
+        return _reader(folder, files)
+
+    return ModelMedia(senses.support, senses.encoders, reader)
+
+
+def _processor(folder: Path) -> Raw:
+    found: dict[str, object] = {}
+    for name, inside in _PROCESSORS:
+        if (folder / name).is_file():
+            whole = read_object(real_file(folder, name), folder / name)
+            part = whole if inside is None else whole.get(inside, {})
+            found |= part if isinstance(part, dict) else {}
+    return found
+
+
+def _known(source: TensorSource, senses: Senses) -> bool:
+    """Whether the encoders' tensors are in the files: a text tower alone keeps the whole model's configuration.
+
+    Raises:
+        TensorMismatchError: some are, and others are missing or have another shape.
+    """
+    names = by_plain_name(source)
+    tensors = [tensor for encoder in senses.encoders for part in encoder.tensors().parts() for tensor in part.values()]
+    there = [tensor for tensor in tensors if tensor.name in names]
+    if not there:
+        return False
+    for tensor in tensors:
+        shape = tensor.stored or tensor.shape
+        if tensor.name not in names:
+            if not tensor.optional:
+                raise TensorMismatchError(source.location, f"a tensor {tensor.name}", "none")
+        elif source.shape(names[tensor.name]) != shape:
+            found = source.shape(names[tensor.name])
+            raise TensorMismatchError(source.location, f"{tensor.name} of the shape {shape}", f"{found}")
+    return True
+
+
+def by_plain_name(source: TensorSource) -> Mapping[str, str]:
+    """Return the stored names by what they are without what some checkpoints put before or between."""
+    return {
+        name.removeprefix("model.").replace("vision_tower.vision_model.", "vision_tower."): name
+        for name in source.names()
+    }
+
+
+def _reader(folder: Path, files: Unchanged) -> ReadsTensor:
+    files.check()
+    source = open_safetensors(folder)
+    names = by_plain_name(source)
+
+    def read(tensor: Tensor) -> np.ndarray:
+        if tensor.name not in names and tensor.optional:
+            return np.full(tensor.shape, tensor.default, np.float32)
+        return np.asarray(source.read(names[tensor.name]))
+
+    return read
