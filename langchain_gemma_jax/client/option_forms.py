@@ -32,9 +32,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
             "token: a server fetches models from the Hub with a token of its own. It is sent through a Unix socket "
             "alone: leave it out, or give it to the server as HF_TOKEN."
         )
-    found: dict[str, Any] = {
-        name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", *_HERE}
-    }
+    found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", *_HERE}}
     found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
     if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would make texts of the ids
         found["logit_bias"] = [list(each) for each in bias.items()]

@@ -73,8 +73,8 @@ class Dialect(ABC):
                 if part.block.kind not in self.media_names:
                     kinds = {"image": "images", "audio": "sounds"}.get(part.block.kind, "files")
                     raise MediaError(
-                        part.block.at, f"the chat format {self.name!r} has no place for {kinds}. Describe in words what "
-                        "is in it, or use a model that reads more than text",
+                        part.block.at, f"the chat format {self.name!r} has no place for {kinds}. Describe in words "
+                        "what is in it, or use a model that reads more than text",
                     )  # fmt: skip
 
     def show(self, out: PromptWriter, part: MediaPart) -> None:

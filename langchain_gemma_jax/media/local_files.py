@@ -59,9 +59,11 @@ def _opened(path: str, folders: Sequence[str], at: str) -> int:
     if "\0" in path or not path:
         raise UnreadableMediaError(at, f"expected the path of a file, found {path[:60]!r}")
     # Links are followed here, once; below, none is followed any more, so nobody can put one in between.
-    real = Path(os.path.realpath(path))
-    for folder in folders:
-        root = Path(os.path.realpath(folder))
+    try:
+        real, roots = Path(os.path.realpath(path)), [Path(os.path.realpath(folder)) for folder in folders]
+    except OSError as error:  # of a folder that goes while it is looked at
+        raise UnreadableMediaError(at, f"the file {path[:200]!r} cannot be read: {error.strerror}") from error
+    for root in roots:
         if real.is_relative_to(root) and real != root:
             return _walked(root, real.relative_to(root).parts, path, at)
     raise MediaAccessError(

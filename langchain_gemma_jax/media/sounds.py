@@ -16,7 +16,7 @@ from langchain_gemma_jax.media.resampling import resampled
 if TYPE_CHECKING:
     import types
 
-RATES = (1_000, 768_000)  # what a sound's own may be
+RATES = (1_000, 192_000)  # what a sound's own may be
 MOST_CHANNELS = 32
 _KINDS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")  # by soundfile's names
 _OPEN_END = 0x7FFF_0000  # a length that stands where a program did not know it yet

@@ -133,6 +133,7 @@ class _ToOneAddress(http.client.HTTPConnection):
     def __init__(self, host: str, port: int, addresses: list[str], until: float, *, secure: bool) -> None:
         super().__init__(host, port, timeout=max(0.1, until - time.monotonic()))
         self._addresses, self._until, self._secure = addresses, until, secure
+        self._open: socket.socket | None = None  # as ``sock``, which is let go while the answer is still read
 
     def connect(self) -> None:
         error: OSError | None = None
@@ -147,12 +148,14 @@ class _ToOneAddress(http.client.HTTPConnection):
                 error = found
         else:
             raise error or OSError("no address")
+        self._open = self.sock
         if self._secure:
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+        self._open = self.sock
 
     def break_off(self) -> None:
         """End whatever is being waited for."""
-        if (sock := self.sock) is not None:
+        if (sock := self._open) is not None:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:

@@ -44,7 +44,7 @@ def wav(samples: np.ndarray, rate: int = 16_000, width: int = 2) -> bytes:
     raw = {
         1: lambda: (scaled + 128).astype(np.uint8).tobytes(),
         2: lambda: scaled.astype("<i2").tobytes(),
-        3: lambda: scaled.astype("<i4").reshape(-1, 1).view(np.uint8)[:, :3].tobytes(),
+        3: lambda: scaled.astype("<i4").reshape(-1, 1).view(np.uint8)[:, :3].tobytes(),  # noqa: PLW0108
         4: lambda: scaled.astype("<i4").tobytes(),
     }[width]()
     out = io.BytesIO()

@@ -43,7 +43,9 @@ def test_what_is_refused():
     for data in (b"%PDF-1.4 and nothing else", pdf()[:200], pdf(0)):
         with pytest.raises(UnreadableMediaError, match=r"broken|no pages"):
             read_document(data, 4, AT)
-    assert [len(read_document(pdf(1, side), 1, AT)) for side in (1, 14_400)] == [1, 1], "as small and as large as may be"
+    assert [len(read_document(pdf(1, side), 1, AT)) for side in (1, 14_400)] == [1, 1], (
+        "as small and as large as may be"
+    )
     assert looks_like_document(b"\n" + pdf())
     assert not looks_like_document(b"%PDF")
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import resource
-import sys
 import time
 
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.errors import InstallationError, MediaAccessError, MediaError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.errors import (
+    InstallationError,
+    MediaAccessError,
+    MediaError,
+    MediaLimitError,
+    UnreadableMediaError,
+)
 from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.media.media_reader import MediaAccess, MediaLimits, MediaReader
 from langchain_gemma_jax.media.medium import Picture, Sound
@@ -103,40 +109,47 @@ def test_errors_are_the_same_in_another_process():
 
 def mutated(count: int, seed: int) -> int:
     """Read so many broken images, sounds and documents. Returns how many were whole all the same."""
-    random = np.random.default_rng(seed)
-    noise = random.integers(0, 255, (48, 64, 3), np.uint8)
-    kinds = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-    whole = [("image", encoded(kind, each)) for kind in kinds for each in (noise, pixels(30, 50))]
-    whole += [("audio", wav(tone(440, 0.1), width=width)) for width in (1, 2, 3, 4)]
-    if "soundfile" in sys.modules or _there("soundfile"):
-        whole += [("audio", _packed(kind)) for kind in ("FLAC", "OGG", "MP3")]
-    if _there("pypdfium2"):
-        whole.append(("file", pdf(2, 40)))
+    random, whole = np.random.default_rng(seed), _whole(seed)
     reader = MediaReader(limits=MediaLimits(pixels=1_000_000, sound_s=30.0, pages=4))
     good = 0
     for number in range(count):
         kind, data = whole[number % len(whole)]
-        broken = bytearray(data)
-        match number % 5:
-            case 0:
-                del broken[int(random.integers(len(broken))) :]
-            case 1:  # headers, where sizes are
-                for at in random.integers(0, min(len(broken), 64), 3):
-                    broken[at] = int(random.integers(256))
-            case 2:
-                for at in random.integers(0, len(broken), 1 + len(broken) // 200):
-                    broken[at] ^= 1 << int(random.integers(8))
-            case 3:
-                at = int(random.integers(len(broken)))
-                broken[at : at + 4] = b"\xff\xff\xff\xff"
-            case 4:
-                at, to = random.integers(0, len(broken), 2)
-                broken[at:at] = broken[to : to + 40]
         try:
-            good += len(reader.read(block(bytes(broken), kind))) > 0
+            good += len(reader.read(block(_broken(data, number % 5, random), kind))) > 0
         except (MediaError, InstallationError):
             continue
     return good
+
+
+def _whole(seed: int) -> list[tuple[str, bytes]]:
+    noise = np.random.default_rng(seed).integers(0, 255, (48, 64, 3), np.uint8)
+    kinds = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+    whole = [("image", encoded(kind, each)) for kind in kinds for each in (noise, pixels(30, 50))]
+    whole += [("audio", wav(tone(440, 0.1), width=width)) for width in (1, 2, 3, 4)]
+    if _there("soundfile"):
+        whole += [("audio", _packed(kind)) for kind in ("FLAC", "OGG", "MP3")]
+    if _there("pypdfium2"):
+        whole.append(("file", pdf(2, 40)))
+    return whole
+
+
+def _broken(data: bytes, how: int, random: np.random.Generator) -> bytes:
+    broken = bytearray(data)
+    at, to = (int(place) for place in random.integers(0, len(broken), 2))
+    match how:
+        case 0:
+            del broken[at:]
+        case 1:  # headers, where sizes are
+            for place in random.integers(0, min(len(broken), 64), 3):
+                broken[place] = int(random.integers(256))
+        case 2:
+            for place in random.integers(0, len(broken), 1 + len(broken) // 200):
+                broken[place] ^= 1 << int(random.integers(8))
+        case 3:
+            broken[at : at + 4] = b"\xff\xff\xff\xff"
+        case 4:
+            broken[at:at] = broken[to : to + 40]
+    return bytes(broken)
 
 
 def _there(name: str) -> bool:
@@ -148,8 +161,6 @@ def _there(name: str) -> bool:
 
 
 def _packed(kind: str) -> bytes:
-    import io
-
     import soundfile
 
     out = io.BytesIO()

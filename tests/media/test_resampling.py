@@ -13,7 +13,7 @@ RATES = [8_000, 11_025, 12_345, 22_050, 24_000, 44_100, 44_101, 48_000, 96_000, 
 
 @pytest.mark.parametrize("rate", RATES)
 def test_tones_stay_what_they_are(rate):
-    for hertz in (100, 1_000, 3_400):
+    for hertz in (100, 1_000, 3_000):
         found = resampled(tone(hertz, 0.25, rate).astype(np.float32), rate, 16_000)
         expected = tone(hertz, 0.25)
         assert abs(len(found) - len(expected)) <= 1

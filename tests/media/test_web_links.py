@@ -179,7 +179,9 @@ def test_what_is_never_asked(server, link):
 def test_this_machine_is_never_asked(server):
     for host in ("127.0.0.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1"):
         with pytest.raises(MediaAccessError, match="no address of the public"):
-            LinkReader(resolve=resolve).read(f"http://{host}:{server.server_port}/image", most=9, seconds=5, redirects=0, at=AT)
+            LinkReader(resolve=resolve).read(
+                f"http://{host}:{server.server_port}/image", most=9, seconds=5, redirects=0, at=AT
+            )
     assert server.asked == []
 
 

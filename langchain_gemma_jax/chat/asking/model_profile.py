@@ -10,6 +10,7 @@ from langchain_core.language_models import ModelProfile
 from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.senses import PUBLISHED, senses_in
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
@@ -44,12 +45,28 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
     context = None if config is None else config.max_context
     if embedded_folder(model) is not None:
         context = CONTEXT
+    _tell_senses(profile, model, size)
     limits = [each for each in (context, max_context) if each is not None]
     if limits:
         profile["max_input_tokens"] = profile["max_output_tokens"] = min(limits) - 1
     if context is not None:
         profile["reasoning_output"] = config is not None and config.generation == "gemma4"
     return profile
+
+
+def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
+    """Write down whether a model sees and hears, as its folder says, or as its size is published."""
+    folder = Path(model).expanduser()
+    try:
+        named = frozenset() if "gguf" in model.lower() or ":" in model else PUBLISHED.get(size or "", frozenset())
+        kinds = senses_in(folder) if (folder / "config.json").is_file() else named
+    except Exception:  # noqa: BLE001  a profile promises nothing
+        return
+    sees, hears = "image" in kinds, "audio" in kinds
+    profile["image_inputs"] = profile["image_tool_message"] = profile["image_url_inputs"] = sees
+    profile["pdf_inputs"] = profile["pdf_tool_message"] = sees
+    profile["audio_inputs"] = hears
+    profile["attachment"] = sees or hears
 
 
 def _configuration(model: str) -> ModelConfig | None:
