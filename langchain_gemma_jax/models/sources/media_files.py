@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,15 @@ from langchain_gemma_jax.models.vision.media_config import MediaFiles, Senses, s
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
 
 CONFIG = "config.json"
+_SPELLINGS = tuple(
+    (re.compile(before), after)
+    for before, after in (
+        (r"^model\.", ""),
+        (r"^vision_tower\.vision_model\.", "vision_tower."),
+        (r"^embed_vision\.(patch_|pos_)", r"vision_embedder.\1"),
+        (r"^embed_vision\.multimodal_embedder\.", "embed_vision."),
+    )
+)
 # Of the newest format last: what it says counts.
 _PROCESSORS = (("preprocessor_config.json", None), ("processor_config.json", "image_processor"))
 
@@ -83,10 +93,13 @@ def _known(source: TensorSource, senses: Senses) -> bool:
 
 def by_plain_name(source: TensorSource) -> Mapping[str, str]:
     """Return the stored names by what they are without what some checkpoints put before or between."""
-    return {
-        name.removeprefix("model.").replace("vision_tower.vision_model.", "vision_tower."): name
-        for name in source.names()
-    }
+    return {_plain(name): name for name in source.names()}
+
+
+def _plain(name: str) -> str:
+    for before, after in _SPELLINGS:
+        name = before.sub(after, name)
+    return name
 
 
 def _reader(folder: Path, files: Unchanged) -> ReadsTensor:

@@ -13,11 +13,14 @@ from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.configuration.config_fields import MOST_LAYERS, Fields, Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
-from langchain_gemma_jax.models.vision.encoder import MediaEncoder, whole_root
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder, Sight, whole_root
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
+from langchain_gemma_jax.models.vision.gemma4_rules import BUDGETS, FramedSounds, PatchedPictures
+from langchain_gemma_jax.models.vision.gemma4_tower import Gemma4Tower
 from langchain_gemma_jax.models.vision.resize import Filter
 from langchain_gemma_jax.models.vision.siglip import Siglip
 from langchain_gemma_jax.models.vision.support import MediaSupport
+from langchain_gemma_jax.models.vision.unified import UnifiedPictures, UnifiedSounds
 
 _FILTERS: Mapping[int, Filter] = {2: "bilinear", 3: "bicubic"}  # by the numbers that imaging libraries give them
 _MOST_PIXELS_A_SIDE = 4096
@@ -129,4 +132,105 @@ def _filter(p: Fields, default: Filter) -> Filter:
     return _FILTERS[value]
 
 
-_READERS: Mapping[str, Callable[[MediaFiles], Senses]] = {"gemma3": _gemma3}
+def _gemma4(files: MediaFiles) -> Senses:
+    outer = Fields(files.config, {}, files.location)
+    f = Fields(outer.table("vision_config"), {}, f"{files.location} (vision_config)")
+    f.refuse("hidden_activation", "its activation is gelu_pytorch_tanh", "gelu_pytorch_tanh")
+    f.refuse("attention_bias", "its projections have no biases")
+    ropes = Fields(f.table("rope_parameters"), {}, f.location)
+    ropes.refuse("rope_type", "its heads are turned by column and row", "axial", "default")
+    heads, head_dim = f.size("num_attention_heads", 12), f.size("head_dim", 64)
+    kv_heads = f.size("num_key_value_heads", 12)
+    if heads % kv_heads or head_dim % 4:
+        raise f.error("num_key_value_heads", f"a divisor of the {heads} heads, whose size 4 divides", kv_heads)
+    patch, pool = f.size("patch_size", 16, _MOST_PIXELS_A_SIDE), f.size("pooling_kernel_size", 3, _MOST_PIXELS_A_SIDE)
+    encoder = Gemma4Tower(
+        budgets=BUDGETS,
+        patch=patch,
+        pool=pool,
+        width=f.size("hidden_size", 768),
+        depth=f.size("num_hidden_layers", 16, MOST_LAYERS),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffw_width=f.size("intermediate_size", 3072),
+        places=f.size("position_embedding_size", 10240),
+        theta=ropes.positive("rope_theta", 100.0),
+        eps=f.positive("rms_norm_eps", 1e-6),
+        clipped=f.get("use_clipped_linears", False),
+        standardized=f.get("standardize", False),
+        text_width=files.text.width,
+        sight=_sight(outer, None),
+        scale=Fields(files.processor, {}, files.location).positive("rescale_factor", 1 / 255),
+    )
+    return Senses(MediaSupport(_patched(outer, files, patch, pool, merged=False)), (encoder,))
+
+
+def _gemma4_unified(files: MediaFiles) -> Senses:
+    outer = Fields(files.config, {}, files.location)
+    f = Fields(outer.table("vision_config"), {}, f"{files.location} (vision_config)")
+    patch, pool = f.size("patch_size", 16, _MOST_PIXELS_A_SIDE), f.size("pooling_kernel_size", 3, _MOST_PIXELS_A_SIDE)
+    width = f.size("mm_embed_dim", 3840)
+    if f.size("output_proj_dims", width) != width:
+        raise f.error("output_proj_dims", f"mm_embed_dim, {width}", f.raw["output_proj_dims"])
+    pictures = UnifiedPictures(
+        budgets=BUDGETS,
+        patch_numbers=3 * (patch * pool) ** 2,
+        width=width,
+        places=f.size("mm_posemb_size", 1120),
+        text_width=files.text.width,
+        eps=f.positive("rms_norm_eps", 1e-6),
+        sight=_sight(outer, "vision"),
+        scale=Fields(files.processor, {}, files.location).positive("rescale_factor", 1 / 255),
+    )
+    seen = _patched(outer, files, patch, pool, merged=True)
+    if outer.raw.get("audio_config") is None:
+        return Senses(MediaSupport(seen), (pictures,))
+    a = Fields(outer.table("audio_config"), {}, f"{files.location} (audio_config)")
+    frame = a.size("audio_embed_dim", 640)
+    sounds = UnifiedSounds(_FRAMES, frame, files.text.width, a.positive("rms_norm_eps", 1e-6))
+    heard = FramedSounds(
+        frame=frame,
+        sizes=_FRAMES,
+        before=outer.token_ids("boa_token_id", (256000,)),
+        placeholder=_placeholder(outer, "audio_token_id", 258881, files.text),
+        after=outer.token_ids("eoa_token_index", (258883,)),
+    )
+    return Senses(MediaSupport(seen, heard), (pictures, sounds))
+
+
+_FRAMES = (50, 250, 750)  # of 40 ms: 2, 10 and 30 seconds, which is the most that these models hear at once
+
+
+def _patched(outer: Fields, files: MediaFiles, patch: int, pool: int, *, merged: bool) -> PatchedPictures:
+    p = Fields(files.processor, {}, f"{files.location} (preprocessor)")
+    budget = p.size("max_soft_tokens", 280)
+    if budget not in BUDGETS:
+        raise p.error("max_soft_tokens", f"one of {', '.join(map(str, BUDGETS))}", budget)
+    for name, own in (("patch_size", patch), ("pooling_kernel_size", pool)):
+        if p.size(name, own) != own:
+            raise p.error(name, f"{own}, as the tower has it", p.raw[name])
+    p.refuse("do_normalize", "the model itself moves pixels to where it wants them")
+    return PatchedPictures(
+        budget=budget,
+        patch=patch,
+        pool=pool,
+        merged=merged,
+        before=outer.token_ids("boi_token_id", (255999,)),
+        placeholder=_placeholder(outer, "image_token_id", 258880, files.text),
+        after=outer.token_ids("eoi_token_id", (258882,)),
+        filter=_filter(p, "bicubic"),
+    )
+
+
+def _sight(outer: Fields, default: str | None) -> Sight:
+    """What a picture's tokens see of each other: the text tower says so."""
+    text = outer.table("text_config")
+    return Sight.LOCAL if text.get("use_bidirectional_attention", default) == "vision" else Sight.CAUSAL
+
+
+_READERS: Mapping[str, Callable[[MediaFiles], Senses]] = {
+    "gemma3": _gemma3,
+    "gemma4": _gemma4,
+    "gemma4_unified": _gemma4_unified,
+}
