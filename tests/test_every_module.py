@@ -38,6 +38,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "starting": ("timeout concurrency", "how a call begins, in threads and event loops"),
     "token_counting": ("chat_model", "get_num_tokens"),
     "content_blocks": ("messages_in", "what a message may hold"),
+    "media_in": ("media", "what conversations' images become, seen in what a model reads"),
     "route_step": ("routing", "which size takes a step"),
     "everywhere": ("folder command", "the folders that the command looks at"),
     "upkeep": ("store command sweep", "what a store does when a person asks"),

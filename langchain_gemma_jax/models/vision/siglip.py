@@ -100,7 +100,8 @@ class Siglip(MediaEncoder):
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
         side, patch = self.patches_a_side, self.patch
         pixels = inputs["pixels"][: side * patch, : side * patch].astype(jnp.float32) * self.scale
-        pixels = (pixels - jnp.asarray(self.mean, jnp.float32)) / jnp.asarray(self.deviation, jnp.float32)
+        mean, deviation = (jnp.asarray(each, jnp.float32)[None, None] for each in (self.mean, self.deviation))
+        pixels = (pixels - mean) / deviation
         # [row of patches, its row, column of patches, its column, colour]
         patches = pixels.reshape(side, patch, side, patch, 3).transpose(0, 2, 4, 1, 3)
         x = product(patches.reshape(side * side, 3 * patch * patch), arrays["patch"], arrays["patch_bias"])
