@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,6 +97,15 @@ class MediaReader:
                     digest, get = block.digest, partial(self._inline, block)
             return remembered(hashlib.sha256(digest).digest(), lambda: self._decoded(block, get()))
 
+    def check_count(self, blocks: Sequence[MediaBlock]) -> None:
+        """Refuse more blocks than a conversation may have, before one of them is decoded.
+
+        Raises:
+            MediaLimitError: one is too many.
+        """
+        if len(blocks) > self.limits.media:
+            raise self._too_many(blocks[self.limits.media])
+
     def check(self, media: list[tuple[MediaBlock, tuple[Medium, ...]]]) -> None:
         """Refuse more media than a conversation may have.
 
@@ -108,17 +117,20 @@ class MediaReader:
             count += len(found)
             pixels += sum(each.pixels.size // 3 for each in found if isinstance(each, Picture))
             if count > self.limits.media:
-                raise MediaLimitError(
-                    block.at, f"more than the {self.limits.media} images, sounds and pages that a conversation may "
-                    "have. Leave out old ones",
-                    "media",
-                )  # fmt: skip
+                raise self._too_many(block)
             if pixels > self.limits.total_pixels:
                 raise MediaLimitError(
                     block.at, f"the images up to this one have more than the {self.limits.total_pixels:,} pixels that "
                     "a conversation may have together. Make them smaller",
                     "pixels of all",
                 )  # fmt: skip
+
+    def _too_many(self, block: MediaBlock) -> MediaLimitError:
+        most = self.limits.media
+        return MediaLimitError(
+            block.at, f"more than the {most} images, sounds and pages that a conversation may have. Leave out old ones",
+            "media",
+        )  # fmt: skip
 
     def _inline(self, block: MediaBlock) -> bytes:
         found = block.inline(self.limits.encoded_bytes)

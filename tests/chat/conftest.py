@@ -26,6 +26,7 @@ from tests.serving import serving
 ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
+    "test_media.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
     "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",

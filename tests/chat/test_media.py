@@ -94,8 +94,8 @@ READ = [
         "gemma",
         [HumanMessage("Look"), CALL, ToolMessage([IMAGE], tool_call_id="c1")],
         ('<bos><start_of_turn>user\nLook<end_of_turn>\n<start_of_turn>model\n```tool_call\n{"name": "look", '
-        '"parameters": {}}\n```<end_of_turn>\n<start_of_turn>user\n```tool_result\n{"name": "look", "result": ""}\n```\n\n'
-        "<start_of_image>[3]<end_of_image>\n\n<end_of_turn>\n<start_of_turn>model\n"),
+        '"parameters": {}}\n```<end_of_turn>\n<start_of_turn>user\n```tool_result\n{"name": "look", "result": ""}\n```'
+        "\n\n<start_of_image>[3]<end_of_image>\n\n<end_of_turn>\n<start_of_turn>model\n"),
     ),
 ]  # fmt: skip
 

@@ -13,7 +13,6 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
 
-
 _BY_SENSES = (
     "image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "audio_inputs",
     "attachment",

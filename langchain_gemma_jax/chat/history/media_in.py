@@ -66,6 +66,7 @@ class MediaPlacing:
                 parts[0].block.at, f"this is an image, a sound or a file, and {self.model.name} reads text alone. "
                 "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on",
             )  # fmt: skip
+        self.reader.check_count([part.block for part in parts])
         found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
         read: list[tuple[MediaPart, tuple[Medium, ...]]] = []
         for part in parts:
@@ -81,7 +82,7 @@ class MediaPlacing:
         return _kept(self.memory.decoded, self._key(digest), read)
 
     def _place(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
-        key = self._key(medium.digest, self.model.name, id(support), self.max_soft_tokens, self.apart)
+        key = self._key(medium.digest, self.model.name, support, self.max_soft_tokens, self.apart)
         return _kept(self.memory.placed, key, partial(self._placed_now, support, medium, at))
 
     def _placed_now(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
