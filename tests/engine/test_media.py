@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def sees(tiny_model):
 
 
 def ask(engine, served, spans, tokens=3, scope="", **more):
-    return engine.submit(served, Prompt(tuple(spans)), greedy(tokens), scope=scope, **more).result(60)
+    return engine.submit(served, Prompt(tuple(spans)), greedy(tokens), scope=scope, **more).result()
 
 
 def ten_turns(engine, served, model, scope, *, cold=None):
@@ -130,7 +131,7 @@ def _talk(engine, served, model, cold, rng, conversations):
                     scope = f"{rng.randint(0, 1)}"
                     asked.append((branch, engine.submit(served, prompt, greedy(rng.randint(1, 6)), scope=scope)))
             for branch, generation in asked:
-                done = generation.result(60)
+                done = generation.result()
                 cold.check(Prompt(tuple(branch)), done, f"conversation {number}")
                 spans = [*branch, TokenSpan(done.ids)]
 
@@ -152,10 +153,10 @@ def test_others_make_tokens_while_a_picture_is_encoded(engine_of, sees):
     talker = engine.submit(served, (2, 20, 21), greedy(60))
     next(iter(talker))
     ask(engine, served, [TokenSpan((2,)), *spans_of(sees, picture(9)), TokenSpan((20,))])
-    talker.result(60)
+    talker.result()
     encoding = [at for at, kind in enumerate(order) if str(kind).startswith("encode")]
     assert [order[at] for at in encoding] == ["encode_begin", "encode_layer", "encode_layer", "encode_end"]
-    assert all("step" in order[first:last] for first, last in zip(encoding, encoding[1:], strict=False))
+    assert all("step" in order[first:last] for first, last in pairwise(encoding))
 
 
 def test_the_encoder_is_in_the_books_and_leaves_with_its_model(engine_of, sees):
@@ -233,7 +234,7 @@ def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
     assert begun.wait(60)
     generation.cancel()
     with pytest.raises(Exception, match="cancelled"):
-        generation.result(60)
+        generation.result()
     assert ask(engine, served, prompt.spans).ids
     assert not runner.media._under_way
 
