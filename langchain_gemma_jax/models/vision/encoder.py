@@ -155,6 +155,12 @@ def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: floa
     return normed if bias is None else normed + wide(bias, x)
 
 
+def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
+    """``x`` over its root mean square, times ``scale``."""
+    normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
+    return normed if scale is None else normed * wide(scale, x)
+
+
 def wide(vector: jax.Array, like: jax.Array) -> jax.Array:
     """A vector along the last axis of an array, with as many axes."""
     return vector.reshape((1,) * (like.ndim - 1) + vector.shape)

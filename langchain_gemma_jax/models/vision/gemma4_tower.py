@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.gemma.norms import rms_norm
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
     EncoderTree,
@@ -20,6 +19,7 @@ from langchain_gemma_jax.models.vision.encoder import (
     Tensor,
     attend,
     product,
+    rms_norm,
     wide,
 )
 from langchain_gemma_jax.models.vision.unified import placed

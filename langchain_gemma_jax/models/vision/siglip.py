@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.gemma.norms import rms_norm
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
     EncoderTree,
@@ -20,6 +19,7 @@ from langchain_gemma_jax.models.vision.encoder import (
     attend,
     layer_norm,
     product,
+    rms_norm,
     wide,
 )
 
