@@ -82,17 +82,6 @@ def test_the_same_picture_is_taken_over_and_another_of_its_size_shares_nothing(e
     assert engine.report().media_encoded == 2
 
 
-def test_a_prompt_that_ends_in_a_picture_is_answered_and_goes_on_behind_it(engine_of, sees):
-    engine, cold = engine_of(), ColdSight(sees)
-    served = engine.serve(sees)
-    open_end = [TokenSpan((2, 20, 21)), *spans_of(sees, picture(3))[:2]]
-    for number in range(2):
-        done = ask(engine, served, open_end, tokens=2)
-        cold.check(Prompt(tuple(open_end)), done)
-        assert done.reused_tokens in {0, 3 + len(BEFORE)}, "the picture is read whole, as its last token is needed"
-        assert number == 0 or engine.report().media_encoded == 1
-
-
 def test_places_within_a_medium_are_no_end():
     image = MediaSpan((7,) * 5, b"a cat").keys
     keys = [1, 2, *image, 3, 4]
@@ -211,8 +200,10 @@ def test_pictures_for_a_model_that_reads_text_alone_or_for_another_are_refused(e
     with pytest.raises(UnsupportedModelError, match="reads text alone"):
         engine.submit(engine.serve(tiny_model), Prompt(tuple(spans)))
     served = engine.serve(sees)
+    with pytest.raises(InputError, match="expected tokens behind"):
+        engine.submit(served, Prompt(tuple(spans[:-1])))
     for inputs in ({"pixels": np.zeros((8, 8, 3), np.uint8)}, {"samples": np.zeros(3, np.float32)}, {}):
-        wrong = [TokenSpan((2,)), MediaSpan((12,) * SOFT, b"x", inputs)]
+        wrong = [TokenSpan((2,)), MediaSpan((12,) * SOFT, b"x", inputs), TokenSpan((3,))]
         with pytest.raises(InputError, match="prepared for"):
             engine.submit(served, Prompt(tuple(wrong)))
 
