@@ -205,6 +205,17 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "problems": ("app", "statuses, as clients see them"),
     "server.pages": ("app", "what is asked by GET"),
     "readiness": ("serve", "models made ready by a server that starts"),
+    "vision.support": ("soft_tokens media", "what a model can take, seen where it is taken"),
+    "vision.encoder": ("soft_tokens media", "the parts of every tower"),
+    "siglip": ("soft_tokens", "a tower, held to transformers'"),
+    "gemma4_tower": ("soft_tokens", "a tower, held to transformers'"),
+    "unified": ("soft_tokens", "projections, held to transformers'"),
+    "gemma3_pictures": ("soft_tokens", "pictures as transformers prepares them"),
+    "gemma4_rules": ("soft_tokens", "pictures as transformers prepares them"),
+    "media_config": ("soft_tokens", "configurations of models that see"),
+    "model_media": ("media soft_tokens", "weights that come with the first picture"),
+    "media_files": ("soft_tokens", "tensors by the names that checkpoints have"),
+    "media_encoding": ("media", "encoders in the engine"),
     "when_imported": ("install", "what is done when a module is imported"),
 }
 

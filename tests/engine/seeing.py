@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -47,7 +48,7 @@ def seeing(model: Model, sight: Sight = Sight.EVERYWHERE) -> Model:
 
     def open_files():
         numbers = np.random.default_rng(7)
-        return lambda tensor: _made(tensor, numbers)
+        return nullcontext(lambda tensor: _made(tensor, numbers))
 
     media = ModelMedia(MediaSupport(rules), (encoder,), open_files)
     return replace(model, architecture=Gemma(model.config, (encoder,)), encoders=media)
@@ -144,8 +145,10 @@ class ColdSight:
 
     def check(self, prompt: Prompt, completion: Completion, what: str = "") -> None:
         """Each token of a greedy answer is the best one behind those before it."""
+        with jax.transfer_guard("allow"):
+            found = self.scores(prompt, completion.ids)
         valid = min(self.model.tokenizer.vocab_size, self.model.config.vocab_size)
-        for index, (token, row) in enumerate(zip(completion.ids, self.scores(prompt, completion.ids), strict=True)):
+        for index, (token, row) in enumerate(zip(completion.ids, found, strict=True)):
             best = int(np.argmax(row[:valid]))
             self.checked += 1
             assert row[token] >= row[best] - TIE, f"{what}: token {index} behind {len(prompt)} is {token}, cold {best}"

@@ -20,12 +20,13 @@ from tests.parity.made_up import tensor
 BEGIN, PICTURE, END, SOUND = 150, 151, 152, 154
 NEW_TOKENS, SEEDS = 32, 10
 SIZES = (
-    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (17, 400), (400, 17), (5, 4), (96, 128), (640, 480),
+    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (17, 400), (40, 9), (5, 4), (96, 128), (640, 480),
     (33, 77), (270, 480),
 )  # fmt: skip
 """Height and width of the pictures that every model is shown."""
 
 PIXELS_OF = (1, 3, 5, 8)  # whose pixels are stored
+SCORED = 3  # seeds whose scores are stored
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def media_tensor(name: str, shape: tuple[int, ...], model: str, seed: int) -> np
     uniform = (bits.astype(np.float32) * np.float32(2**-23) - np.float32(1)).reshape(shape)
     if len(shape) < 2:
         if not shape:  # limits of clipped products: some of what passes is beyond them
-            return np.float32(1.5 if plain.endswith("max") else -1.5) + np.float32(0.2) * uniform
+            return np.asarray(np.float32(1.5 if plain.endswith("max") else -1.5) + np.float32(0.2) * uniform)
         if plain.endswith("bias"):
             return np.float32(0.1) * uniform
         scale = np.float32(1 - kind.norm_offset if "mm_soft_emb_norm" in plain else 1)

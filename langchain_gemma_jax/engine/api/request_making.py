@@ -34,6 +34,11 @@ def _check_media(known: KnownModel, prompt: Prompt) -> None:
             f"{name!r} is divided among several devices, where its encoders do not run. Load it on one device to show "
             "it pictures: devices=1."
         )
+    if prompt.media[-1].end == len(prompt):
+        raise InputError(
+            "expected tokens behind the last picture or sound of a prompt, those of its media.place() at least, found "
+            "none. The answer follows a token, which is read by itself."
+        )
     for placed in prompt.media:
         found = encoders.encoder_of(placed.span.inputs or {})
         if found is None or len(placed.span.ids) > encoders.encoders[found[0]].soft_tokens(found[1]):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,6 @@ from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.tokenizer import Tokenizer
-from langchain_gemma_jax.models.vision.encoder import Tensor
 from langchain_gemma_jax.models.vision.media_config import MediaFiles, Senses, senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
 
@@ -53,10 +54,7 @@ def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unc
         if not _known(source, senses):
             return None
 
-    def reader() -> ReadsTensor:
-        return _reader(folder, files)
-
-    return ModelMedia(senses.support, senses.encoders, reader)
+    return ModelMedia(senses.support, senses.encoders, partial(_reader, folder, files))
 
 
 def _processor(folder: Path) -> Raw:
@@ -83,9 +81,8 @@ def _known(source: TensorSource, senses: Senses) -> bool:
     for tensor in tensors:
         shape = tensor.stored or tensor.shape
         if tensor.name not in names:
-            if not tensor.optional:
-                raise TensorMismatchError(source.location, f"a tensor {tensor.name}", "none")
-        elif source.shape(names[tensor.name]) != shape:
+            raise TensorMismatchError(source.location, f"a tensor {tensor.name}", "none")
+        if source.shape(names[tensor.name]) != shape:
             found = source.shape(names[tensor.name])
             raise TensorMismatchError(source.location, f"{tensor.name} of the shape {shape}", f"{found}")
     return True
@@ -102,14 +99,10 @@ def _plain(name: str) -> str:
     return name
 
 
-def _reader(folder: Path, files: Unchanged) -> ReadsTensor:
+@contextmanager
+def _reader(folder: Path, files: Unchanged) -> Iterator[ReadsTensor]:
     files.check()
-    source = open_safetensors(folder)
-    names = by_plain_name(source)
-
-    def read(tensor: Tensor) -> np.ndarray:
-        if tensor.name not in names and tensor.optional:
-            return np.full(tensor.shape, tensor.default, np.float32)
-        return np.asarray(source.read(names[tensor.name]))
-
-    return read
+    with open_safetensors(folder) as source:
+        names = by_plain_name(source)
+        yield lambda tensor: np.asarray(source.read(names[tensor.name]))
+        files.check()

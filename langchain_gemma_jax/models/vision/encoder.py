@@ -39,8 +39,6 @@ class Tensor:
     shape: tuple[int, ...]
     stored: tuple[int, ...] = ()  # the shape in a checkpoint, where it is another one
     added: float = 0.0  # what a checkpoint's norm leaves out of its factor
-    optional: bool = False  # not every checkpoint has it: it is full of ``default`` then
-    default: float = 0.0
 
     @property
     def is_matrix(self) -> bool:
@@ -147,14 +145,25 @@ class MediaEncoder(ABC):
 def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     """``x @ weight.T``, and a bias: float32."""
     found = linear(x, weight, PLAIN)
-    return found if bias is None else found + bias
+    return found if bias is None else found + wide(bias, found)
 
 
 def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: float) -> jax.Array:
     """``x`` without its mean, over its standard deviation."""
     centered = x - jnp.mean(x, axis=-1, keepdims=True)
-    normed = centered * jax.lax.rsqrt(jnp.mean(centered * centered, axis=-1, keepdims=True) + eps) * scale
-    return normed if bias is None else normed + bias
+    normed = centered * jax.lax.rsqrt(jnp.mean(centered * centered, axis=-1, keepdims=True) + eps) * wide(scale, x)
+    return normed if bias is None else normed + wide(bias, x)
+
+
+def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
+    """``x`` over its root mean square, times ``scale``."""
+    normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
+    return normed if scale is None else normed * wide(scale, x)
+
+
+def wide(vector: jax.Array, like: jax.Array) -> jax.Array:
+    """A vector along the last axis of an array, with as many axes."""
+    return vector.reshape((1,) * (like.ndim - 1) + vector.shape)
 
 
 def attend(

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.gemma.norms import rms_norm
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
     EncoderTree,
@@ -20,6 +19,8 @@ from langchain_gemma_jax.models.vision.encoder import (
     Tensor,
     attend,
     product,
+    rms_norm,
+    wide,
 )
 from langchain_gemma_jax.models.vision.unified import placed
 
@@ -135,7 +136,7 @@ class Gemma4Tower(MediaEncoder):
         soft = at[:, 0] + (columns // self.pool) * at[:, 1]
         x = jax.ops.segment_sum(x, soft, num_segments=count) * (self.width**0.5 / self.pool**2)
         if self.standardized:
-            x = (x - arrays["std_bias"]) * arrays["std_scale"]
+            x = (x - wide(arrays["std_bias"], x)) * wide(arrays["std_scale"], x)
         return product(rms_norm(x, None, self.eps), arrays["project"])
 
     def _product(self, x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
@@ -148,7 +149,8 @@ class Gemma4Tower(MediaEncoder):
         """Sines and cosines ``[patch, 1, axis, a quarter of a head]``."""
         half = self.head_dim // 2
         exponents = np.arange(0, half, 2, dtype=np.float32) / np.float32(half)
-        angles = places[:, :, None].astype(jnp.float32) * jnp.asarray(1.0 / np.float32(self.theta) ** exponents)
+        frequencies = jnp.asarray(1.0 / np.float32(self.theta) ** exponents)
+        angles = places[:, :, None].astype(jnp.float32) * frequencies[None, None]
         return jnp.sin(angles)[:, None], jnp.cos(angles)[:, None]
 
     def _turned(self, x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -53,7 +54,8 @@ class ModelMedia:
 
     support: MediaSupport
     encoders: tuple[MediaEncoder, ...]
-    open: Callable[[], ReadsTensor] = field(repr=False)  # the files, as they were when the model was read
+    # The files, as they were when the model was read.
+    open: Callable[[], AbstractContextManager[ReadsTensor]] = field(repr=False)
     loaded: dict[int, EncoderTree] = field(default_factory=dict, repr=False)
     kept: KeptVectors = field(default_factory=KeptVectors, repr=False)  # it stays when the weights go
 
@@ -80,19 +82,19 @@ class ModelMedia:
         Raises:
             CheckpointError: they cannot be read, or are other files than before.
         """
-        read = self.open()
         tree = self.encoders[number].tensors()
 
-        def put(tensors: object) -> dict[str, jax.Array]:
+        def put(read: ReadsTensor, tensors: Mapping[str, Tensor]) -> dict[str, jax.Array]:
             found = {}
-            for key, tensor in dict(tensors).items():  # type: ignore[call-overload]
+            for key, tensor in tensors.items():
                 stored = read(tensor).reshape(tensor.shape)
                 if tensor.added:
                     stored = stored.astype(np.float32) + np.float32(tensor.added)
                 found[key] = where.put(np.ascontiguousarray(stored.astype(numpy_dtype(tensor.dtype(dtype)))))
             return found
 
-        return EncoderTree(put(tree.begin), [put(layer) for layer in tree.layers], put(tree.end))
+        with self.open() as read:
+            return EncoderTree(put(read, tree.begin), [put(read, layer) for layer in tree.layers], put(read, tree.end))
 
     def close(self) -> None:
         """Free the weights that are in memory. They are read again when they are needed."""

@@ -19,6 +19,8 @@ from langchain_gemma_jax.models.vision.encoder import (
     attend,
     layer_norm,
     product,
+    rms_norm,
+    wide,
 )
 
 
@@ -100,7 +102,7 @@ class Siglip(MediaEncoder):
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
         side, patch = self.patches_a_side, self.patch
         pixels = inputs["pixels"][: side * patch, : side * patch].astype(jnp.float32) * self.scale
-        mean, deviation = (jnp.asarray(each, jnp.float32)[None, None] for each in (self.mean, self.deviation))
+        mean, deviation = (wide(jnp.asarray(each, jnp.float32), pixels) for each in (self.mean, self.deviation))
         pixels = (pixels - mean) / deviation
         # [row of patches, its row, column of patches, its column, colour]
         patches = pixels.reshape(side, patch, side, patch, 3).transpose(0, 2, 4, 1, 3)
@@ -126,5 +128,4 @@ class Siglip(MediaEncoder):
         each = self.patches_a_side // side
         whole = x.reshape(self.patches_a_side, self.patches_a_side, self.width)[: side * each, : side * each]
         soft = whole.reshape(side, each, side, each, self.width).mean(axis=(1, 3)).reshape(side * side, self.width)
-        soft = soft * jax.lax.rsqrt(jnp.mean(soft * soft, axis=-1, keepdims=True) + self.eps) * arrays["soft_norm"]
-        return product(soft, arrays["project"].T)
+        return product(rms_norm(soft, arrays["soft_norm"], self.eps), arrays["project"].T)

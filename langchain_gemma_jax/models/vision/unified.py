@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.gemma.norms import rms_norm
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
     EncoderTree,
@@ -19,6 +18,7 @@ from langchain_gemma_jax.models.vision.encoder import (
     Tensor,
     layer_norm,
     product,
+    rms_norm,
 )
 
 _NORM_EPS = 1e-5  # of the norms with a mean, whatever the configuration says of the others

@@ -22,6 +22,7 @@ from tests.parity.media_models import (
     NEW_TOKENS,
     PICTURE,
     PIXELS_OF,
+    SCORED,
     SEEDS,
     SIZES,
     media_tensor,
@@ -112,9 +113,10 @@ def test_soft_tokens_and_answers_are_those_of_transformers_for_ten_models(name, 
             assert apart(soft[number], theirs) <= BAR, (seed, SIZES[number], apart(soft[number], theirs))
         tokens = found[f"tokens_{seed}"]
         scores = read(model, tokens, [soft[number] for number in shown(seed)])
-        theirs = found[f"logits_{seed}"]
-        assert (scores.argmax(-1) == tokens[-NEW_TOKENS:]).all(), seed
-        assert apart(scores, theirs) <= BAR, (seed, apart(scores, theirs))
+        assert (scores[:, :BEGIN].argmax(-1) == tokens[-NEW_TOKENS:]).all(), seed
+        if seed < SCORED:
+            theirs = found[f"logits_{seed}"]
+            assert apart(scores, theirs) <= BAR, (seed, apart(scores, theirs))
 
 
 def read(model, tokens, soft):
