@@ -148,6 +148,22 @@ def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> j
     return found if bias is None else found + wide(bias, found)
 
 
+LIMITS = ("input_min", "input_max", "output_min", "output_max")
+
+
+def limits(key: str, name: str) -> dict[str, Tensor]:
+    """The numbers between which what goes into a product, and what comes out, is cut."""
+    return {f"{key}_{limit}": Tensor(f"{name}.{limit}", ()) for limit in LIMITS}
+
+
+def clipped(x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
+    """``product`` with a matrix, between its limits if it has some."""
+    if f"{key}_{LIMITS[0]}" not in arrays:
+        return product(x, arrays[key])
+    least, most, lowest, highest = (arrays[f"{key}_{limit}"] for limit in LIMITS)
+    return jnp.clip(product(jnp.clip(x, least, most), arrays[key]), lowest, highest)
+
+
 def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: float) -> jax.Array:
     """``x`` without its mean, over its standard deviation."""
     centered = x - jnp.mean(x, axis=-1, keepdims=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache, partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.gemma.forward import Medium, forward_apart, logits
@@ -25,34 +22,18 @@ from tests.parity.media_models import (
     SCORED,
     SEEDS,
     SIZES,
-    media_tensor,
     picture,
     shown,
 )
-from tests.tiny_gemma import tiny_gemma
+from tests.seeing_folder import golden, write_seeing
 
 BAR = 2e-4  # of the spread
 every = pytest.mark.parametrize("name", [*MODELS])
 
 
-@cache
-def golden(name):
-    with np.load(Path(__file__).parents[2] / "goldens" / f"{name}.npz") as found:
-        return {key: found[key] for key in found.files}
-
-
 def opened(folder, name, seed):
-    """Load the model of a seed, as a checkpoint of transformers."""
-    files = tiny_gemma()
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        if file in files:
-            (folder / file).write_bytes(files[file])
-    (folder / "config.json").write_text(json.dumps(MODELS[name].config))
-    (folder / "preprocessor_config.json").write_text(json.dumps(MODELS[name].processor))
-    shapes = {key: tuple(shape) for key, shape in json.loads(str(golden(name)["tensors"])).items()}
-    save_file(
-        {key: media_tensor(key, shape, name, seed) for key, shape in shapes.items()}, folder / "model.safetensors"
-    )
+    """Load the model of a seed."""
+    write_seeing(folder, name, seed)
     return load(folder, dtype="float32")
 
 
@@ -100,9 +81,7 @@ def test_soft_tokens_and_answers_are_those_of_transformers_for_ten_models(name, 
     found = golden(name)
     encode = None
     for seed in range(SEEDS):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        model = opened(folder, name, seed)
+        model = opened(tmp_path / str(seed), name, seed)
         encode = encode or encoding(model)
         soft = {}
         for number in shown(seed) if seed else range(len(SIZES)):
