@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.media.medium import Picture
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.media.medium import Picture, Sound
 from langchain_gemma_jax.models.gemma.forward import Medium, forward_apart, logits
 from langchain_gemma_jax.models.gemma.kv_cache import allocate
 from langchain_gemma_jax.models.load import load
@@ -20,10 +21,13 @@ from tests.parity.media_models import (
     PICTURE,
     PIXELS_OF,
     SCORED,
+    SECONDS,
     SEEDS,
     SIZES,
+    SOUND,
     picture,
     shown,
+    sound,
 )
 from tests.seeing_folder import golden, write_seeing
 
@@ -96,6 +100,23 @@ def test_soft_tokens_and_answers_are_those_of_transformers_for_ten_models(name, 
         if seed < SCORED:
             theirs = found[f"logits_{seed}"]
             assert apart(scores, theirs) <= BAR, (seed, apart(scores, theirs))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in MODELS.items() if kind.config.get("audio_config")])
+@pytest.mark.long
+def test_what_is_heard_is_what_transformers_hears(name, tmp_path):
+    found = golden(name)
+    for seed in range(SCORED):
+        model = opened(tmp_path / str(seed), name, seed)
+        encode = encoding(model)
+        for number in range(len(SECONDS)):
+            placed, theirs = model.media.place(Sound(sound(name, seed, number))), found[f"heard_{seed}_{number}"]
+            assert len(placed.placeholders) == len(theirs)
+            ours = soft_tokens(model, placed, encode)
+            assert apart(ours, theirs) <= BAR, (seed, number, apart(ours, theirs))
+            assert (placed.before, placed.placeholders[0], placed.after) == ((153,), SOUND, (155,))
+        with pytest.raises(InputError, match="at most"):
+            model.media.place(Sound(np.zeros(16_000 * 60, np.float32)))
 
 
 def read(model, tokens, soft):
