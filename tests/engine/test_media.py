@@ -213,17 +213,19 @@ def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
     served = engine.serve(sees)
     runner = next(iter(engine._owner.models.runners.values()))
     prompt = Prompt((TokenSpan((2,)), *spans_of(sees, picture(0)), TokenSpan((20,))))
-    begun, real = threading.Event(), runner.device.run
+    begun, go_on, real = threading.Event(), threading.Event(), runner.device.run
 
     def run(key, *args, **kwargs):
         if key[0] == "encode_layer":
             begun.set()
+            assert go_on.wait(60)
         return real(key, *args, **kwargs)
 
     runner.device.run = run
     generation = engine.submit(served, prompt, greedy(3))
     assert begun.wait(60)
     generation.cancel()
+    go_on.set()
     with pytest.raises(Exception, match="cancelled"):
         generation.result()
     assert ask(engine, served, prompt.spans).ids
