@@ -124,7 +124,7 @@ def heard(model: transformers.PreTrainedModel, samples: np.ndarray) -> np.ndarra
     else:
         from transformers.models.gemma4.feature_extraction_gemma4 import Gemma4AudioFeatureExtractor
 
-        found = Gemma4AudioFeatureExtractor()(samples)
+        found = Gemma4AudioFeatureExtractor()([samples])
         features, mask = np.array(found["input_features"]), np.array(found["input_features_mask"])
     given = torch.from_numpy(features.astype(np.float32)), torch.from_numpy(mask)
     found = model.model.get_audio_features(*given, return_dict=True)
