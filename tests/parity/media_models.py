@@ -20,12 +20,13 @@ from tests.parity.made_up import tensor
 BEGIN, PICTURE, END, SOUND = 150, 151, 152, 154
 NEW_TOKENS, SEEDS = 32, 10
 SIZES = (
-    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (17, 400), (40, 9), (5, 4), (96, 128), (640, 480),
+    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (12, 90), (40, 9), (5, 4), (96, 128), (640, 480),
     (33, 77), (270, 480),
 )  # fmt: skip
 """Height and width of the pictures that every model is shown."""
 
 PIXELS_OF = (1, 3, 5, 8)  # whose pixels are stored
+FEW = 8  # soft tokens of a picture that are stored, but for those of seed 0
 SCORED = 3  # seeds whose scores are stored, and to which sounds are played
 SECONDS = (0.31, 1.1)
 
