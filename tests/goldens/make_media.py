@@ -6,8 +6,8 @@ Needs an environment with torch, transformers 5 and Pillow. ``tests/parity/media
 prompts, so that none are stored. Each file holds
 
     pixels_<number>                  what the processor makes of some pictures of seed 0, as bytes
-    soft_<seed>_<number>             soft tokens [token, width]: of seed 0 for all pictures, of others the first of those
-                                     that are shown
+    soft_<seed>_<number>             soft tokens [token, width]: of seed 0 for all pictures, of others the first
+                                     of those that are shown
     heard_<seed>_<number>            the soft tokens of sounds, of models that hear
     tokens_<seed>                    a prompt with two pictures, and what greedy decoding adds
     logits_<seed>                    of some seeds, the scores before each of those [token, vocabulary]

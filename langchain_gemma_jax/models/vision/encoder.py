@@ -207,8 +207,8 @@ def attend(
     pairs = blocks.transpose(0, 2, 1, 3).reshape(-1, block, head_dim)  # [block and head, query, head_dim]
     of_head = jnp.tile(jnp.arange(heads), tokens // block)
     by_head = keys.swapaxes(0, 1), values.swapaxes(0, 1)
-    mixed = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
-    mixed = mixed.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
+    found = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
+    mixed: jax.Array = found.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
     return mixed.reshape(tokens, heads * head_dim)
 
 
