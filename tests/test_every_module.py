@@ -210,6 +210,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "vision.encoder": ("soft_tokens media", "the parts of every tower"),
     "siglip": ("soft_tokens", "a tower, held to transformers'"),
     "gemma4_tower": ("soft_tokens", "a tower, held to transformers'"),
+    "conformer": ("soft_tokens", "an encoder, held to transformers'"),
+    "spectrogram": ("soft_tokens", "sounds as transformers prepares them, seen in their soft tokens"),
     "unified": ("soft_tokens", "projections, held to transformers'"),
     "gemma3_pictures": ("soft_tokens", "pictures as transformers prepares them"),
     "gemma4_rules": ("soft_tokens", "pictures as transformers prepares them"),

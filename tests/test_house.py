@@ -92,6 +92,7 @@ ROOMS = [
     "models.checkpoint.official",
     "models.gemma",
     "models.vision",
+    "models.hearing",
     "models.recipes",
     "models.configuration",
     "kernels",
@@ -131,6 +132,7 @@ TOGETHER = [
     ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},
+    {"models.vision", "models.hearing"},
 ]
 
 MOST_FILES = 10  # in a room, beside its __init__

@@ -140,9 +140,10 @@ def test_others_make_tokens_while_a_picture_is_encoded(engine_of, sees):
 
     runner.device.run = run
     talker = engine.submit(served, (2, 20, 21), greedy(60))
-    next(iter(talker))
+    pieces = iter(talker)
+    next(pieces)
     ask(engine, served, [TokenSpan((2,)), *spans_of(sees, picture(9)), TokenSpan((20,))])
-    talker.result()
+    assert sum(len(piece.ids) for piece in pieces) == 59
     encoding = [at for at, kind in enumerate(order) if str(kind).startswith("encode")]
     assert [order[at] for at in encoding] == ["encode_begin", "encode_layer", "encode_layer", "encode_end"]
     assert all("step" in order[first:last] for first, last in pairwise(encoding))
@@ -213,17 +214,19 @@ def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
     served = engine.serve(sees)
     runner = next(iter(engine._owner.models.runners.values()))
     prompt = Prompt((TokenSpan((2,)), *spans_of(sees, picture(0)), TokenSpan((20,))))
-    begun, real = threading.Event(), runner.device.run
+    begun, go_on, real = threading.Event(), threading.Event(), runner.device.run
 
     def run(key, *args, **kwargs):
         if key[0] == "encode_layer":
             begun.set()
+            assert go_on.wait(60)
         return real(key, *args, **kwargs)
 
     runner.device.run = run
     generation = engine.submit(served, prompt, greedy(3))
     assert begun.wait(60)
     generation.cancel()
+    go_on.set()
     with pytest.raises(Exception, match="cancelled"):
         generation.result()
     assert ask(engine, served, prompt.spans).ids

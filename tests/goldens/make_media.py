@@ -5,8 +5,10 @@
 Needs an environment with torch, transformers 5 and Pillow. ``tests/parity/media_models.py`` makes weights, pictures and
 prompts, so that none are stored. Each file holds
 
-    pixels_<number>                  what the processor makes of some pictures of seed 0, as the model takes it
-    soft_<seed>_<number>             the soft tokens [token, width] of all pictures of seed 0, of others those shown
+    pixels_<number>                  what the processor makes of some pictures of seed 0, as bytes
+    soft_<seed>_<number>             soft tokens [token, width]: of seed 0 for all pictures, of others the first
+                                     of those that are shown
+    heard_<seed>_<number>            the soft tokens of sounds, of models that hear
     tokens_<seed>                    a prompt with two pictures, and what greedy decoding adds
     logits_<seed>                    of some seeds, the scores before each of those [token, vocabulary]
     tensors, config                  the stored names and shapes as JSON, and the config.json that transformers wrote
@@ -30,17 +32,20 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.parity.media_models import (
     BEGIN,
+    FEW,
     MODELS,
     NEW_TOKENS,
     PICTURE,
     PIXELS_OF,
     SCORED,
+    SECONDS,
     SEEDS,
     SIZES,
     media_tensor,
     picture,
     prompt,
     shown,
+    sound,
 )
 from tests.parity.reference_hf import read_config
 
@@ -111,6 +116,32 @@ READERS: Mapping[str, Callable[[str], Callable[[np.ndarray], dict[str, torch.Ten
 }
 
 
+@torch.no_grad()
+def heard(model: transformers.PreTrainedModel, samples: np.ndarray) -> np.ndarray:
+    """The soft tokens of a sound [token, width]."""
+    if model.config.model_type == "gemma4_unified":
+        frame = model.config.audio_config.audio_embed_dim
+        features = np.pad(samples, (0, -len(samples) % frame)).reshape(1, -1, frame)
+        mask = np.ones(features.shape[:2], bool)
+    else:
+        from transformers.models.gemma4.feature_extraction_gemma4 import Gemma4AudioFeatureExtractor
+
+        found = Gemma4AudioFeatureExtractor()([samples])
+        features, mask = np.array(found["input_features"]), np.array(found["input_features_mask"])
+    given = torch.from_numpy(features.astype(np.float32)), torch.from_numpy(mask)
+    found = model.model.get_audio_features(*given, return_dict=True)
+    return found.pooler_output[found.attention_mask.bool()].numpy()
+
+
+def levels(name: str, values: np.ndarray) -> np.ndarray:
+    """Pixels as the bytes that they were before they were scaled."""
+    middle = 0.5 if name.startswith("gemma-3") else 0.0
+    found = (values * (1 - middle) + middle) * 255
+    if np.abs(found - np.round(found)).max() > 1e-3:
+        raise ValueError("expected values that were bytes, found others")
+    return np.round(found).astype(np.uint8)
+
+
 def real_tokens(found: torch.Tensor | tuple[torch.Tensor], given: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """The soft tokens of one picture without padding, ``[token, width]``."""
     found = found[0] if isinstance(found, tuple) else found
@@ -130,10 +161,10 @@ def write(name: str) -> None:
         for number in shown(seed) if seed else range(len(SIZES)):
             given = prepare(picture(name, seed, number))
             if not seed and number in PIXELS_OF:
-                kept[f"pixels_{number}"] = given["pixel_values"].numpy()[0]
+                kept[f"pixels_{number}"] = levels(name, given["pixel_values"].numpy()[0])
             found = model.model.get_image_features(**given, return_dict=True).pooler_output
             soft[number] = real_tokens(found, given)
-            kept[f"soft_{seed}_{number}"] = soft[number].numpy()
+            kept[f"soft_{seed}_{number}"] = soft[number].numpy()[: FEW if seed else None]
         both = shown(seed)
         tokens = prompt(name, seed, tuple(len(soft[number]) for number in both))
         given = [prepare(picture(name, seed, number)) for number in both]
@@ -150,6 +181,9 @@ def write(name: str) -> None:
             scores.append(model(input_ids=ids, use_cache=False, **given, **extra).logits[0, -1])
             tokens.append(int(scores[-1][:BEGIN].argmax()))  # a model with made-up weights may well say "picture"
         kept[f"tokens_{seed}"] = np.array(tokens, np.int32)
+        if seed < SCORED and MODELS[name].config.get("audio_config"):
+            for number in range(len(SECONDS)):
+                kept[f"heard_{seed}_{number}"] = heard(model, sound(name, seed, number))
         if seed < SCORED:
             kept[f"logits_{seed}"] = torch.stack(scores).numpy()
     with tempfile.TemporaryDirectory() as folder:

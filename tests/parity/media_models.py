@@ -20,13 +20,15 @@ from tests.parity.made_up import tensor
 BEGIN, PICTURE, END, SOUND = 150, 151, 152, 154
 NEW_TOKENS, SEEDS = 32, 10
 SIZES = (
-    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (17, 400), (40, 9), (5, 4), (96, 128), (640, 480),
+    (42, 42), (21, 21), (84, 84), (300, 200), (200, 300), (12, 90), (40, 9), (5, 4), (96, 128), (640, 480),
     (33, 77), (270, 480),
 )  # fmt: skip
 """Height and width of the pictures that every model is shown."""
 
 PIXELS_OF = (1, 3, 5, 8)  # whose pixels are stored
-SCORED = 3  # seeds whose scores are stored
+FEW = 8  # soft tokens of a picture that are stored, but for those of seed 0
+SCORED = 3  # seeds whose scores are stored, and to which sounds are played
+SECONDS = (0.31, 1.1)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,14 @@ MODELS: Mapping[str, MediaModel] = {
             "model_type": "gemma4",
             "eos_token_id": [1, 106, 50],
             **_GEMMA4_IDS,
-            "audio_config": None,
+            "audio_config": {
+                "model_type": "gemma4_audio",
+                "hidden_size": 16,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 2,
+                "subsampling_conv_channels": [128, 4],
+                "output_proj_dims": 20,
+            },
             "text_config": SHRUNK["gemma-4-e4b"],
             "vision_config": {**_GEMMA4_TOWER, "use_clipped_linears": True},
         },
@@ -180,6 +189,16 @@ def picture(model: str, seed: int, number: int) -> npt.NDArray[np.uint8]:
     rows, columns = np.arange(height)[:, None, None], np.arange(width)[None, :, None]
     areas = (rows * 7 + columns * 3 + np.arange(3) * 60) // 40 % 2 * 120
     return np.clip(areas + noise // 2, 0, 255).astype(np.uint8)
+
+
+def sound(model: str, seed: int, number: int) -> npt.NDArray[np.float32]:
+    """Return a sound of ``SECONDS[number]``: two tones that change, and noise."""
+    count = int(SECONDS[number] * 16_000)
+    bits = np.random.PCG64([seed, number, crc32(f"{model}/sound".encode())]).random_raw(count) >> np.uint64(40)
+    noise = bits.astype(np.float64) * 2.0**-23 - 1
+    at = np.arange(count) / 16_000
+    tones = np.sin(2 * np.pi * (300 + 200 * seed) * at) + np.sin(2 * np.pi * 900 * at * at)
+    return (0.3 * tones + 0.1 * noise).astype(np.float32)
 
 
 def shown(seed: int) -> tuple[int, int]:

@@ -19,10 +19,13 @@ from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.tokenizer import Tokenizer
-from langchain_gemma_jax.models.vision.media_config import MediaFiles, Senses, senses_of
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder
+from langchain_gemma_jax.models.vision.media_config import MediaFiles, senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
+from langchain_gemma_jax.models.vision.support import MediaSupport
 
 CONFIG = "config.json"
+_TOWER = re.compile(r"(vision_tower|vision_embedder|audio_tower|embed_audio)\.")
 _SPELLINGS = tuple(
     (re.compile(before), after)
     for before, after in (
@@ -47,14 +50,17 @@ def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unc
     raw = read_object(real_file(folder, CONFIG), folder / CONFIG)
     if raw.get("vision_config") is None:
         return None
-    senses = senses_of(MediaFiles(raw, _processor(folder), str(folder / CONFIG), config, tokenizer.encode_text))
-    if senses is None:
-        return None
     with open_safetensors(folder) as source:
-        if not _known(source, senses):
-            return None
-
-    return ModelMedia(senses.support, senses.encoders, partial(_reader, folder, files))
+        if not any(_TOWER.match(_plain(name)) for name in source.names()):
+            return None  # a text tower alone, which keeps the whole model's configuration
+        senses = senses_of(MediaFiles(raw, _processor(folder), str(folder / CONFIG), config, tokenizer.encode_text))
+        there = [] if senses is None else [_is_there(source, encoder) for encoder in senses.encoders]
+    if senses is None or not any(there):
+        return None
+    pictures, sounds = (*there, False)[:2]  # the first one sees, the second one hears
+    support = MediaSupport(senses.support.pictures if pictures else None, senses.support.sounds if sounds else None)
+    encoders = tuple(encoder for encoder, found in zip(senses.encoders, there, strict=True) if found)
+    return ModelMedia(support, encoders, partial(_reader, folder, files))
 
 
 def _processor(folder: Path) -> Raw:
@@ -67,14 +73,14 @@ def _processor(folder: Path) -> Raw:
     return found
 
 
-def _known(source: TensorSource, senses: Senses) -> bool:
-    """Whether the encoders' tensors are in the files: a text tower alone keeps the whole model's configuration.
+def _is_there(source: TensorSource, encoder: MediaEncoder) -> bool:
+    """Whether an encoder's tensors are in the files.
 
     Raises:
         TensorMismatchError: some are, and others are missing or have another shape.
     """
     names = by_plain_name(source)
-    tensors = [tensor for encoder in senses.encoders for part in encoder.tensors().parts() for tensor in part.values()]
+    tensors = [tensor for part in encoder.tensors().parts() for tensor in part.values()]
     there = [tensor for tensor in tensors if tensor.name in names]
     if not there:
         return False

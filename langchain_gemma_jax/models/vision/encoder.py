@@ -148,6 +148,22 @@ def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> j
     return found if bias is None else found + wide(bias, found)
 
 
+LIMITS = ("input_min", "input_max", "output_min", "output_max")
+
+
+def limits(key: str, name: str) -> dict[str, Tensor]:
+    """The numbers between which what goes into a product, and what comes out, is cut."""
+    return {f"{key}_{limit}": Tensor(f"{name}.{limit}", ()) for limit in LIMITS}
+
+
+def clipped(x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
+    """``product`` with a matrix, between its limits if it has some."""
+    if f"{key}_{LIMITS[0]}" not in arrays:
+        return product(x, arrays[key])
+    least, most, lowest, highest = (arrays[f"{key}_{limit}"] for limit in LIMITS)
+    return jnp.clip(product(jnp.clip(x, least, most), arrays[key]), lowest, highest)
+
+
 def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: float) -> jax.Array:
     """``x`` without its mean, over its standard deviation."""
     centered = x - jnp.mean(x, axis=-1, keepdims=True)
@@ -191,8 +207,8 @@ def attend(
     pairs = blocks.transpose(0, 2, 1, 3).reshape(-1, block, head_dim)  # [block and head, query, head_dim]
     of_head = jnp.tile(jnp.arange(heads), tokens // block)
     by_head = keys.swapaxes(0, 1), values.swapaxes(0, 1)
-    mixed = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
-    mixed = mixed.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
+    found = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
+    mixed: jax.Array = found.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
     return mixed.reshape(tokens, heads * head_dim)
 
 

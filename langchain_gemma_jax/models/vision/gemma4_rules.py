@@ -42,7 +42,8 @@ class PatchedPictures(PictureRules):
 
     def place(self, picture: Picture, max_soft_tokens: int | None) -> PlacedMedium:
         budget = self._budget(max_soft_tokens)
-        height, width = self.size(*picture.pixels.shape[:2], budget)
+        tall, wide = picture.pixels.shape[:2]
+        height, width = self.size(tall, wide, budget)
         pixels = resize(picture.pixels, height, width, self.filter)
         side, each = (self.soft_side, 1) if self.merged else (self.patch, self.pool**2)
         rows, columns = height // side, width // side

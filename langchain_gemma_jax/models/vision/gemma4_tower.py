@@ -18,14 +18,14 @@ from langchain_gemma_jax.models.vision.encoder import (
     State,
     Tensor,
     attend,
+    clipped,
+    limits,
     product,
     rms_norm,
     wide,
 )
 from langchain_gemma_jax.models.vision.unified import placed
 
-_LINEARS = ("q", "k", "v", "out", "gate", "up", "down")
-_LIMITS = ("input_min", "input_max", "output_min", "output_max")
 _NORMS = {
     "attn_norm": "input_layernorm",
     "post_attn_norm": "post_attention_layernorm",
@@ -92,7 +92,7 @@ class Gemma4Tower(MediaEncoder):
             for key, (name, outputs, inputs) in shapes.items():
                 found[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
                 if self.clipped:
-                    found |= {f"{key}_{limit}": Tensor(f"{here}{name}.{limit}", ()) for limit in _LIMITS}
+                    found |= limits(key, f"{here}{name}")
             return found
 
         end = {"project": Tensor("embed_vision.embedding_projection.weight", (self.text_width, width))}
@@ -112,7 +112,7 @@ class Gemma4Tower(MediaEncoder):
     def layer(self, arrays: Arrays, state: State) -> State:
         x, places = state["x"], state["places"]
         h = rms_norm(x, arrays["attn_norm"], self.eps)
-        queries, keys, values = (self._product(h, arrays, key).reshape(len(x), -1, self.head_dim) for key in "qkv")
+        queries, keys, values = (clipped(h, arrays, key).reshape(len(x), -1, self.head_dim) for key in "qkv")
         turn = self._turns(places)
         queries = self._turned(rms_norm(queries, arrays["q_norm"], self.eps), turn)
         keys = self._turned(rms_norm(keys, arrays["k_norm"], self.eps), turn)
@@ -121,10 +121,10 @@ class Gemma4Tower(MediaEncoder):
         keys, values = jnp.repeat(keys, group, axis=1), jnp.repeat(values, group, axis=1)
         real = places[:, 0] >= 0
         mixed = attend(queries, keys, values, 1.0, real, arrays["q"].dtype)
-        x = x + rms_norm(self._product(mixed, arrays, "out"), arrays["post_attn_norm"], self.eps)
+        x = x + rms_norm(clipped(mixed, arrays, "out"), arrays["post_attn_norm"], self.eps)
         h = rms_norm(x, arrays["ffw_norm"], self.eps)
-        h = jax.nn.gelu(self._product(h, arrays, "gate"), approximate=True) * self._product(h, arrays, "up")
-        x = x + rms_norm(self._product(h, arrays, "down"), arrays["post_ffw_norm"], self.eps)
+        h = jax.nn.gelu(clipped(h, arrays, "gate"), approximate=True) * clipped(h, arrays, "up")
+        x = x + rms_norm(clipped(h, arrays, "down"), arrays["post_ffw_norm"], self.eps)
         return {"x": x, "places": places}
 
     def end(self, arrays: Arrays, state: State) -> jax.Array:
@@ -138,12 +138,6 @@ class Gemma4Tower(MediaEncoder):
         if self.standardized:
             x = (x - wide(arrays["std_bias"], x)) * wide(arrays["std_scale"], x)
         return product(rms_norm(x, None, self.eps), arrays["project"])
-
-    def _product(self, x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
-        if not self.clipped:
-            return product(x, arrays[key])
-        least, most, lowest, highest = (arrays[f"{key}_{limit}"] for limit in _LIMITS)
-        return jnp.clip(product(jnp.clip(x, least, most), arrays[key]), lowest, highest)
 
     def _turns(self, places: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sines and cosines ``[patch, 1, axis, a quarter of a head]``."""

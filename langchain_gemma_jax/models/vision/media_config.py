@@ -13,6 +13,8 @@ from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.configuration.config_fields import MOST_LAYERS, Fields, Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.hearing.conformer import Conformer
+from langchain_gemma_jax.models.hearing.spectrogram import PITCHES, SpectralSounds
 from langchain_gemma_jax.models.vision.encoder import MediaEncoder, Sight, whole_root
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.gemma4_rules import BUDGETS, FramedSounds, PatchedPictures
@@ -163,7 +165,49 @@ def _gemma4(files: MediaFiles) -> Senses:
         sight=_sight(outer, None),
         scale=Fields(files.processor, {}, files.location).positive("rescale_factor", 1 / 255),
     )
-    return Senses(MediaSupport(_patched(outer, files, patch, pool, merged=False)), (encoder,))
+    seen = _patched(outer, files, patch, pool, merged=False)
+    if outer.raw.get("audio_config") is None:
+        return Senses(MediaSupport(seen), (encoder,))
+    heard = SpectralSounds(
+        sizes=_FRAMES,
+        before=outer.token_ids("boa_token_id", (256000,)),
+        placeholder=_placeholder(outer, "audio_token_id", 258881, files.text),
+        after=outer.token_ids("eoa_token_index", (258883,)),
+    )
+    return Senses(MediaSupport(seen, heard), (encoder, _conformer(outer, files)))
+
+
+def _conformer(outer: Fields, files: MediaFiles) -> Conformer:
+    f = Fields(outer.table("audio_config"), {}, f"{files.location} (audio_config)")
+    f.refuse("hidden_act", "its activation is silu", "silu")
+    f.refuse("attention_context_right", "it hears nothing that is still to come", 0)
+    width, heads = f.size("hidden_size", 1024), f.size("num_attention_heads", 8)
+    channels = f.raw.get("subsampling_conv_channels", [128, 32])
+    if (
+        not isinstance(channels, list)
+        or len(channels) != 2
+        or not all(type(each) is int and each > 0 for each in channels)
+    ):
+        raise f.error("subsampling_conv_channels", "two numbers", channels)
+    if width % (2 * heads) or channels[0] != PITCHES:
+        raise f.error("hidden_size", f"a multiple of twice the {heads} heads, and {PITCHES} channels first", width)
+    back = f.size("attention_context_left", 13)
+    return Conformer(
+        tokens=_FRAMES,
+        width=width,
+        depth=f.size("num_hidden_layers", 12, MOST_LAYERS),
+        heads=heads,
+        channels=(channels[0], channels[1]),
+        kernel=f.size("conv_kernel_size", 5),
+        back=max(1, back - 1),
+        reach=(f.size("attention_chunk_size", 12) + back - 1) // 2 + 1,
+        cap=f.positive("attention_logit_cap", 50.0),
+        residual=f.positive("residual_weight", 0.5),
+        eps=f.positive("rms_norm_eps", 1e-6),
+        clipped=f.get("use_clipped_linears", True),
+        output_width=f.size("output_proj_dims", 1536),
+        text_width=files.text.width,
+    )
 
 
 def _gemma4_unified(files: MediaFiles) -> Senses:

@@ -90,7 +90,7 @@ class ModelMedia:
                 stored = read(tensor).reshape(tensor.shape)
                 if tensor.added:
                     stored = stored.astype(np.float32) + np.float32(tensor.added)
-                found[key] = where.put(np.ascontiguousarray(stored.astype(numpy_dtype(tensor.dtype(dtype)))))
+                found[key] = where.put(np.asarray(stored, numpy_dtype(tensor.dtype(dtype)), order="C"))
             return found
 
         with self.open() as read:

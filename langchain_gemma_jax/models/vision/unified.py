@@ -53,7 +53,7 @@ class UnifiedPictures(MediaEncoder):
 
     def tensors(self) -> EncoderTree:
         at, width = "vision_embedder.", self.width
-        begin = {}
+        begin: dict[str, Tensor] = {}
         for key, size in (("patch_ln1", self.patch_numbers), ("patch_ln2", width), ("pos_norm", width)):
             begin |= {f"{key}_{part}": Tensor(f"{at}{key}.{part}", (size,)) for part in ("weight", "bias")}
         begin |= {
