@@ -142,7 +142,7 @@ def test_published_sizes_have_profiles(model, context, reasons):
     ("model", "sees"),
     [
         ("google/gemma-3-4b-it", True),
-        ("google/gemma-4-E4B-it", True),
+        ("google/gemma-4-31b-it", True),
         ("google/gemma-3-1b-it", False),
         ("google/gemma-3-270m-it", False),
         ("functiongemma-270m-it", False),
@@ -161,6 +161,7 @@ def test_profiles_say_who_sees(model, sees, tmp_path):
         ({"model_type": "gemma3", "vision_config": {}}, (True, False)),
         ({"model_type": "gemma3"}, (False, False)),
         ({"model_type": "gemma3_text", "vision_config": {}}, (False, False)),
+        ({"model_type": "gemma4", "vision_config": {}, "audio_config": {}}, (True, True)),
         ({"model_type": "gemma4_unified", "vision_config": {}, "audio_config": {}}, (True, True)),
         ({"model_type": "gemma4_unified", "vision_config": {}, "audio_config": None}, (True, False)),
     ):

@@ -130,10 +130,11 @@ def published(name: str) -> ModelConfig:
 # By the kind of model that a config.json names: the encoders that are implemented, and what each takes.
 _ENCODERS: Mapping[str, Mapping[str, str]] = {
     "gemma3": {"vision_config": "image"},
-    "gemma4": {"vision_config": "image"},
+    "gemma4": {"vision_config": "image", "audio_config": "audio"},
     "gemma4_unified": {"vision_config": "image", "audio_config": "audio"},
 }
 _ONLY_READ = ("gemma-2b", "gemma-7b", "gemma-2-", "gemma-3-270m", "gemma-3-1b", "functiongemma")
+_HEARING = ("gemma-4-e2b", "gemma-4-e4b")
 
 
 def senses_of_config(raw: Raw) -> frozenset[str]:
@@ -144,4 +145,6 @@ def senses_of_config(raw: Raw) -> frozenset[str]:
 
 def senses_of_size(name: str) -> frozenset[str]:
     """Return what a published size takes beside text."""
-    return frozenset() if name.startswith(_ONLY_READ) else frozenset({"image"})
+    if name.startswith(_ONLY_READ):
+        return frozenset()
+    return frozenset({"image", "audio"} if name.startswith(_HEARING) else {"image"})

@@ -47,6 +47,7 @@ def test_what_profiles_say_is_what_is_read():
         *("gemma-3-4b", "gemma-3-12b", "gemma-3-27b"),
         *(name for name in known() if name.startswith("gemma-4")),
     }
+    assert {name for name in known() if "audio" in senses_of_size(name)} == {"gemma-4-e2b", "gemma-4-e4b"}
 
 
 def test_an_unknown_size_names_the_known_ones():
