@@ -13,10 +13,10 @@ from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from langchain_gemma_jax.errors import MediaAccessError, MediaError, MediaLimitError, UnreadableMediaError
 
-Kind: TypeAlias = Literal["image", "audio", "file"]
-Form: TypeAlias = Literal["base64", "bytes", "percent", "path", "link"]
+MediaKind: TypeAlias = Literal["image", "audio", "file"]
+MediaForm: TypeAlias = Literal["base64", "bytes", "percent", "path", "link"]
 
-_KINDS: Mapping[str, Kind | None] = {
+_KINDS: Mapping[str, MediaKind | None] = {
     "image": "image",
     "image_url": "image",
     "input_image": "image",
@@ -44,8 +44,8 @@ _FORMS = (
 class MediaBlock:
     """A block of a message that is no text: what it is said to be, and where its bytes are."""
 
-    kind: Kind
-    form: Form
+    kind: MediaKind
+    form: MediaForm
     value: str | bytes = field(repr=False)
     at: str = field(default="", compare=False)  # the block's place, for errors
 
@@ -109,7 +109,7 @@ def media_block(block: Mapping[str, object], at: str) -> MediaBlock:
     return _found(kind if name != "media" else _kind_of(mime), holder, at)
 
 
-def _found(kind: Kind, holder: Mapping[str, object], at: str) -> MediaBlock:
+def _found(kind: MediaKind, holder: Mapping[str, object], at: str) -> MediaBlock:
     if isinstance(path := holder.get("path"), str):
         return MediaBlock(kind, "path", path, at)
     for name in _DATA:
@@ -130,7 +130,7 @@ def _found(kind: Kind, holder: Mapping[str, object], at: str) -> MediaBlock:
     raise MediaError(at, f"expected the content as base64, bytes, a link or a path, {_FORMS}; found none")
 
 
-def _from_link(kind: Kind, link: str, at: str) -> MediaBlock:
+def _from_link(kind: MediaKind, link: str, at: str) -> MediaBlock:
     scheme = link[:12].partition(":")[0].lower()
     if scheme == "data":
         head, comma, data = link.partition(",")
@@ -162,7 +162,7 @@ def _base64(text: str, at: str) -> bytes:
         raise UnreadableMediaError(at, f"what is said to be base64 is not ({error})") from None
 
 
-def _kind_of(mime: object) -> Kind:
+def _kind_of(mime: object) -> MediaKind:
     name = mime.partition("/")[0] if isinstance(mime, str) else ""
     return "image" if name == "image" else "audio" if name == "audio" else "file"
 

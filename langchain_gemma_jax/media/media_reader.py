@@ -12,7 +12,7 @@ from typing import TypeAlias
 from langchain_gemma_jax.errors import MediaAccessError, MediaLimitError, UnreadableMediaError
 from langchain_gemma_jax.media.block_forms import MediaBlock
 from langchain_gemma_jax.media.documents import looks_like_document, read_document
-from langchain_gemma_jax.media.local_files import allowed_file
+from langchain_gemma_jax.media.allowed_files import allowed_file
 from langchain_gemma_jax.media.medium import Medium, Picture
 from langchain_gemma_jax.media.picture_headers import looks_like_picture
 from langchain_gemma_jax.media.pictures import read_picture
@@ -147,7 +147,7 @@ class MediaReader:
         # A file is what its bytes are. An image that is said to be one is never taken for a sound.
         if block.kind == "image" or (block.kind == "file" and looks_like_picture(data)):
             return (read_picture(data, limits.pixels, at),)
-        if block.kind == "audio" or (block.kind == "file" and looks_like_sound(data)):
+        if block.kind == "audio" or looks_like_sound(data):
             return (read_sound(data, limits.sound_s, at),)
         if looks_like_document(data):
             return read_document(data, limits.pages, at)

@@ -35,7 +35,8 @@ def read_picture(data: bytes, most_pixels: int, at: str) -> Picture:
         ) from error
     try:
         with Image.open(io.BytesIO(data), formats=[header.kind]) as image:
-            _check_pixels(*image.size, most_pixels, at)  # a frame may be larger than the header said
+            width, height = image.size  # a frame may be larger than the header said
+            _check_pixels(width, height, most_pixels, at)
             image.load()
             pixels = np.array(_upright(_on_white(image), _orientation(image)))
     except MediaLimitError:

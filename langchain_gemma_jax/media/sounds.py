@@ -83,13 +83,14 @@ def _wav(data: bytes, most_s: float, at: str) -> tuple[NDArray[np.float32], int]
 
 def _numbers(raw: bytes, width: int) -> NDArray[np.float32]:
     if width == 1:
-        return (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128
+        return (np.frombuffer(raw, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
     if width == 3:
         bytes_ = np.frombuffer(raw, np.uint8).reshape(-1, 3)
         wide = np.zeros((len(bytes_), 4), np.uint8)
         wide[:, 1:] = bytes_
-        return wide.view("<i4")[:, 0].astype(np.float32) / 2**31
-    return np.frombuffer(raw, f"<i{width}").astype(np.float32) / 2 ** (8 * width - 1)
+        return wide.view(np.dtype("<i4"))[:, 0].astype(np.float32) / np.float32(2**31)
+    whole = np.frombuffer(raw, np.dtype(f"<i{width}")).astype(np.float32)
+    return np.asarray(whole / np.float32(2 ** (8 * width - 1)), np.float32)
 
 
 def _by_soundfile(data: bytes, most_s: float, at: str) -> tuple[NDArray[np.float32], int]:

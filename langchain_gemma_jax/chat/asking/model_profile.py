@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 from langchain_core.language_models import ModelProfile
 
@@ -97,7 +98,7 @@ def profile_of_all(models: Iterable[str], max_context: int | None = None) -> Mod
     else:
         found.pop("max_input_tokens", None)
         found.pop("max_output_tokens", None)
-    for name in _BY_SENSES:
-        found[name] = all(profile.get(name, False) for profile in profiles)
+    senses = {name: all(profile.get(name, False) for profile in profiles) for name in _BY_SENSES}
+    cast("dict[str, bool]", found).update(senses)
     found["reasoning_output"] = all(profile.get("reasoning_output", False) for profile in profiles)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.errors import MediaAccessError, MediaLimitError, UnreadableMediaError
-from langchain_gemma_jax.media.local_files import allowed_file
+from langchain_gemma_jax.media.allowed_files import allowed_file
 
 AT = "messages[0].content[0]"
 
