@@ -11,9 +11,9 @@ from benchmarks.serve import Answer, Job, serve_engine
 from benchmarks.workload import CAPACITY, LONG_PROMPT, PROMPT
 from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.place import place
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Params, leaves
 from langchain_gemma_jax.models.placement import placement_of
@@ -25,11 +25,11 @@ class Ours:
 
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
-    def __init__(self, config: ModelConfig, recipe: Recipe, params: Params, device: jax.Device) -> None:
+    def __init__(self, kind: Architecture, recipe: Recipe, params: Params, device: jax.Device) -> None:
         self._params, self._device = params, device
-        self._programs = Programs(Shape(Gemma(config), recipe, config.vocab_size, CAPACITY), placement_of(self._device))
+        self._programs = Programs(Shape(kind, recipe, kind.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
-        words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
+        words = np.full(-(-kind.vocab_size // 32), 0xFFFFFFFF, np.uint32)
         self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
         self.facts: Answer = {
             "version": f"jax {jax.__version__}",
@@ -80,7 +80,7 @@ def dense(job: Job) -> Ours:
     device = jax.local_devices()[0]
     with tensors:
         params = place(tensors, naming, config, job.dtype, recipe.layout, device)
-    return Ours(config, recipe, params, device)
+    return Ours(Gemma(config), recipe, params, device)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     name, weights = WAYS[job.model]
     path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
     model = opened(path, weights)
-    ours = Ours(model.config, model.recipe, model.params, model.device)
+    ours = Ours(model.architecture, model.recipe, model.params, model.device)
     running = engine()
     served = running.serve(model)
     running.warmup(served, max_context=MAX_CONTEXT)

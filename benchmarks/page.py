@@ -24,6 +24,7 @@ class Block:
 FORWARD = Block("figures", "make bench")
 ENGINE = Block("engine figures", "benchmarks/engine.py")
 REAL = Block("real figures", "make bench --real")
+FAMILIES = Block("families figures", "benchmarks/families.py")
 
 
 def replace_block(page: str, text: str, block: Block) -> str:

@@ -60,10 +60,8 @@ class ChatGemmaJax(BaseChatModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: str
-    """An embedded model ("sprout-s", "sprout-m"), a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a
-    model's id on the Hugging Face Hub, with ":Q8_0" behind it for a GGUF file of that quantisation; or what Ollama
-    has fetched, as "ollama:gemma3:4b". Where none is named, the environment variable GEMMA_JAX_MODEL
-    says which, or else it is "sprout-m". "auto", or the name of a size: see ``route``."""
+    """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
+    "torchax:...". Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m". "auto", or a size: see ``route``."""
 
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
@@ -128,6 +126,8 @@ class ChatGemmaJax(BaseChatModel):
     """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
     replicas: int | str | None = None
     """How many times the model is in memory, each on devices of its own: a number, or "auto". None: once."""
+    trust_remote_code: bool | None = None
+    """Whether Python files in the folder of a model "torchax:..." may be run. They are not, unless this is True."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None

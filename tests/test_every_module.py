@@ -132,6 +132,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "torchax.asked": ("versions", "options that mean nothing there"),
     "torchax.libraries": ("torch_engine versions", "the door to torch, which is in an environment of its own"),
     "torchax.loading": ("torch_engine", "needs torch"),
+    "doors.classify": ("torch_classify", "needs torch"),
     "meta_module": ("torch_engine", "needs torch"),
     "torch_model": ("torch_engine", "needs torch"),
     "traced_pass": ("torch_engine", "needs torch"),

@@ -77,6 +77,7 @@ ROOMS = [
     "grammar.schema",
     "compile_cache",
     "models",
+    "models.torchax.doors",
     "models.torchax",
     "models.sources",
     "models.gguf",
@@ -114,6 +115,7 @@ TOGETHER = [
         {"models", f"models.{name}"}
         for name in (
             "torchax",
+            "torchax.doors",
             "sources",
             "vision",
             "gguf",
@@ -167,7 +169,8 @@ TWICE_NAMED = {"Params", "Tree"}
 
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}
-NEVER_PASSED = {"trust_remote_code", "allow_pickle"}
+NEVER_PASSED = {"allow_pickle"}
+NEVER_DECIDED = {"trust_remote_code"}  # a caller may say so, and that is passed on
 
 
 @cache
@@ -328,8 +331,9 @@ def forbidden(source: str, allowed: frozenset[str] = frozenset()) -> list[str]:
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NEVER_CALLED:
             found.append(node.func.id)
-        elif isinstance(node, ast.keyword) and node.arg in NEVER_PASSED:
-            found.append(str(node.arg))
+        elif isinstance(node, ast.keyword):
+            decided = node.arg in NEVER_DECIDED and isinstance(node.value, ast.Constant)
+            found += [str(node.arg)] * (decided or node.arg in NEVER_PASSED)
         elif isinstance(node, ast.With | ast.AsyncWith) and _is_lock(node) and _gives_up_control(node):
             found.append("a lock held across a yield or an await")
     return found
@@ -552,7 +556,13 @@ def test_forbidden_constructs_are_seen(source):
 
 
 @pytest.mark.parametrize(
-    "source", ["model.eval()", "raise ValueError('never pickle, never eval()')", "with lock:\n    x = 1"]
+    "source",
+    [
+        "model.eval()",
+        "load(x, trust_remote_code=code is not None)",
+        "raise ValueError('never pickle, never eval()')",
+        "with lock:\n    x = 1",
+    ],
 )
 def test_look_alikes_are_allowed(source):
     assert forbidden(source) == []

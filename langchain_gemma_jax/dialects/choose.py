@@ -65,6 +65,6 @@ def _spoken(facts: ModelFacts) -> str:
     if "<start_of_turn>" in tokens:
         return GemmaDialect.name
     raise UnsupportedModelError(
-        "The model's vocabulary has no control token that begins a turn, neither <start_of_turn> nor <|turn>, so its "
-        "chat format is unknown. Use a checkpoint that was tuned for conversations."
+        "The model's vocabulary has no control token that begins a turn, neither <start_of_turn> nor <|turn>, and its "
+        "files have no chat template, so its chat format is unknown. Use a checkpoint that was tuned for conversations."
     )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import jax
 
+from langchain_gemma_jax.models.configuration.division import Division
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE
@@ -54,6 +55,10 @@ class Architecture(ABC):
     def cache_of_a_device(self) -> CacheLayout:
         """What each layer keeps on one device: all of it, unless the model is divided among several."""
         return self.cache_layout
+
+    def among(self, division: Division) -> Architecture:  # noqa: ARG002  most need no other code for it
+        """Return the same model as programs for several devices are traced with it."""
+        return self
 
     @property
     def embedding_width(self) -> int | None:

@@ -20,6 +20,7 @@ from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
@@ -67,6 +68,7 @@ def load(
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
+    trust_remote_code: bool = False,
     stop: Stop | None = None,
 ) -> Model:
     """Load a Gemma, ready to run.
@@ -99,6 +101,8 @@ def load(
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
         like: the same model, loaded before and closed: only its weights are read again, from a folder.
+        trust_remote_code: whether Python files in the folder of a model "torchax:..." may be run. They are not, and a
+            model that needs them is refused, unless this is True.
         stop: how another thread can end it while its files are fetched.
 
     Raises:
@@ -114,18 +118,24 @@ def load(
     if is_for_torchax(source, like):
         from langchain_gemma_jax.models.torchax.loading import load_torch_model
 
-        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations, devices=devices)
+        refuse_for_torchax(recipe=recipe, weights=weights, activations=activations)
         return load_torch_model(
             source,
             dtype=dtype,
             revision=revision,
             token=token,
             device=device,
+            devices=checked_devices(devices, device),
+            replica=replica,
+            fits=fits,
             progress=progress,
             planned=planned,
             like=like,
+            trust_remote_code=trust_remote_code,
             stop=stop,
         )
+    if trust_remote_code:
+        raise InputError('trust_remote_code=True: only a model "torchax:..." can have code of its own. Leave it out.')
     if like is not None:
         return _load_again(like, Path(source), progress=progress, planned=planned)
     asked = asked_dtype(dtype, recipe)
@@ -160,7 +170,7 @@ def load(
         if devices is None:
             plan = plan_at(first)
         else:
-            plan, chosen = plan_for(devices, name, config, plan_at, fits or weights_alone, here)
+            plan, chosen = plan_for(devices, name, partial(why_not, config), plan_at, fits or weights_alone, here)
             tree = plan.recipe.abstract(config)
             plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, tree))
         recipe, where = plan.recipe, plan.placement

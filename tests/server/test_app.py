@@ -139,6 +139,8 @@ def test_models_that_are_not_served_are_refused_and_named(says):
         for name, value in {"dtype": "float32", "keep_alive": 1.0, "guards": "raise", "token": "x"}.items():
             native["options"] = {"model": "served", name: value}
             assert f"{name}: whoever runs this server decides" in asked(at, NATIVE, native)[1]["error"]["message"]
+        native["options"] = {"model": "served", "trust_remote_code": True}
+        assert "nobody has code run in a server" in asked(at, NATIVE, native)[1]["error"]["message"]
         native["options"] = {"model": "auto", "route": {"light": "mine", "heavy": "/etc/passwd"}}
         assert asked(at, NATIVE, native)[0] == 404
 

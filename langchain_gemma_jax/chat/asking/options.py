@@ -31,8 +31,9 @@ SAMPLED = (
     "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
 )  # fmt: skip
 PLACED = (
-    "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "dialect", "scope", "timeout",
-    "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session", "guards", "strict",
+    "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "trust_remote_code", "dialect",
+    "scope", "timeout", "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session",
+    "guards", "strict",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -79,6 +80,7 @@ class Options:
     activations: str | None
     devices: int | str | None
     replicas: int | str | None
+    trust_remote_code: bool | None  # True, or None
     dialect: str | None
     scope: str
     timeout: float | None
@@ -111,6 +113,8 @@ class Options:
             found["devices"] = self.devices
         if self.replicas is not None:
             found["replicas"] = self.replicas
+        if self.trust_remote_code:
+            found["trust_remote_code"] = True
         return found
 
     @property
@@ -229,6 +233,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         activations=cast("str | None", found.get("activations")),
         devices=cast("int | str | None", found.get("devices")),
         replicas=cast("int | str | None", found.get("replicas")),
+        trust_remote_code=found.get("trust_remote_code") is True or None,
         dialect=cast("str | None", found.get("dialect")),
         scope=cast("str", found.get("scope", "")),
         timeout=cast("float | None", found.get("timeout")),

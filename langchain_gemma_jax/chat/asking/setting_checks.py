@@ -97,6 +97,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "activations": _one_of(ACTIVATIONS, "what is fastest"),
     "devices": _devices,
     "replicas": _devices,
+    "trust_remote_code": _truth,
     "dialect": _one_of(NAMES),
     "scope": _text,
     "timeout": _seconds,

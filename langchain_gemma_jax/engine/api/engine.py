@@ -67,11 +67,7 @@ class Engine:
         return self._owner.alive
 
     def refuse_waiting(self) -> None:
-        """Refuse a thread that may not wait for this engine.
-
-        Raises:
-            ReentrantCallError: that would be for ever.
-        """
+        """Refuse a thread that would wait for this engine for ever, by a ``ReentrantCallError``."""
         self._owner.refuse_waiting()
 
     # Models.
@@ -86,6 +82,7 @@ class Engine:
         activations: str | None = None,
         devices: int | str | None = None,
         replicas: int | str | None = None,
+        trust_remote_code: bool = False,
         token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
     ) -> Served:
@@ -102,7 +99,7 @@ class Engine:
         """
         clock = Clock(timeout)
         how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
-        how["token"], how["replicas"] = token, replicas
+        how["token"], how["replicas"], how["trust_remote_code"] = token, replicas, trust_remote_code
         return self._wait_here(self.arriving(source, clock=clock, **how), clock)
 
     async def aload(

@@ -39,7 +39,9 @@ from langchain_gemma_jax.models.mesh.counts import AUTO, checked_replicas, repli
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
-LoadKey: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, int | str | None, int | str | None]
+LoadKey: TypeAlias = tuple[
+    str, str | None, str | None, str | None, str | None, int | str | None, int | str | None, bool
+]
 """Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices, its replicas."""
 
 
@@ -239,10 +241,12 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision, weights, activations, devices, replicas = key
+        _, dtype, revision, weights, activations, devices, replicas, trusted = key
         loaded_as = ReadAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
         if devices is not None:
             loaded_as["devices"] = devices
+        if trusted:
+            loaded_as["trust_remote_code"] = True
         if isinstance(replicas, int) and devices != AUTO:
             replica_count(replicas, int(devices or 1), str(source), jax.local_devices())  # now, and not behind a load
         with collected_later(), self._owner.loading.here():
@@ -314,6 +318,7 @@ def _key(source: object, loaded_as: LoadedAs, devices: int | str | None, replica
         loaded_as.get("activations"),
         devices,
         replicas,
+        loaded_as.get("trust_remote_code") is True,
     )
 
 

@@ -66,6 +66,7 @@ class LoadsModels(Protocol):
         devices: int | str | None = None,
         fits: Callable[[LoadPlan], Fit] | None = None,
         replica: int = 0,
+        trust_remote_code: bool = False,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
         like: Model | None = None,

@@ -7,10 +7,15 @@ along the others: two key-value heads on eight devices go four times to each hal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
+
+WhyNot: TypeAlias = Callable[[int], str | None]
+"""Says why a model cannot be divided among so many devices. None: it can."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,6 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
     return None
 
 
-def working_counts(config: ModelConfig, most: int) -> tuple[int, ...]:
+def working_counts(why_not: WhyNot, most: int) -> tuple[int, ...]:
     """Return the numbers of devices, up to so many, among which a model can be divided."""
-    return tuple(count for count in range(1, most + 1) if why_not(config, count) is None)
+    return tuple(count for count in range(1, most + 1) if why_not(count) is None)

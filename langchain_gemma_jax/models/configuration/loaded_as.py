@@ -13,6 +13,7 @@ class ReadAs(TypedDict, total=False):
     weights: str | None
     activations: str | None
     devices: int | str | None
+    trust_remote_code: bool
 
 
 class LoadedAs(ReadAs, total=False):

@@ -10,8 +10,7 @@ import jax
 
 from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.architecture import Architecture
-from langchain_gemma_jax.models.configuration.division import why_not, working_counts
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.division import WhyNot, working_counts
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -100,7 +99,7 @@ def weights_alone(plan: Planned) -> Fit:
 def plan_for(
     asked: int | str,
     name: str,
-    config: ModelConfig,
+    why_not: WhyNot,
     plan_at: Callable[[Placement], Plan],
     measure: Measure[Plan],
     devices: Sequence[jax.Device],
@@ -112,11 +111,11 @@ def plan_for(
             "auto", there is no number of them on which it fits.
     """
     if asked != AUTO:
-        place = _first(int(asked), name, config, devices)
+        place = _first(int(asked), name, why_not, devices)
         return plan_at(place), f"devices={asked}"
     tried: list[str] = []
-    for count in working_counts(config, len(devices)):
-        plan = plan_at(_first(count, name, config, devices))
+    for count in working_counts(why_not, len(devices)):
+        plan = plan_at(_first(count, name, why_not, devices))
         fit = measure(plan)
         if fit.needs <= fit.has:
             return plan, 'devices="auto"' + "".join(f", as {line}" for line in tried[-1:])
@@ -147,13 +146,13 @@ def beyond_its_share(where: Placement, tree: Any) -> str:
     return f"; beyond its share each has {listed}" if listed else ""
 
 
-def _first(count: int, name: str, config: ModelConfig, devices: Sequence[jax.Device]) -> Placement:
-    works = working_counts(config, len(devices))
+def _first(count: int, name: str, why_not: WhyNot, devices: Sequence[jax.Device]) -> Placement:
+    works = working_counts(why_not, len(devices))
     possible = f"What works here: devices={_listed(works)}."
     if count > len(devices):
         found = f"{len(devices)} {devices[0].device_kind}" if devices else "none"
         raise DevicesError(f"devices={count} was asked for, and this process has {found}. {possible}", works)
-    if (reason := why_not(config, count)) is not None:
+    if (reason := why_not(count)) is not None:
         raise DevicesError(f"{name!r} cannot be divided among {count} devices: {reason}. {possible}", works)
     if count == 1:
         return SingleDevice(devices[0])

@@ -15,4 +15,4 @@ class DeviceMesh(Partitions):
     """Several devices, which share each matrix and work together."""
 
     def architecture(self, kind: Architecture) -> Architecture:
-        return DividedGemma(kind.config, self) if isinstance(kind, Gemma) else kind
+        return DividedGemma(kind.config, self) if isinstance(kind, Gemma) else kind.among(self.division)

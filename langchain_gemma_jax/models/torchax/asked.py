@@ -16,7 +16,6 @@ _REFUSED = {
     "recipe": "its matrices are multiplied as transformers' code has them",
     "weights": "its matrices stay as transformers' code has them; packed ones are for Gemma",
     "activations": "its matrices are dense",
-    "devices": "it is served by one device",
 }
 
 
@@ -34,5 +33,5 @@ def refuse_for_torchax(**asked: object) -> None:
         InputError: one was given.
     """
     for name, value in asked.items():
-        if value is not None and not (name == "devices" and value == 1):
+        if value is not None:
             raise InputError(f'{name}={value!r}: a model "{PREFIX}..." takes none: {_REFUSED[name]}. Leave it out.')

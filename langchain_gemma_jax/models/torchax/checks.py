@@ -13,16 +13,15 @@ from langchain_gemma_jax.models.configuration.strict_json import read_object
 _SAFE = (".safetensors", ".safetensors.index.json")
 
 
-def checked_folder(folder: Path, *, remote_code: bool = False) -> dict[str, object]:
+def checked_folder(folder: Path) -> dict[str, object]:
     """Return the ``config.json`` of a folder that can be served.
 
     Args:
         folder: the model's.
-        remote_code: whether code that lies in the folder may be run.
 
     Raises:
         CheckpointNotFoundError, CorruptCheckpointError: there is no model in it.
-        UnsafeCheckpointError: its weights are pickles, a link leads out of it, or code in it would have to be run.
+        UnsafeCheckpointError: its weights are pickles, or a link leads out of it.
         UnsupportedModelError: an adapter, an encoder-decoder, or packed weights.
     """
     if not folder.is_dir():
@@ -36,10 +35,10 @@ def checked_folder(folder: Path, *, remote_code: bool = False) -> dict[str, obje
         raise CheckpointNotFoundError(folder / CONFIG, "a model's configuration", "nothing", "It comes with the model.")
     _check_weights(folder, names)
     for name in names:
-        if name.endswith((*_SAFE, ".json", ".jinja")):
+        if name.endswith((*_SAFE, ".json", ".jinja", ".py")):
             real_file(folder, name)
     raw = read_object(folder / CONFIG, folder / CONFIG)
-    _check_kind(folder, raw, remote_code=remote_code)
+    _check_kind(folder, raw)
     return raw
 
 
@@ -58,15 +57,8 @@ def _check_weights(folder: Path, names: list[str]) -> None:
     raise CheckpointNotFoundError(folder, "weights as *.safetensors", "none", "Download them next to config.json.")
 
 
-def _check_kind(folder: Path, raw: Mapping[str, object], *, remote_code: bool) -> None:
+def _check_kind(folder: Path, raw: Mapping[str, object]) -> None:
     shown = folder / CONFIG
-    if raw.get("auto_map") and not remote_code:
-        raise UnsafeCheckpointError(
-            shown,
-            "a model whose code is a part of transformers",
-            "auto_map, which names Python files in the folder that would have to be run",
-            "Nothing of it was run. There may be a version of the model for transformers without such files.",
-        )
     if raw.get("is_encoder_decoder"):
         raise UnsupportedModelError(
             f"{shown}: {raw.get('model_type')!r} has an encoder and a decoder. Expected a decoder alone, whose cache "

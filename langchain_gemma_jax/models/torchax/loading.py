@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +16,9 @@ import numpy as np
 
 from langchain_gemma_jax.errors import CheckpointError, InputError, TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, ArraySpec
+from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, plan_for, weights_alone
+from langchain_gemma_jax.models.mesh.tensor_parallel import cuts_of, why_not_among
 from langchain_gemma_jax.models.model import Model, Params, ReadFrom
 from langchain_gemma_jax.models.placement import Placement, placement_of
 from langchain_gemma_jax.models.progress import loading_bar
@@ -32,7 +35,7 @@ from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
 from langchain_gemma_jax.models.torchax.meta_module import (
     HOW_TO_RUN,
-    configuration,
+    knows,
     look_through,
     meta_module,
     most_context,
@@ -40,6 +43,7 @@ from langchain_gemma_jax.models.torchax.meta_module import (
     quiet,
 )
 from langchain_gemma_jax.models.torchax.read_template import read_template
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
 from langchain_gemma_jax.models.torchax.torch_model import TorchFacts, TorchModel
 from langchain_gemma_jax.models.torchax.versions import check_versions
 from langchain_gemma_jax.models.weights import PLAIN, total_bytes
@@ -57,9 +61,13 @@ def load_torch_model(
     revision: str | None = None,
     token: str | None = None,
     device: jax.Device | Placement | None = None,
+    devices: int | str | None = None,
+    replica: int = 0,
+    fits: Callable[[LoadPlan], Fit] | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
     like: Model | None = None,
+    trust_remote_code: bool = False,
     stop: Stop | None = None,
 ) -> Model:
     """Load any causal language model that transformers has, ready to run. The arguments are those of ``load``.
@@ -77,23 +85,39 @@ def load_torch_model(
     folder, files = found.path, Unchanged.now(found.path)
     raw = checked_folder(folder)
     if like is None:
-        architecture = architecture_of(raw, dtype or _own_dtype(raw))
-        recipe, where = recipe_for(architecture.facts.dtype), placement_of(device)
+        libraries()  # before transformers is asked
+        code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=trust_remote_code)
+        architecture = architecture_of(raw, dtype or _own_dtype(raw), code)
         tokenizer, name, template = load_tokenizer(folder, may_lack_bos=True), found.name, read_template(folder)
+
+        def plan_at(where: Placement) -> LoadPlan:
+            recipe = recipe_for(architecture.facts.dtype, divided=not where.one_device)
+            return LoadPlan(name, architecture, recipe, tokenizer, where, files)
+
+        here = jax.local_devices()[replica * (devices if isinstance(devices, int) else 1) :]
+        if devices is None:
+            plan = plan_at(placement_of(here[0] if replica else device))
+        else:
+            why_not = partial(why_not_among, heads=architecture.facts.heads)
+            plan, chosen = plan_for(devices, name, why_not, plan_at, fits or weights_alone, here)
+            plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, architecture.abstract(plan.recipe)))
     else:
         before = like.architecture
         if not isinstance(before, TorchModel):
             raise TypeError(f"{like.name!r} was not loaded through torchax")
-        architecture = architecture_of(raw, before.facts.dtype)
+        trusted = before.facts.code is not None
+        code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=trusted)
+        architecture = architecture_of(raw, before.facts.dtype, code)
         if architecture != before:
             advice = "Unload it, and load it anew."
             raise CheckpointError(folder, f"the model {like.name!r} that was loaded before", "another one", advice)
-        recipe, where, tokenizer, name, template = like.recipe, like.placement, like.tokenizer, like.name, like.template
-    plan = LoadPlan(name, architecture, recipe, tokenizer, where, files)
+        tokenizer, name, template = like.tokenizer, like.name, like.template
+        plan = LoadPlan(name, architecture, like.recipe, tokenizer, like.placement, files)
+    recipe, where = plan.recipe, plan.placement
     if planned is not None:
         planned(plan)
     with loading_bar(name, total_bytes(architecture.abstract(recipe)), progress=progress) as advance:
-        params = read_unchanged(lambda: _read(folder, architecture, where, advance), files)
+        params = read_unchanged(lambda: _read(folder, architecture, recipe, where, advance), files)
     if like is not None:
         return replace(like, params=params)
     defaults, known = generation_defaults_in(folder), ReadFrom(files, tokenizer_digest(folder))
@@ -111,7 +135,7 @@ def load_torch_model(
     )
 
 
-def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
+def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | None = None) -> TorchModel:
     """Return the architecture of a configuration: what its layers keep is seen by calling it without numbers.
 
     Raises:
@@ -119,10 +143,12 @@ def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
     """
     text = json.dumps(raw, sort_keys=True)
     found = libraries()
-    kind = configuration(found, raw)
-    meta = meta_module(text, dtype)
+    meta = meta_module(text, dtype, code)
+    kind = meta.module.config
     layers = int(kind.num_hidden_layers)
     seen, width, vocab_size = look_through(meta, layers)
+    layout = seen.layout(layers)
+    head_dim = max(layer.head_dim for layer in layout if layer is not None)
     eos = kind.eos_token_id
     eos_ids = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
     return TorchModel(
@@ -130,20 +156,22 @@ def architecture_of(raw: Mapping[str, object], dtype: str) -> TorchModel:
             text,
             dtype,
             meta.specs,
-            seen.layout(layers),
+            layout,
             vocab_size,
             width,
             seen.heads,
             most_context(kind),
             eos_ids,
             found.versions,
+            cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
+            code,
         )
     )
 
 
-def recipe_for(dtype: str) -> Recipe:
+def recipe_for(dtype: str, *, divided: bool = False) -> Recipe:
     """Return how its cache is written and looked at: as a Gemma's. Products are as transformers' code has them."""
-    return replace(choose_recipe(dtype), layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
+    return replace(choose_recipe(dtype, divided=divided), layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
 
 
 def _own_dtype(raw: Mapping[str, object]) -> str:
@@ -152,35 +180,41 @@ def _own_dtype(raw: Mapping[str, object]) -> str:
     return said if said in {"float32", "bfloat16"} else "float32"
 
 
-def _read(folder: Path, architecture: TorchModel, where: Placement, advance: Advance) -> Params:
+def _read(folder: Path, architecture: TorchModel, recipe: Recipe, where: Placement, advance: Advance) -> Params:
     """Return the weights on the device."""
     found = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
     with found.alone():
-        module = read_by_transformers(found, folder, architecture.facts.dtype, "AutoModelForCausalLM", HOW_TO_RUN)
+        facts, how = architecture.facts, {**HOW_TO_RUN, "trust_remote_code": architecture.facts.code is not None}
+        module = read_by_transformers(found, folder, facts.dtype, "AutoModelForCausalLM", how)
         there = {name: tuple(value.shape) for name, value in named_tensors(module)}
         for name in sorted(specs.keys() | there.keys()):
             if specs.get(name) != there.get(name):
                 raise TensorMismatchError(folder, f"{name} of {specs.get(name)}", str(there.get(name)))
-        params = moved(module, where, advance)
+        params = moved(module, where, architecture.abstract(recipe), advance)
     return {name: params[name] for name in specs}
 
 
-def moved(module: Any, where: Placement, advance: Advance = None) -> Params:
-    """Return a module's tensors as arrays on the device. Each leaves torch's memory when it is there."""
+def moved(
+    module: Any, where: Placement, specs: Mapping[str, ArraySpec] | None = None, advance: Advance = None
+) -> Params:
+    """Return a module's tensors as arrays in a place, divided as ``specs`` say. Each leaves torch's memory then."""
     params: Params = {}
-    for name, value in list(named_tensors(module)):
+    waiting = dict(named_tensors(module))
+    for name in list(waiting):
+        value = waiting.pop(name)
         array = _as_numpy(value)
-        params[name] = where.put(array)
+        params[name] = where.put(array) if specs is None else where.put({name: array}, {name: specs[name]})[name]
+        left = _without_numbers(value)
         for owner, leaf in list(_owners(module, value)):
-            owner.__dict__["_parameters"].pop(leaf, None)
-            owner.__dict__["_buffers"].pop(leaf, None)
+            held = owner.__dict__["_parameters" if leaf in owner.__dict__["_parameters"] else "_buffers"]
+            held[leaf] = left
         if advance is not None:
             advance(array.nbytes)
     return params
 
 
-def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, str]) -> Any:
+def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
     """Return the module of a folder with its weights, by one of transformers' classes.
 
     Raises:
@@ -205,6 +239,15 @@ def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: 
             folder, "a tensor for each of the model's parameters", f"none that fits for {', '.join(missing[:4])}"
         )
     return module.eval()
+
+
+def _without_numbers(value: Any) -> Any:
+    """Return what stands for a tensor that was moved: of its shape, without memory."""
+    import torch
+
+    with torch.no_grad():
+        empty = torch.empty_like(value, device="meta")
+    return torch.nn.Parameter(empty, requires_grad=False) if isinstance(value, torch.nn.Parameter) else empty
 
 
 def _owners(module: Any, value: Any) -> Iterator[tuple[Any, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
 from langchain_gemma_jax.models.torchax.libraries import ATTENTION, TorchLibraries, libraries
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
 from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, PassCache, now
 
 EXPERTS = "batched_mm"  # the one way to run experts whose shapes do not depend on what the router chose
@@ -39,6 +40,13 @@ class MetaModule:
         """Name, shape and dtype of every parameter and buffer. What two names stand for has the first one's."""
         return tuple((name, tuple(value.shape), _dtype(value)) for name, value in named_tensors(self.module))
 
+    @property
+    def plan(self) -> Mapping[str, str]:
+        """Patterns of names, and in which style each is divided among devices: the model's own plan, if it has one."""
+        body = getattr(self.module.config, "base_model_tp_plan", None) or {}
+        head = getattr(type(self.module), "_tp_plan", None) or {}
+        return {f"{self.prefix}{pattern}": str(style) for pattern, style in body.items()} | dict(head)
+
     def states(self, params: Mapping[str, Any], ids: Any, positions: Any) -> Any:
         """Return the last hidden states ``[row, token, width]``. The pass in ``now`` takes part."""
         parameters = inspect.signature(type(self.body).forward).parameters
@@ -60,20 +68,20 @@ class MetaModule:
 
 
 @lru_cache(maxsize=4)
-def meta_module(config: str, dtype: str) -> MetaModule:
-    """Return the model of a configuration, by its JSON.
+def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> MetaModule:
+    """Return the model of a configuration, by its JSON; with ``code``, by that.
 
     Raises:
         InstallationError: the libraries are not there. UnsupportedModelError: transformers has no such model.
     """
     found = libraries()
     with found.alone():
-        kind = configuration(found, json.loads(config))
+        kind = configuration(found, json.loads(config), code)
         torch = found.torch
         with torch.device("meta"), quiet():
             try:
                 module = found.transformers.AutoModelForCausalLM.from_config(
-                    kind, dtype=getattr(torch, dtype), **HOW_TO_RUN
+                    kind, dtype=getattr(torch, dtype), trust_remote_code=code is not None, **HOW_TO_RUN
                 )
             except (ValueError, ImportError, TypeError) as error:
                 raise UnsupportedModelError(
@@ -92,8 +100,15 @@ def meta_module(config: str, dtype: str) -> MetaModule:
 HOW_TO_RUN: Mapping[str, str] = {"attn_implementation": ATTENTION, "experts_implementation": EXPERTS}
 
 
-def configuration(found: TorchLibraries, raw: Mapping[str, object]) -> Any:
-    """Return transformers' object for a configuration.
+def knows(kind: object) -> bool:
+    """Return whether transformers has a kind of model, by its ``model_type``."""
+    from transformers import CONFIG_MAPPING
+
+    return isinstance(kind, str) and kind in CONFIG_MAPPING
+
+
+def configuration(found: TorchLibraries, raw: Mapping[str, object], code: RemoteCode | None = None) -> Any:
+    """Return transformers' object for a configuration; with ``code``, that one's.
 
     Raises:
         ConfigError: it has no such kind, or cannot read it.
@@ -101,7 +116,15 @@ def configuration(found: TorchLibraries, raw: Mapping[str, object]) -> Any:
     from transformers import CONFIG_MAPPING
 
     kind = raw.get("model_type")
-    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+    if code is not None:
+        try:
+            return found.transformers.AutoConfig.from_pretrained(
+                code.folder, trust_remote_code=code is not None, local_files_only=True
+            )
+        except Exception as error:  # whatever somebody's code does
+            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise ConfigError(f"config.json: the model's own code cannot read it: {told}") from error
+    if not isinstance(kind, str) or not knows(kind):
         raise ConfigError(
             f"config.json: expected a model_type that transformers {found.transformers.__version__} has, found "
             f"{kind!r}. A newer one needs a newer transformers, and that a newer release of this package."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -10,10 +10,13 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.configuration.division import Division, Section
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, divided
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
 
 _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
@@ -33,6 +36,8 @@ class TorchFacts:
     max_context: int
     eos_ids: tuple[int, ...]
     libraries: tuple[str, ...]  # with their releases: another one may compute otherwise
+    cuts: tuple[DividedAxis, ...] = ()  # how what is divided among several devices is
+    code: RemoteCode | None = None  # of its own
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,14 @@ class TorchModel(Architecture):
         return self.facts.layout
 
     def abstract(self, recipe: Recipe) -> Any:  # noqa: ARG002  they are as the model's code has them
-        return {name: ArraySpec(shape, _INTEGERS.get(dtype, dtype)) for name, shape, dtype in self.facts.specs}
+        cuts = {cut.name: cut for cut in self.facts.cuts}
+        return {
+            name: divided(ArraySpec(shape, _INTEGERS.get(dtype, dtype)), cuts.get(name))
+            for name, shape, dtype in self.facts.specs
+        }
+
+    def among(self, division: Division) -> Architecture:
+        return DividedTorchModel(self.facts, division)
 
     def forward(
         self,
@@ -104,4 +116,25 @@ class TorchModel(Architecture):
         return tokens * (2 * widest + 2 * self.facts.width + self.facts.heads * context)
 
     def _meta(self) -> MetaModule:
-        return meta_module(self.facts.config, self.facts.dtype)
+        return meta_module(self.facts.config, self.facts.dtype, self.facts.code)
+
+
+@dataclass(frozen=True)
+class DividedTorchModel(TorchModel):
+    """A causal language model of transformers on several devices. XLA divides the work by where the arrays lie."""
+
+    division: Division
+
+    @property
+    def cache_of_a_device(self) -> CacheLayout:
+        def of(layer: CacheLayer | None) -> CacheLayer | None:
+            if layer is None:
+                return None
+            ways = self.division.ways(Section("key-value heads", layer.kv_heads))
+            return replace(layer, kv_heads=layer.kv_heads // ways)
+
+        return tuple(of(layer) for layer in self.cache_layout)
+
+    def numbers_at_work(self, tokens: int, context: int) -> int:
+        ways = self.division.ways(Section("query heads", self.facts.heads))
+        return -(-super().numbers_at_work(tokens, context) // ways)

@@ -73,6 +73,8 @@ class Caller:
         Raises:
             InputError: they ask for what a caller may not.
         """
+        if asked.trust_remote_code:
+            raise InputError("trust_remote_code: nobody has code run in a server. Leave it out.")
         if not self.models.others:
             for name in _OF_OWNERS:
                 if getattr(asked, name) is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
 from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.packed.blocks import BlockForms
@@ -30,7 +32,7 @@ def cards(count):
 
 
 def place(asked, devices, measure=lambda _: Fit(0, 0), config=SMALL):
-    return plan_for(asked, "x", config, lambda where: where, measure, devices)
+    return plan_for(asked, "x", partial(why_not, config), lambda where: where, measure, devices)
 
 
 def test_a_number_of_devices_is_the_first_of_them():

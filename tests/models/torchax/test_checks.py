@@ -25,7 +25,6 @@ def test_a_folder_of_a_decoder_is_taken(tmp_path):
 @pytest.mark.parametrize(
     ("config", "names", "error", "said"),
     [
-        ({"auto_map": {"AutoConfig": "c.C"}}, ["model.safetensors", "c.py"], UnsafeCheckpointError, "have to be run"),
         ({"is_encoder_decoder": True, "model_type": "t5"}, ["model.safetensors"], UnsupportedModelError, "encoder"),
         ({"quantization_config": {}}, ["model.safetensors"], UnsupportedModelError, "packed"),
         ({"text_config": {}, "model_type": "gemma3"}, ["model.safetensors"], UnsupportedModelError, "text alone"),

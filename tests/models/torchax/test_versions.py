@@ -58,7 +58,7 @@ def test_they_are_looked_at_before_a_folder_is(monkeypatch, tmp_path):
         load(f"torchax:{tmp_path / 'nowhere'}")
 
 
-@pytest.mark.parametrize("option", [{"weights": "int8"}, {"activations": "int8"}, {"devices": 2}])
+@pytest.mark.parametrize("option", [{"weights": "int8"}, {"activations": "int8"}])
 def test_options_that_mean_nothing_there_are_refused(option, tmp_path):
     with pytest.raises(InputError, match=r'a model "torchax:\.\.\." takes none'):
         load(f"torchax:{tmp_path}", **option)

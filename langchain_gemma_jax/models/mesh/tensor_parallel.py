@@ -1,0 +1,85 @@
+"""Along which axis each matrix of a transformers model is divided among devices: by its own plan, or by what it is.
+
+Most models of transformers have a plan for tensor parallelism, which names the matrices whose outputs are divided and
+those whose inputs are. Where a model has none for a matrix, its shape says which it is. XLA divides the work by where
+the arrays lie, so a rule that suits a model badly costs time and changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec
+from langchain_gemma_jax.models.configuration.division import Division, Section
+
+_OUTPUTS, _INPUTS = ("colwise", "packed_colwise"), ("rowwise",)  # what the styles of plans begin with
+_BACK = ("o_proj", "out_proj", "down_proj", "dense", "c_proj", "wo", "fc2")  # square matrices that take divided inputs
+
+
+@dataclass(frozen=True)
+class DividedAxis:
+    """How one array is divided."""
+
+    name: str
+    axis: int
+    size: int  # how many numbers along the axis stay together: a head
+
+
+def cuts_of(
+    tensors: Iterable[tuple[str, tuple[int, ...]]], plan: Mapping[str, str], width: int, head_dim: int
+) -> tuple[DividedAxis, ...]:
+    """Return how a model's arrays are divided; those that are not among them are whole on each device.
+
+    Args:
+        tensors: the name and the shape of each.
+        plan: the model's own, of patterns of names and styles.
+        width: of its hidden states.
+        head_dim: how wide a head is.
+    """
+    found = []
+    for name, shape in tensors:
+        owner, _, leaf = name.rpartition(".")
+        if len(shape) < 2 or not (leaf == "weight" or len(shape) == 3):
+            continue
+        known_as = owner if leaf == "weight" else name
+        style = next((style for pattern, style in plan.items() if fnmatchcase(known_as, pattern)), None)
+        axis = _by_plan(style, shape) if style is not None else _by_shape(owner, leaf, shape, width)
+        if axis is not None:
+            by_heads = "attn" in name and shape[axis] % head_dim == 0
+            found.append(DividedAxis(name, axis, head_dim if by_heads else 1))
+    return tuple(found)
+
+
+def divided(spec: ArraySpec, cut: DividedAxis | None) -> ArraySpec:
+    """Return an array's spec, with what a placement divides it by."""
+    if cut is None:
+        return spec
+    section = Section(cut.name.rpartition(".")[0], spec.shape[cut.axis] // cut.size, cut.size)
+    return ArraySpec(spec.shape, spec.dtype, axes=spec.axes, along=cut.axis, sections=(section,))
+
+
+def why_not_among(devices: int, heads: int) -> str | None:
+    """Say why a model with so many query heads cannot be divided among so many devices. None: it can."""
+    if devices > 1 and Division(devices).ways(Section("query heads", heads)) == 1:
+        return f"its {heads} query heads do not divide among {devices} devices, and its attention would be whole"
+    return None
+
+
+def _by_plan(style: str, shape: tuple[int, ...]) -> int | None:
+    if style.startswith(_OUTPUTS) or style.startswith("embedding"):
+        return len(shape) - 2
+    return len(shape) - 1 if style.startswith(_INPUTS) else None
+
+
+def _by_shape(owner: str, leaf: str, shape: tuple[int, ...], width: int) -> int | None:
+    """Return the axis of a matrix ``[..., outputs, inputs]`` that is not the model's width; of a table, its rows."""
+    if len(shape) == 3:
+        return 2 if owner.endswith("experts") and "down" in leaf else 1 if owner.endswith("experts") else None
+    outputs, inputs = shape
+    if outputs == inputs:
+        return 1 if owner.rpartition(".")[2] in _BACK else 0
+    if inputs == width:
+        return 0
+    return 1 if outputs == width else None

@@ -1,0 +1,68 @@
+"""What cannot be served is refused by a typed error that names it, before weights are read or words are made."""
+
+from __future__ import annotations
+
+import pytest
+
+from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax.errors import InputError, UnsafeCheckpointError, UnsupportedModelError
+from langchain_gemma_jax.models.load import load
+from tests.own_engine import own_engine
+from tests.torchax.torch_models import COMMON, needs_torch, save_model, save_tokenizer
+
+pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+SMALL = {"vocab_size": 407, "hidden_size": 32, "num_hidden_layers": 2}
+
+
+def save(folder, config, model, **fields):
+    import transformers
+
+    save_tokenizer(folder)
+    made = getattr(transformers, config)(**fields)
+    getattr(transformers, model)(made).save_pretrained(folder)
+
+
+def test_a_state_of_fixed_size_that_is_no_cache_of_keys_and_values(tmp_path):
+    save(tmp_path, "MambaConfig", "MambaForCausalLM", **SMALL, state_size=4, intermediate_size=64, eos_token_id=2)
+    with pytest.raises(UnsupportedModelError, match=r"MambaForCausalLM cannot be served: .*It was called with a cache"):
+        load(f"torchax:{tmp_path}")
+
+
+def test_layers_of_which_some_keep_something_else(tmp_path):
+    own = COMMON | {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8,
+                    "linear_value_head_dim": 8, "layer_types": ["linear_attention", "full_attention"],
+                    "num_hidden_layers": 2, "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16,
+                    "shared_expert_intermediate_size": 16}  # fmt: skip
+    save(tmp_path, "Qwen3NextConfig", "Qwen3NextForCausalLM", vocab_size=407, **own)
+    with pytest.raises(UnsupportedModelError, match=r"Qwen3NextForCausalLM cannot be served"):
+        load(f"torchax:{tmp_path}")
+
+
+def test_an_encoder_with_a_decoder(tmp_path):
+    sizes = {"d_model": 32, "d_ff": 48, "d_kv": 8, "num_heads": 4, "num_layers": 1, "vocab_size": 407}
+    save(tmp_path, "T5Config", "T5ForConditionalGeneration", **sizes)
+    with pytest.raises(UnsupportedModelError, match="'t5' has an encoder and a decoder"):
+        load(f"torchax:{tmp_path}")
+
+
+def test_pickled_weights_are_never_opened(tmp_path):
+    save_model(tmp_path, "llama 3")
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes(b"cposix\nsystem\n(S'touch ran'\ntR.")
+    with pytest.raises(UnsafeCheckpointError, match=r"pickles only, pytorch_model\.bin for one"):
+        load(f"torchax:{tmp_path}")
+
+
+def test_templates_that_raise_and_that_are_not_there(tmp_path):
+    folders = [tmp_path / name for name in ("raises", "has none")]
+    for folder in folders:
+        folder.mkdir()
+        save_model(folder, "qwen 3")
+    (folders[0] / "chat_template.jinja").write_text("{{ raise_exception('Only poems are rendered here.') }}")
+    (folders[1] / "chat_template.jinja").unlink()
+    with own_engine():
+        with pytest.raises(InputError, match=r"cannot render this conversation.*Only poems are rendered here"):
+            ChatGemmaJax(model=f"torchax:{folders[0]}", max_tokens=4).invoke("Prose")
+        with pytest.raises(UnsupportedModelError, match="files have no chat template"):
+            ChatGemmaJax(model=f"torchax:{folders[1]}", max_tokens=4).invoke("Prose")
