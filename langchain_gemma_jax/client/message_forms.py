@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.media.block_forms import is_media, media_block
 from langchain_gemma_jax.media.allowed_files import allowed_file
+from langchain_gemma_jax.media.block_forms import is_media, media_block
 from langchain_gemma_jax.media.media_reader import MediaLimits
 
 _KINDS: dict[str, type[BaseMessage]] = {

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TypeAlias
 
 from langchain_gemma_jax.errors import MediaAccessError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.media.allowed_files import allowed_file
 from langchain_gemma_jax.media.block_forms import MediaBlock
 from langchain_gemma_jax.media.documents import looks_like_document, read_document
-from langchain_gemma_jax.media.allowed_files import allowed_file
 from langchain_gemma_jax.media.medium import Medium, Picture
 from langchain_gemma_jax.media.picture_headers import looks_like_picture
 from langchain_gemma_jax.media.pictures import read_picture
