@@ -206,7 +206,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "problems": ("app", "statuses, as clients see them"),
     "server.pages": ("app", "what is asked by GET"),
     "readiness": ("serve", "models made ready by a server that starts"),
-    "medium": ("soft_tokens media", "plain values"),
     "vision.support": ("soft_tokens media", "what a model can take, seen where it is taken"),
     "vision.encoder": ("soft_tokens media", "the parts of every tower"),
     "siglip": ("soft_tokens", "a tower, held to transformers'"),

@@ -23,7 +23,6 @@ from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.allowed_files import allowed_file
 from langchain_gemma_jax.media.block_forms import is_media, media_block
-from langchain_gemma_jax.media.media_reader import MediaLimits
 
 _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage,
@@ -83,6 +82,8 @@ def _sent(block: object, at: str, folders: Sequence[str]) -> object:
         return block
     medium = media_block(block, at)
     if medium.form == "path":
+        from langchain_gemma_jax.media.media_reader import MediaLimits  # which needs NumPy
+
         with allowed_file(str(medium.value), folders, at) as file:
             data = file.read(MediaLimits().encoded_bytes)
     elif medium.form == "bytes" and isinstance(medium.value, bytes):

@@ -12,7 +12,6 @@ from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options, name_source
 from langchain_gemma_jax.chat.calling.base_models import BaseModels
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
-from langchain_gemma_jax.chat.history.media_in import MediaPlacing
 from langchain_gemma_jax.chat.model_choice.route_step import is_judged
 from langchain_gemma_jax.dialects import (
     Dialect,
@@ -29,9 +28,9 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, Span, TokenSpan
 from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
-from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.history.media_in import MediaPlacing
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
     from langchain_gemma_jax.models.vision.support import PlacedMedium
@@ -66,6 +65,9 @@ class ReadyModel:
         return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest])
 
     def _placing(self, options: Options) -> MediaPlacing:
+        from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy
+        from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
+
         access = MediaAccess(options.media_folders, options.allow_urls)
         apart = self.dialect.media_apart
         ids = tuple(self.tokenizer.encode_text(apart)) if apart else ()
