@@ -16,9 +16,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.base.ladders import ENCODING, MediaLadder
+from langchain_gemma_jax.engine.base.ladders import MediaLadder
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, PlacedSpan
