@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenS
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.gemma import kv_cache
-from langchain_gemma_jax.models.gemma.forward import Medium, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.vision.encoder import Sight, Tensor
@@ -93,7 +93,7 @@ class ColdSight:
 
         @partial(jax.jit, static_argnames="is_medium")
         def read(params, given, start, count, caches, *, is_medium):
-            medium = Medium(given, encoder.sight) if is_medium else None
+            medium = SoftChunk(given, encoder.sight) if is_medium else None
             tokens = jnp.zeros(given.shape[:2], jnp.int32) if is_medium else given
             hidden, caches = forward_apart(params, config, recipe, tokens, start, count, caches, medium=medium)
             return logits(params, config, recipe, hidden), caches

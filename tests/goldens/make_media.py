@@ -178,6 +178,12 @@ def write(name: str) -> None:
                 if MODELS[name].config["model_type"] == "gemma3"
                 else {"mm_token_type_ids": kinds}
             )
+            if MODELS[name].config["model_type"] == "gemma4_unified":
+                # Asked directly, this one sees all of a picture in global layers too; generate() has them causal.
+                nothing = torch.zeros(1, len(tokens), 1)
+                extra["attention_mask"] = model.create_masks_for_generate(
+                    model.config, nothing, None, None, torch.arange(len(tokens))[None], **extra
+                )
             scores.append(model(input_ids=ids, use_cache=False, **given, **extra).logits[0, -1])
             tokens.append(int(scores[-1][:BEGIN].argmax()))  # a model with made-up weights may well say "picture"
         kept[f"tokens_{seed}"] = np.array(tokens, np.int32)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 STEP_SLACK = 16  # physical slots beyond a capacity; as in models/gemma/kv_cache.py, which needs JAX
@@ -182,9 +182,6 @@ class MediaLadder:
             for part in ENCODING:
                 yield from ((part, number, size) for size in sizes)
             yield from (("read_medium", number, chunk, capacity) for capacity in capacities for chunk in chunks)
-
-
-ENCODING = ("encode_begin", "encode_layer", "encode_end")  # the programs of an encoder, in their order
 
 
 def _between(chunks: tuple[int, ...], fewest: int, most: int) -> tuple[int, ...]:

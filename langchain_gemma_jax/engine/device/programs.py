@@ -30,8 +30,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.ladders import ENCODING
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick

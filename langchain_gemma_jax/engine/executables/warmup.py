@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from langchain_gemma_jax.engine.base.ladders import ENCODING, Ladders
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock

@@ -16,19 +16,19 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.base.ladders import ENCODING, MediaLadder
+from langchain_gemma_jax.engine.base.ladders import MediaLadder
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, PlacedSpan
-from langchain_gemma_jax.models.vision.encoder import EncoderTree, MediaEncoder, State
+from langchain_gemma_jax.models.vision.encoder import EncoderState, EncoderTree, MediaEncoder
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
 
 BEGIN, LAYER, END = ENCODING
 
 
-class Background(Protocol):
+class ReadsWeights(Protocol):
     """Where weights are read while nobody's step waits for it."""
 
     def submit(self, work: Callable[[], EncoderTree]) -> Future[EncoderTree]: ...
@@ -52,7 +52,7 @@ class _UnderWay:
 
     number: int  # of its encoder
     size: int
-    state: State
+    state: EncoderState
     done: int = 0  # layers
 
 
@@ -68,7 +68,7 @@ class MediaEncoding:
         library: Library,
         metrics: Metrics,
         memory: Memory,
-        background: Background,
+        background: ReadsWeights,
     ) -> None:
         self._media, self._dtype, self._ladder = media, dtype, ladder
         self._device, self._library, self._metrics = device, library, metrics
@@ -163,7 +163,7 @@ class MediaEncoding:
         key = (part, number, size)
         return self._device.run(key, self._library.of(key), arrays, given)
 
-    def _wait(self, state: State) -> None:
+    def _wait(self, state: EncoderState) -> None:
         began = time.perf_counter()
         jax.block_until_ready(state)
         self._metrics.device_s += time.perf_counter() - began

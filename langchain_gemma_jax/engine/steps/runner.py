@@ -71,7 +71,8 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
-        self.forget_media()
+        if self.media is not None:
+            self.media.forget()
         self.kv_store.held.clear()
 
     def _chunk_cost(self, size: int) -> float:
@@ -235,11 +236,6 @@ class Runner:
     def forget_feed(self) -> None:
         """The next step starts from what the host knows."""
         self._last = None
-
-    def forget_media(self) -> None:
-        """Nobody waits for what is half encoded."""
-        if self.media is not None:
-            self.media.forget()
 
     def _run_step(
         self,

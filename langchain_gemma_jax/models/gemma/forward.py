@@ -45,7 +45,7 @@ Params: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Medium:
+class SoftChunk:
     """A chunk that is no text: the soft tokens of one picture or sound, all of them."""
 
     vectors: jax.Array  # [row, token, width] float32, in the place of embeddings
@@ -85,7 +85,7 @@ def forward_apart(
     caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
     keep: jax.Array | None = None,  # [row] int32
     team: Teamwork = ALONE,
-    medium: Medium | None = None,
+    medium: SoftChunk | None = None,
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
     """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied.
 
@@ -145,7 +145,7 @@ def forward_apart(
 
 
 def _embedded(
-    params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, team: Teamwork, medium: Medium | None
+    params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, team: Teamwork, medium: SoftChunk | None
 ) -> tuple[jax.Array, jax.Array | None]:
     """What the first layer takes, and the per-layer inputs if the model has them."""
     asked = _asked_of_tables(config, recipe, tokens)
@@ -167,7 +167,7 @@ def _remembered(
     values: jax.Array,
     start: jax.Array,
     count: jax.Array,
-    medium: Medium | None,
+    medium: SoftChunk | None,
 ) -> tuple[LayerKV | None, VisibleKV]:
     """A layer's cache with the chunk in it, and what the chunk's queries may look at."""
     if config.embedding is not None:  # nothing is read behind a text: there is no cache

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
-from langchain_gemma_jax.models.gemma.forward import Medium, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from langchain_gemma_jax.models.recipes.recipe import Recipe
@@ -81,7 +81,10 @@ class Gemma(GemmaFacts):
         cache: KVCache,
         keep: jax.Array,
     ) -> tuple[jax.Array, KVCache]:
-        medium, padding = Medium(vectors, self.encoders[encoder].sight), jnp.full(vectors.shape[:2], self.config.pad_id)
+        medium, padding = (
+            SoftChunk(vectors, self.encoders[encoder].sight),
+            jnp.full(vectors.shape[:2], self.config.pad_id),
+        )
         hidden, (cache,) = forward_apart(
             params, self.config, recipe, padding, start, count, (cache,), keep, medium=medium
         )

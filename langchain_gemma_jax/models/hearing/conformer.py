@@ -13,11 +13,11 @@ import numpy as np
 from langchain_gemma_jax.models.hearing.spectrogram import HALVED, PITCHES
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
+    EncoderState,
     EncoderTree,
     Input,
     MediaEncoder,
     Sight,
-    State,
     Tensor,
     clipped,
     layer_norm,
@@ -119,7 +119,7 @@ class Conformer(MediaEncoder):
         }
         return EncoderTree(begin, [layer(index) for index in range(self.depth)], end)
 
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         x, real = inputs["spectrogram"][None, None], inputs["real"]  # [1, channel, frame, pitch]
         for key in ("conv0", "conv1"):
             weight = arrays[key].astype(jnp.float32)
@@ -132,7 +132,7 @@ class Conformer(MediaEncoder):
         x = x[0].transpose(1, 2, 0)  # [token, pitch, channel]
         return {"x": product(x.reshape(len(x), -1), arrays["project"]), "real": real}
 
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         x, real = self._feed_forward(state["x"], arrays, "ffw1"), state["real"]
         h = rms_norm(_cut(x), arrays["attn_pre"], _NORM_EPS)
         x = x + rms_norm(_cut(self._attention(h, arrays, real)), arrays["attn_post"], _NORM_EPS)
@@ -140,7 +140,7 @@ class Conformer(MediaEncoder):
         x = self._feed_forward(x, arrays, "ffw2")
         return {"x": rms_norm(_cut(x), arrays["last"], _NORM_EPS), "real": real}
 
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         x = product(state["x"], arrays["output"], arrays["output_bias"])
         return product(rms_norm(x, None, self.eps), arrays["project"])
 

@@ -52,7 +52,7 @@ class Tensor:
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 Arrays: TypeAlias = Mapping[str, Any]
-State: TypeAlias = Mapping[str, jax.Array]
+EncoderState: TypeAlias = Mapping[str, jax.Array]
 """What one part of an encoder hands to the next."""
 
 
@@ -105,15 +105,15 @@ class MediaEncoder(ABC):
         """Return the arrays that it is made of."""
 
     @abstractmethod
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         """Return what the first layer takes."""
 
     @abstractmethod
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         """Return what the next layer takes, or ``end``."""
 
     @abstractmethod
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         """Return the soft tokens, float32 ``[token, width]``: those that are real first."""
 
     @property

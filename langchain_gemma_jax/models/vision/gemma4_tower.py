@@ -11,11 +11,11 @@ import numpy as np
 
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
+    EncoderState,
     EncoderTree,
     Input,
     MediaEncoder,
     Sight,
-    State,
     Tensor,
     attend,
     clipped,
@@ -104,12 +104,12 @@ class Gemma4Tower(MediaEncoder):
         }
         return EncoderTree(begin, [layer(index) for index in range(self.depth)], end)
 
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         pixels = 2.0 * (inputs["patches"].astype(jnp.float32) * self.scale - 0.5)
         places = inputs["places"]
         return {"x": product(pixels, arrays["patch"]) + placed(arrays["places"], places), "places": places}
 
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         x, places = state["x"], state["places"]
         h = rms_norm(x, arrays["attn_norm"], self.eps)
         queries, keys, values = (clipped(h, arrays, key).reshape(len(x), -1, self.head_dim) for key in "qkv")
@@ -127,7 +127,7 @@ class Gemma4Tower(MediaEncoder):
         x = x + rms_norm(clipped(h, arrays, "down"), arrays["post_ffw_norm"], self.eps)
         return {"x": x, "places": places}
 
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         places, count = state["places"], len(state["x"]) // self.pool**2
         real = places[:, :1] >= 0
         x = jnp.where(real, state["x"], 0.0)

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
+    EncoderState,
     EncoderTree,
     Input,
     MediaEncoder,
     Sight,
-    State,
     Tensor,
     attend,
     layer_norm,
@@ -99,7 +99,7 @@ class Siglip(MediaEncoder):
             },
         )
 
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         side, patch = self.patches_a_side, self.patch
         pixels = inputs["pixels"][: side * patch, : side * patch].astype(jnp.float32) * self.scale
         mean, deviation = (wide(jnp.asarray(each, jnp.float32), pixels) for each in (self.mean, self.deviation))
@@ -109,7 +109,7 @@ class Siglip(MediaEncoder):
         x = product(patches.reshape(side * side, 3 * patch * patch), arrays["patch"], arrays["patch_bias"])
         return {"x": x + arrays["places"].astype(jnp.float32)}
 
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         x = state["x"]
         h = layer_norm(x, arrays["attn_norm"], arrays["attn_norm_bias"], self.eps)
         head_dim = self.width // self.heads
@@ -122,7 +122,7 @@ class Siglip(MediaEncoder):
         h = jax.nn.gelu(product(h, arrays["up"], arrays["up_bias"]), approximate=True)
         return {"x": x + product(h, arrays["down"], arrays["down_bias"])}
 
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         x = layer_norm(state["x"], arrays["norm"], arrays["norm_bias"], self.eps)
         side = self.tokens_a_side
         each = self.patches_a_side // side

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.vision.encoder import (
     Arrays,
+    EncoderState,
     EncoderTree,
     Input,
     MediaEncoder,
     Sight,
-    State,
     Tensor,
     layer_norm,
     product,
@@ -64,7 +64,7 @@ class UnifiedPictures(MediaEncoder):
         name = "embed_vision.embedding_projection.weight"
         return EncoderTree(begin, [], {"project": Tensor(name, (self.text_width, width))})
 
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         def norm(x: jax.Array, key: str) -> jax.Array:
             return layer_norm(x, arrays[f"{key}_weight"], arrays[f"{key}_bias"], _NORM_EPS)
 
@@ -72,11 +72,11 @@ class UnifiedPictures(MediaEncoder):
         x = norm(product(x, arrays["dense"], arrays["dense_bias"]), "patch_ln2")
         return {"x": norm(x + placed(arrays["places"].swapaxes(0, 1), inputs["places"]), "pos_norm")}
 
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         del arrays  # there are none
         return state
 
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         return product(rms_norm(state["x"], None, self.eps), arrays["project"])
 
 
@@ -108,15 +108,15 @@ class UnifiedSounds(MediaEncoder):
         projection = Tensor("embed_audio.embedding_projection.weight", (self.text_width, self.frame))
         return EncoderTree({}, [], {"project": projection})
 
-    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> State:
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         del arrays  # there are none
         return {"x": inputs["frames"]}
 
-    def layer(self, arrays: Arrays, state: State) -> State:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
         del arrays
         return state
 
-    def end(self, arrays: Arrays, state: State) -> jax.Array:
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         return product(rms_norm(state["x"], None, self.eps), arrays["project"])
 
 

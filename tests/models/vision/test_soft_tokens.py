@@ -11,7 +11,7 @@ import pytest
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import Picture, Sound
-from langchain_gemma_jax.models.gemma.forward import Medium, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.kv_cache import allocate
 from langchain_gemma_jax.models.load import load
 from tests.parity.media_models import (
@@ -155,7 +155,7 @@ def _medium_program(config, recipe, sight):
     @jax.jit
     def program(params, vectors, start, count, caches):
         padding = jnp.zeros(vectors.shape[:2], jnp.int32)
-        return forward_apart(params, config, recipe, padding, start, count, caches, medium=Medium(vectors, sight))
+        return forward_apart(params, config, recipe, padding, start, count, caches, medium=SoftChunk(vectors, sight))
 
     return program
 
