@@ -44,11 +44,11 @@ CONTENDERS = (
 NAMES = [each.name for each in CONTENDERS]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, chosen: Sequence[Contender] = CONTENDERS) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
     options = parse(arguments, "families", (__doc__ or "").partition("\n")[0], rivals_of(CONTENDERS))
     run, began, others = empty_run(options), time.monotonic(), Others()
-    run.engines[DTYPE] = in_turn(CONTENDERS, Job(DTYPE, options.threads, str(prepare())), options.rounds)
+    run.engines[DTYPE] = in_turn(chosen, Job(DTYPE, options.threads, str(prepare())), options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)
     print(text)

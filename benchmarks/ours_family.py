@@ -16,11 +16,12 @@ from langchain_gemma_jax import Ladders, configure, engine
 from langchain_gemma_jax.models.load import load
 
 MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
+LADDERS = Ladders(chunks=(16, 64, 256), capacities=(1024, MAX_CONTEXT), rows=(1,), draft=0)  # one conversation
 
 
 def start(prefix: str, job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Load and compile; give what a round is. ``prefix``: what stands before the folder, if anything does."""
-    configure(drafts=False, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)), guards="raise")
+    configure(drafts=False, max_context=MAX_CONTEXT, ladders=LADDERS, guards="raise")
     write_tokenizer(job.checkpoint)
     running, model = engine(), load(f"{prefix}{job.checkpoint}", dtype=job.dtype)
     alone = Ours(model.architecture, model.recipe, model.params, model.device)
