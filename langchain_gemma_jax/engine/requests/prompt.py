@@ -11,9 +11,11 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 KEY_TYPE = "q"  # 64 bits: ids are not negative, and the keys of media are
 _KEY_BYTES = 8
