@@ -24,6 +24,7 @@ GemmaJaxError
 │   ├── CancelledRequestError              its caller cancelled it
 │   ├── DeviceMemoryError                  it needs more memory than there is
 │   ├── DeviceFailedError                  a device call raised; every request in flight gets this
+│   ├── HostLostError                      a host of a group is lost, or never came
 │   ├── ClosedError                        the engine or the model was closed
 │   ├── ForkedError                        this process was forked from one that had used JAX
 │   ├── ReentrantCallError                 a call, by a signal handler or a hook, that would wait for itself
@@ -205,6 +206,12 @@ class DeviceFailedError(EngineError):
     """
 
     is_retryable = True
+
+
+class HostLostError(EngineError):
+    """A process of a group of hosts is lost, does not answer, or never came. The group ends, and is to be replaced."""
+
+    is_retryable = True  # by the group that comes after it
 
 
 class ClosedError(EngineError):

@@ -30,7 +30,12 @@ PLACES = {
     "ModelAuthenticationError": (errors.ApiKeyError,),
     "ModelRateLimitError": (errors.BusyError,),
     "ModelTimeoutError": (errors.DeadlineError,),
-    "ModelAPIError": (errors.DeviceFailedError, errors.DeviceMemoryError, errors.ClosedError),
+    "ModelAPIError": (
+        errors.DeviceFailedError,
+        errors.DeviceMemoryError,
+        errors.ClosedError,
+        errors.HostLostError,
+    ),
 }
 
 

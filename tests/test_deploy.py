@@ -2,8 +2,8 @@
 
 Kubernetes' own objects are held to its schemas, those of KEDA and of Prometheus' operator to models of their CRDs, and
 Ray's application to Ray's schema, where packages that have them are installed: kubernetes-validate,
-cloudcoil-models-keda, cloudcoil-models-prometheus-operator, ray[serve]. No package has the CRDs of RayService and
-InferencePool: ``WRITTEN_HERE`` has the documented fields that are used.
+cloudcoil-models-keda, cloudcoil-models-prometheus-operator, ray[serve]. No package has the CRDs of RayService,
+InferencePool and LeaderWorkerSet: ``WRITTEN_HERE`` has the documented fields that are used.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from packaging.utils import canonicalize_name
 from langchain_gemma_jax.cli.command import parser
 from langchain_gemma_jax.observe.metrics.families import families
 from langchain_gemma_jax.observe.metrics.vllm_names import vllm_families
+from langchain_gemma_jax.scale.hosts.group import TOGETHER, GroupPlan
 from langchain_gemma_jax.scale.plan import DeploymentPlan
 from langchain_gemma_jax.server import running
 from langchain_gemma_jax.server.pages import PATHS
@@ -75,6 +76,23 @@ WRITTEN_HERE = {
             },
         ),
     ),
+    "LeaderWorkerSet": an_object(
+        "leaderWorkerTemplate",
+        replicas=WHOLE,
+        startupPolicy={"enum": ["LeaderCreated", "LeaderReady"]},
+        rolloutStrategy=an_object(
+            "type",
+            type={"enum": ["RollingUpdate"]},
+            rollingUpdateConfiguration=an_object("", maxUnavailable=WHOLE, maxSurge=WHOLE),
+        ),
+        leaderWorkerTemplate=an_object(
+            "workerTemplate",
+            size={"type": "integer", "minimum": 1},
+            restartPolicy={"enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]},
+            leaderTemplate={"type": "object"},
+            workerTemplate={"type": "object"},
+        ),
+    ),
     "InferencePool": an_object(
         "selector targetPorts endpointPickerRef",
         selector=an_object("matchLabels", matchLabels=LABELS),
@@ -109,6 +127,13 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
     cluster = of_kind("RayService")["spec"]["rayClusterConfig"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         yield "RayService", group["template"]
+    yield from (("LeaderWorkerSet", template) for template in hosts())
+
+
+def hosts() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The pods of a group of hosts: the leader's, and the followers'."""
+    group = of_kind("LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    return group["leaderTemplate"], group["workerTemplate"]
 
 
 def values(tree: Any, name: str) -> Iterator[Any]:
@@ -247,6 +272,31 @@ def test_the_server_is_asked_for_what_it_does():
         for env in values(template, "env")
     ]
     assert all(each == places[0] for each in places)
+
+
+def test_a_group_of_hosts_is_started_as_one():
+    injected = {"LWS_GROUP_SIZE": "2", "LWS_LEADER_ADDRESS": "gemma-jax-hosts-0.gemma-jax-hosts"}
+    leads, follows = (template["spec"]["containers"][0] for template in hosts())
+    assert leads["args"] == follows["args"], "which one it is, its number says"
+    for number, container in enumerate((leads, follows)):
+        text = "\0".join(container["args"])
+        for name, value in (injected | {"LWS_WORKER_INDEX": str(number)}).items():
+            text = text.replace(f"$({name})", value)
+        asked = parser().parse_args(["serve", *text.split("\0")])
+        plan = GroupPlan(asked.hosts, asked.host_number, asked.leader, b"")
+        assert (plan.hosts, plan.number) == (2, number)
+        mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+        assert mounted[str(Path(asked.hosts_key_file).parent)] == "keys"
+    open_ports = {each["name"]: each["containerPort"] for each in leads["ports"]}
+    assert open_ports == {"http": asked.port, "jax": plan.address[1], "group": plan.address[1] + 1}
+    group = of_kind("LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    assert group["restartPolicy"] == "RecreateGroupOnPodRestart", "the end of one is the end of all"
+    comes = leads["startupProbe"]["periodSeconds"] * leads["startupProbe"]["failureThreshold"]
+    assert comes > TOGETHER
+    waits = leads["lifecycle"]["preStop"]["sleep"]["seconds"] + asked.drain + 2 * running.AFTER_DRAIN
+    served = of_kind("Service")["spec"]["selector"]
+    assert hosts()[0]["metadata"]["labels"] == served != hosts()[1]["metadata"]["labels"]
+    assert all(waits <= template["spec"]["terminationGracePeriodSeconds"] for template in hosts())
 
 
 def test_selectors_find_the_server_and_nothing_else():

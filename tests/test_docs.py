@@ -19,10 +19,9 @@ from tests.tiny_embedder import tiny_embedder
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "training" / "docs").rglob("*.md")])
+OF_SEVERAL_PROCESSES = {"subprocess_pool.py", "two_replicas.py", "several_hosts.py"}
 EXAMPLES = [
-    pytest.param(
-        path, marks=[pytest.mark.slow] if path.name in {"subprocess_pool.py", "two_replicas.py"} else []
-    )  # it starts four processes
+    pytest.param(path, marks=[pytest.mark.slow] if path.name in OF_SEVERAL_PROCESSES else [])
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,7 @@ def load(
     device: jax.Device | Placement | None = None,
     devices: int | str | None = None,
     replica: int = 0,
+    among: Sequence[jax.Device] | None = None,
     fits: Callable[[LoadPlan], Fit] | None = None,
     progress: bool | None = None,
     planned: Callable[[LoadPlan], None] | None = None,
@@ -95,6 +96,7 @@ def load(
         device: where the weights go, a device or a placement. By default the first device of JAX.
         devices: instead, among how many devices they are divided; "auto": the fewest on which they fit.
         replica: how many others of the same model there are on other devices: those are left to them.
+        among: the devices that ``devices`` and ``replica`` are about. By default those of this process.
         fits: what "auto" goes by: what a plan needs of each device, and what each has. By default, its weights alone.
         progress: whether to draw a progress bar. By default, if standard error is a terminal.
         planned: called as soon as it is known what the model will be, before its weights are read.
@@ -141,7 +143,9 @@ def load(
     devices = checked_devices(devices, device)
     found = find_files(source, revision=revision, token=token, progress=progress, stop=stop)
     path, name = found.path, found.name
-    here = jax.local_devices()[replica * (devices if isinstance(devices, int) else 1) :]
+    here = list(jax.local_devices() if among is None else among)[
+        replica * (devices if isinstance(devices, int) else 1) :
+    ]
     first = placement_of(here[0] if replica else device)
     files = Unchanged.now(path)
     with _open(path) as opened:

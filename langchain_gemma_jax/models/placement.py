@@ -10,7 +10,7 @@ things (tokens, knobs, scores) are whole on each device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -57,13 +57,26 @@ class Placement(ABC):
         """
         return ()
 
-    def put_parts(self, parts: Iterable[Any], specs: Any) -> Any:
-        """Copy what ``parts`` said there, one after the other: a tree of numpy arrays for each part of ``specs``."""
+    def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
+        """Copy what ``parts`` said there, one after the other: a tree of numpy arrays for each part of ``specs``.
+
+        ``make`` makes each from what is in ``parts`` for it. Of several hosts, each makes those of its own devices.
+        """
         raise NotImplementedError(f"{type(self).__name__} divides nothing into parts")
 
     @property
     def platform(self) -> str:
         return str(self.devices[0].platform)
+
+    @property
+    def own(self) -> tuple[jax.Device, ...]:
+        """The devices that this process has. Others belong to other hosts, which it works together with."""
+        return tuple(device for device in self.devices if device.process_index == device.client.process_index())
+
+    @property
+    def here(self) -> bool:
+        """Whether this process has all of the devices."""
+        return len(self.own) == len(self.devices)
 
     @property
     def one_device(self) -> bool:
@@ -95,7 +108,7 @@ class Placement(ABC):
 
     def memory_limit(self) -> int | None:
         """The bytes that each of the devices has, by their own statistics. None: they keep none."""
-        found = [statistic(device, "bytes_limit") for device in self.devices]
+        found = [statistic(device, "bytes_limit") for device in self.own]
         return min((limit for limit in found if limit is not None), default=None)
 
     def bytes_in_use(self) -> int:
@@ -103,7 +116,7 @@ class Placement(ABC):
 
         By the device's own statistics, or by JAX's list of arrays where it keeps none.
         """
-        return max(_bytes_on(device) for device in self.devices)
+        return max(_bytes_on(device) for device in self.own)
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,13 @@ class RunningServer:
         finally:
             self.listening.close()
 
-    def fail(self, error: GemmaJaxError) -> None:
-        """End, as there is no use in going on. Any thread may call this."""
+    def fail(self, error: GemmaJaxError, *, for_all: bool = False) -> None:
+        """End, as there is no use in going on; ``for_all``: that is the end of all open calls too, at once.
+
+        Any thread may call this.
+        """
         self.failure = error
+        self._server.failure = error if for_all else None
         self._server.should_exit = True
 
     def end(self) -> None:
@@ -72,8 +76,10 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
     class DrainingServer(uvicorn.Server):
         """uvicorn's server, that tells the app when it is to end."""
 
+        failure: GemmaJaxError | None = None  # which ends all open calls
+
         async def shutdown(self, sockets: Any = None) -> None:
-            app.calls.drain(limits.drain_s)
+            app.calls.drain(limits.drain_s, self.failure)
             await super().shutdown(sockets)
 
     config = uvicorn.Config(

@@ -16,9 +16,11 @@ from tests.parity.tiny import small
 DEVICE = jax.local_devices()[0]
 HERE = SingleDevice(DEVICE)
 
+OURS = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}  # a device of this process
+
 
 def with_memory(**statistics):
-    return SimpleNamespace(memory_stats=lambda: statistics or None)
+    return SimpleNamespace(memory_stats=lambda: statistics or None, **OURS)
 
 
 class Several(SingleDevice):
@@ -65,6 +67,14 @@ def test_the_memory_of_several_devices_is_that_of_the_smallest():
     assert SingleDevice(with_memory(bytes_limit=7)).memory_limit() == 7
     assert SingleDevice(with_memory()).memory_limit() is None
     assert Several(with_memory(bytes_limit=7), with_memory(bytes_limit=5)).memory_limit() == 5
+
+
+def test_devices_of_another_host_are_not_asked():
+    other = SimpleNamespace(process_index=1, client=SimpleNamespace(process_index=lambda: 0))
+    mine = with_memory(bytes_limit=5, bytes_in_use=3)
+    both = Several(other, mine)
+    assert (both.own, both.here, HERE.here) == ((mine,), False, True)
+    assert (both.memory_limit(), both.bytes_in_use()) == (5, 3)
 
 
 @pytest.mark.parametrize("name", ["gemma-4-26b-a4b", "gemma-4-e2b", "gemma-3-1b"])

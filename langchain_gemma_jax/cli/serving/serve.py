@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from langchain_gemma_jax.cli.serving.group_options import add_group, group_of
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.errors import InputError
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.scale.hosts.leader import Leader
 
 
 def add(verbs: Verbs) -> None:
@@ -38,11 +43,13 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
     parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
     parser.add_argument("--devices", type=devices, metavar="COUNT", help='that models are divided among, or "auto"')
+    parser.add_argument("--replicas", type=devices, metavar="COUNT", help='on devices of their own, or "auto"')
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
         "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
     )
     parser.add_argument("--max-connections", type=count, default=512, metavar="COUNT", help="by default 512")
+    add_group(parser)
     parser.set_defaults(run=_run)
 
 
@@ -53,7 +60,22 @@ def _port(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from langchain_gemma_jax import configure, engine
+    group = group_of(options)
+    if group is None:
+        return _serve(options)
+    from langchain_gemma_jax.scale.hosts.group import follow, leading
+
+    if group.number > 0:
+        say(f"Following {group.leader} as host {group.number} of {group.hosts}")
+        follow(group)
+    say(f"Waiting for {group.hosts - 1} hosts to come to {group.leader}")
+    with leading(group) as leader:
+        return _serve(options, leader)
+
+
+def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
+    """Serve, with the followers that a leader has."""
+    from langchain_gemma_jax import engine
     from langchain_gemma_jax.client.addresses import default_socket
     from langchain_gemma_jax.config import default_model
     from langchain_gemma_jax.models.embedded import DEFAULT
@@ -84,13 +106,7 @@ def _run(options: argparse.Namespace) -> int:
         else listen_at_socket(options.socket or default_socket())
     )
     try:
-        if options.max_context is not None:
-            configure(max_context=options.max_context)
-        if options.prefix_store is not None or options.prefix_key_file is not None:
-            key = options.prefix_key_file and Path(options.prefix_key_file).expanduser().absolute()
-            configure(prefix_store=options.prefix_store, prefix_key_file=key)
-        if options.devices is not None:
-            configure(devices=options.devices)
+        _configure(options, leader)
         readiness = Readiness(
             models,
             warmup=not options.no_warmup,
@@ -100,6 +116,8 @@ def _run(options: argparse.Namespace) -> int:
         served = ServedModels(models, others)
         app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics)
         server = RunningServer(app, listening, limits)
+        if leader is not None:
+            leader.when_lost(lambda error: server.fail(error, for_all=True))
         say(f"Serving {', '.join(models)} at {listening.shown}")
         if not at_port:
             auto = options.socket is None
@@ -111,7 +129,26 @@ def _run(options: argparse.Namespace) -> int:
         server.run()
     finally:
         listening.close()
-    engine().close(5)
+    if leader is None or leader.lost is None:  # else a thread of it may never be done
+        engine().close(5)
     if server.failure is not None:
         raise server.failure
     return 0
+
+
+def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
+    """Set what the engine of this process is to be like, before it is made."""
+    from langchain_gemma_jax import configure
+    from langchain_gemma_jax.engine.api.process import lead
+
+    if leader is not None:
+        lead(leader)
+    if options.max_context is not None:
+        configure(max_context=options.max_context)
+    if options.prefix_store is not None or options.prefix_key_file is not None:
+        key = options.prefix_key_file and Path(options.prefix_key_file).expanduser().absolute()
+        configure(prefix_store=options.prefix_store, prefix_key_file=key)
+    if options.devices is not None:
+        configure(devices=options.devices)
+    if options.replicas is not None:
+        configure(replicas=options.replicas)

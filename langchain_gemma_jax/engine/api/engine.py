@@ -19,6 +19,7 @@ from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
+from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.executables.warmup import Warmup
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.engine.requests.prompt import Prompt
@@ -43,16 +44,16 @@ class Engine:
         print(piece.text, end="")
     """
 
-    def __init__(self, settings: Settings, load_model: LoadsModels = load_model) -> None:
-        self._settings = CurrentSettings(settings)
+    def __init__(
+        self, settings: Settings, load_model: LoadsModels = load_model, others: OtherHosts | None = None
+    ) -> None:
+        self._settings, self._process = CurrentSettings(settings), os.getpid()
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
-        self.tally = ModelTally(self.events)
-        self.guards = Guards(lambda: self.settings, self.events)
-        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards)
-        self._owner, self._process = self._loader.owner, os.getpid()
-        self._models, self._requests = ModelApi(self._loader), RequestMaker()
+        self.tally, self.guards = ModelTally(self.events), Guards(lambda: self.settings, self.events)
+        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards, others)
+        self._models, self._requests, self._owner = ModelApi(self._loader), RequestMaker(), self._loader.owner
         self.embed = self._models.embed  # vectors of whole texts, for models that make such
         self._companions: dict[Callable[[], object], object] = {}
 

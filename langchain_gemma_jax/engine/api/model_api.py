@@ -35,7 +35,7 @@ from langchain_gemma_jax.engine.steps.text_vectors import text_vectors_of
 from langchain_gemma_jax.errors import ClosedError, InputError
 from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs, ReadAs
 from langchain_gemma_jax.models.embedded import embedded_folder
-from langchain_gemma_jax.models.mesh.counts import AUTO, checked_replicas, replica_count
+from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
@@ -194,8 +194,7 @@ class ModelApi:
         self._loaded.clear()
 
     def _key(self, source: object, loaded_as: LoadedAs) -> LoadKey:
-        devices = self._loader.devices(loaded_as.get("devices"))
-        return _key(source, loaded_as, devices, checked_replicas(loaded_as.get("replicas")))
+        return _key(source, loaded_as, *self._loader.asked_places(loaded_as))
 
     def _all_of(self, served: Served) -> tuple[KnownModel, ...]:
         """Return what is known of a model that somebody asks for, and of its replicas."""
@@ -250,7 +249,7 @@ class ModelApi:
         if isinstance(replicas, int) and devices != AUTO:
             replica_count(replicas, int(devices or 1), str(source), jax.local_devices())  # now, and not behind a load
         with collected_later(), self._owner.loading.here():
-            served = self._loader.load_first(source, loaded_as, token, load)
+            served = self._loader.load_first(source, loaded_as, token, load, None if replicas is None else 0)
             if replicas is not None:
                 self._load_replicas(served, replicas, source, loaded_as, token, load)
             self._loaded[key] = served

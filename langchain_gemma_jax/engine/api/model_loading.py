@@ -5,32 +5,30 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from langchain_gemma_jax.config import prefix_folder
+import jax
+
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
-from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory
-from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
+from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
+from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
+from langchain_gemma_jax.engine.device.other_hosts import LoadElsewhere, OtherHosts
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
-from langchain_gemma_jax.engine.prefix_store.key_file import read_key
-from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
-from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
 from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.residency.device_memory import DeviceBudgets
@@ -38,11 +36,11 @@ from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
-from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError, InputError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.loaded_as import ReadAs
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices
+from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs, ReadAs
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
@@ -66,6 +64,7 @@ class LoadsModels(Protocol):
         devices: int | str | None = None,
         fits: Callable[[LoadPlan], Fit] | None = None,
         replica: int = 0,
+        among: Sequence[jax.Device] | None = None,
         trust_remote_code: bool = False,
         token: str | None = None,
         planned: Callable[[LoadPlan], None] | None = None,
@@ -84,10 +83,11 @@ class ModelLoader:
         metrics: Metrics,
         events: Events,
         guards: Guards,
+        others: OtherHosts | None = None,
     ) -> None:
-        self._settings, self._load_model = settings, load_model
+        self._settings, self._load_model, self._others = settings, load_model, others
         self.loads: Loads[Served] = Loads()
-        self.libraries = Libraries(events)
+        self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
         self._budgets = DeviceBudgets(settings)
         self._numbers = 0
@@ -96,7 +96,9 @@ class ModelLoader:
         rows = ladders_for(settings.now, 2**20, "cpu").rows if own is None else own.rows
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
-        self._runner_factory = RunnerFactory(self._models, self._evictor, metrics, guards, settings, self.prefixes)
+        self._runner_factory = RunnerFactory(
+            self._models, self._evictor, metrics, guards, settings, self.prefixes, others
+        )
 
     # What the owner thread asks for.
 
@@ -120,18 +122,14 @@ class ModelLoader:
         loaded_as: ReadAs,
         token: str | None,
         load: Load[Served],
-        replica: int = 0,
+        replica: int | None = None,
     ) -> Served:
         """Load a model that was not known so far, or another replica of one, for those who wait for its load."""
         began, planned = time.monotonic(), _Planned()
         load.parts.now("fetching and checking its files")
-        found = partial(self._load_model, source, stop=load.stop, **loaded_as)
-        if loaded_as.get("devices") is not None:
-            found = partial(found, fits=self._fits)
+        found = partial(self._load_model, source, stop=load.stop, **loaded_as, **self._places(loaded_as, replica))
         if token is not None:
             found = partial(found, token=token)
-        if replica:
-            found = partial(found, replica=replica)
 
         def plan(found: LoadPlan) -> None:
             planned.files = found.files
@@ -142,6 +140,9 @@ class ModelLoader:
                 load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
                 library.soon(library.first_needed())
+            if self._others is not None and not found.placement.here:
+                shape = shape_of(self._settings.now, found)
+                planned.elsewhere = self._others.load(found, shape, str(source), dict(loaded_as))
 
         try:
             model = self._read(partial(found, planned=plan), planned)
@@ -157,10 +158,20 @@ class ModelLoader:
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
 
-    def devices(self, asked: int | str | None) -> int | str | None:
-        """How many devices a model is loaded on that somebody asks for with so many. None: one, as ever."""
-        found = checked_devices(self._settings.now.devices if asked is None else asked)
-        return None if found == 1 else found
+    def asked_places(self, asked: LoadedAs) -> tuple[int | str | None, int | str | None]:
+        """Devices and replicas of a model: as somebody asks, or as is set. None: one, as ever."""
+        now, devices, replicas = self._settings.now, asked.get("devices"), asked.get("replicas")
+        found = checked_devices(now.devices if devices is None else devices)
+        return None if found == 1 else found, checked_replicas(now.replicas if replicas is None else replicas)
+
+    def _places(self, loaded_as: ReadAs, replica: int | None) -> dict[str, Any]:
+        """Return what says where a model is loaded, as arguments. Replicas are on devices of this process alone."""
+        found: dict[str, Any] = {} if not replica else {"replica": replica}
+        if loaded_as.get("devices") is not None:
+            found["fits"] = self._fits
+            if self._others is not None and replica is None:
+                found["among"] = self._others.devices
+        return found
 
     def _fits(self, plan: LoadPlan) -> Fit:
         """Return the bytes that a model needs in a place, and those that there are."""
@@ -239,6 +250,8 @@ class ModelLoader:
 
         def plan(found: LoadPlan) -> None:
             planned.library = library = self._library(found)
+            if self._others is not None and not found.placement.here:
+                planned.elsewhere = self._others.load_again(found, known.shape, model)
             known.programs = known.programs or tuple(library.first_needed())
             if _cores_to_spare():
                 library.soon(known.programs)
@@ -266,14 +279,14 @@ class ModelLoader:
     def _read(self, read: Callable[[], Model], planned: _Planned) -> Model:
         """Read weights. Should the memory be full against all reckoning, what is idle goes, and it is tried again."""
         try:
-            return read()
+            return planned.read_by_all(read)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
         home = None if (entry := planned.entry) is None else entry.home
         self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", home, but=entry))
         try:
-            return read()
+            return planned.read_by_all(read)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
@@ -315,25 +328,6 @@ class ModelLoader:
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
 
 
-def prefix_store_of(settings: Settings) -> PrefixStore | None:
-    """Return where prefixes are kept on the disk. None: they are not.
-
-    Raises:
-        InputError: the key is none. InstallationError: what encrypts is missing.
-    """
-    key = settings.prefix_key_file
-    if settings.prefix_store is None and key is not None:
-        raise InputError(
-            "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
-            'configure(prefix_store="32GB", prefix_key_file=...); found None.'
-        )
-    if settings.prefix_store is None:
-        return None
-    sealing = None if key is None else Encrypted(read_key(key))
-    reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
-    return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)
-
-
 class _Planned:
     """What is known of a model while it is loaded."""
 
@@ -342,6 +336,22 @@ class _Planned:
         self.files: Unchanged | None = None
         self.library: Library | None = None  # kept until it is served
         self.waited = 0.0  # seconds, for room
+        self.elsewhere: LoadElsewhere | None = None  # what other hosts do for it
+
+    def read_by_all(self, read: Callable[[], Model]) -> Model:
+        """Read it, and wait for the other hosts that have a part of it. If it is not there, none of them has it."""
+        model: Model | None = None
+        try:
+            model = read()
+            if self.elsewhere is not None:
+                self.elsewhere.finish(model)
+        except BaseException:
+            if self.elsewhere is not None:
+                self.elsewhere.give_up()
+            if model is not None:
+                model.close()
+            raise
+        return model
 
 
 def no_room(what: str, began: float, statuses: tuple[ModelStatus, ...]) -> DeadlineError:

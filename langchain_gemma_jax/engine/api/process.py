@@ -12,11 +12,13 @@ from langchain_gemma_jax.compile_cache import install as compile_cache
 from langchain_gemma_jax.config import compile_cache_root
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.errors import ClosedError, ReentrantCallError
 
 _lock = threading.RLock()  # of which a thread can ask whether it holds it
 _settings = Settings()
 _engine: Engine | None = None
+_others: OtherHosts | None = None
 _exiting = False
 
 
@@ -38,11 +40,24 @@ def engine() -> Engine:
             if _exiting:
                 raise ClosedError("This process is ending, and its engine ended first.")
             ancestry.note_engine()
-            _engine = Engine(_settings)
+            _engine = Engine(_settings, others=_others)
             # Behind the engine's own, and so before it: else a thread could ask for another one in between.
             atexit.unregister(_end_with_process)
             atexit.register(_end_with_process)
         return _engine
+
+
+def lead(others: OtherHosts) -> None:
+    """Have the engine of this process, which was not made yet, put models on the devices of other hosts too.
+
+    Raises:
+        ClosedError: it was made already.
+    """
+    global _others  # noqa: PLW0603
+    with _lock:
+        if _engine is not None:
+            raise ClosedError("The engine of this process was made before the others of its group came.")
+        _others = others
 
 
 def running_engine() -> Engine | None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
+from langchain_gemma_jax.config import prefix_folder
+from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.base.settings import CurrentSettings
+from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
@@ -21,16 +23,21 @@ from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, TransferCosts
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
+from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
+from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.prefix_store.key_file import read_key
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
+from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.placement import Placement
 
@@ -84,9 +91,10 @@ class RunnerFactory:
         guards: Guards,
         settings: CurrentSettings,
         prefixes: PrefixStore | None = None,
+        others: OtherHosts | None = None,
     ) -> None:
         self._models, self._evictor, self._metrics = models, evictor, metrics
-        self._guards, self._settings = guards, settings
+        self._guards, self._settings, self._others = guards, settings, others
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
         self._prefixes, self._disk_costs = prefixes, DiskCosts()
@@ -105,12 +113,9 @@ class RunnerFactory:
         model, where = known.served.model, known.served.model.placement
         ledger, home = self._evictor.ledger, known.entry.home
         keys = program_keys(shape, ladders)
+        others = None if where.here or self._others is None else self._others.programs(shape, where)
         device = DeviceAccess(
-            where,
-            self._metrics,
-            self._guards,
-            keys,
-            lambda: ledger.used(home) - ledger.budget(home),
+            where, self._metrics, self._guards, keys, lambda: ledger.used(home) - ledger.budget(home), others
         )
         policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
         shared = DeviceShare(self._evictor, self._models, known)
@@ -120,7 +125,7 @@ class RunnerFactory:
 
     def _disk_store(self, known: KnownModel, held: KvHoldings) -> DiskStore | None:
         """A model's conversations on the disk. None: they are not kept, or nothing says which model it is."""
-        if self._prefixes is None or known.files is None:
+        if self._prefixes is None or known.files is None or not known.served.model.placement.here:
             return None
         stored = self._stored.get(known)
         if stored is None or stored.files != known.files:
@@ -128,3 +133,22 @@ class RunnerFactory:
             stored = self._stored[known] = _Stored(known.files, self._prefixes.of(known.files, programs))
         name, costs = known.served.name, self._disk_costs
         return DiskStore(self._prefixes, stored.prefixes, held, name, costs, known.host_store)
+
+
+def prefix_store_of(settings: Settings) -> PrefixStore | None:
+    """Return where prefixes are kept on the disk. None: they are not.
+
+    Raises:
+        InputError: the key is none. InstallationError: what encrypts is missing.
+    """
+    key = settings.prefix_key_file
+    if settings.prefix_store is None and key is not None:
+        raise InputError(
+            "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
+            'configure(prefix_store="32GB", prefix_key_file=...); found None.'
+        )
+    if settings.prefix_store is None:
+        return None
+    sealing = None if key is None else Encrypted(read_key(key))
+    reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
+    return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)

@@ -50,6 +50,9 @@ class Settings:
     devices: int | str | None = None
     """Among how many devices each model is divided whose call says nothing else: a number, or ``"auto"``, the fewest on
     which it fits. None: one. See docs/devices.md."""
+    replicas: int | str | None = None
+    """How often each model is loaded whose call says nothing else, each time on devices of its own: a number, or
+    ``"auto"``, as often as there are devices for it. None: once. See docs/devices.md."""
     keep_alive: float | None = None
     """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
     host_kv_bytes: int | None = None
@@ -121,9 +124,10 @@ class Settings:
             parse_bytes("memory_budget", self.memory_budget)
         if self.keep_alive is not None:
             checked_seconds("keep_alive", self.keep_alive)
-        asked: object = self.devices
-        if asked not in (None, "auto") and not (isinstance(asked, int) and _is_whole(asked) and 0 < asked < 2**16):
-            raise InputError(f'devices: expected a whole number from 1, "auto" or None, found {self.devices!r}.')
+        numbers: dict[str, object] = {"devices": self.devices, "replicas": self.replicas}
+        for name, asked in numbers.items():
+            if asked not in (None, "auto") and not (isinstance(asked, int) and _is_whole(asked) and 0 < asked < 2**16):
+                raise InputError(f'{name}: expected a whole number from 1, "auto" or None, found {asked!r}.')
 
     def _check_prefixes(self) -> None:
         if self.prefix_store is not None:

@@ -25,8 +25,10 @@ class HostMemory:
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
         self.parts = len(placement.devices)  # of each of which what is here takes as much as it took there
+        self.usable = placement.here  # another host's part of an array is not for this one to move
         device = placement.devices[0]
         kinds = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
+        kinds = kinds if self.usable else set()
         self._kind = next((kind for kind in PREFERRED if kind in kinds and _works(placement, kind)), None)
 
     @property

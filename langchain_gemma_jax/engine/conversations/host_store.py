@@ -37,7 +37,11 @@ class HostStore:
     def keep(self, resident: Resident, rings: Rings) -> bool:
         """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
         size = bytes_of(resident) * self._host.parts
-        if size > self._host_index.budget or not self._costs.worth_keeping(size, len(resident.keys), self.read):
+        if (
+            not self._host.usable
+            or size > self._host_index.budget
+            or not self._costs.worth_keeping(size, len(resident.keys), self.read)
+        ):
             return False
         began = time.perf_counter()
         try:

@@ -17,6 +17,7 @@ from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.guards import Asker, Asks, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.device.other_hosts import BesideHosts
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV, shardings
 from langchain_gemma_jax.models.placement import Placement
 
@@ -34,15 +35,16 @@ class DeviceAccess:
         guards: Guards,
         programs: Iterable[ProgramKey],
         excess: Callable[[], int],
+        others: BesideHosts | None = None,
     ) -> None:
-        """``excess`` says how many bytes are on the device over the budget."""
+        """``excess`` says how many bytes are on the device over the budget; ``others`` have devices of it, too."""
         self.placement = placement
         self.bound = frozenset(programs)  # all that may be asked for
         self.seen: set[ProgramKey] = set()  # those that were
         self.warmed = False  # all that is needed was asked for beforehand
         self.asked_by: tuple[Asker, ...] = ()  # whom the owner thread works for just now
         self.guards, self.excess = guards, excess
-        self._metrics = metrics
+        self._metrics, self._others = metrics, others
 
     def put(self, tree: Any, *, for_step: bool = False) -> Any:
         """Copy numpy arrays to the device; of several, to each."""
@@ -51,7 +53,10 @@ class DeviceAccess:
         self._metrics.device_copies += 1
         if for_step:
             self._metrics.step_bytes_to_device += size
-        return self.placement.put(tree)
+        found = self.placement.put(tree)
+        if self._others is not None:
+            self._others.copied(jax.tree.leaves(tree), jax.tree.leaves(found))
+        return found
 
     def put_sequence(self, sequence: SequenceKV) -> SequenceKV:
         """Copy a conversation of numpy arrays to where its programs expect it."""
@@ -91,6 +96,8 @@ class DeviceAccess:
         """Hand a program to the device. What it returns may not be computed yet."""
         if key not in self.seen:
             self.expect(key)
+        if self._others is not None:
+            program = self._others.beside(key, program)
         began = time.perf_counter()
         try:
             with jax.transfer_guard("disallow"):
@@ -126,6 +133,10 @@ class DeviceAccess:
         began = time.perf_counter()
         try:
             found = jax.tree.map(np.asarray, tree)
+        except jax.errors.JaxRuntimeError as error:
+            if self._others is None:
+                raise
+            raise self._others.failed(error) from error
         finally:
             self._metrics.device_s += time.perf_counter() - began
         self._metrics.bytes_to_host += sum(leaf.nbytes for leaf in jax.tree.leaves(found))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background, workers
 from langchain_gemma_jax.engine.executables.library import Library, Tally
@@ -16,11 +19,11 @@ from langchain_gemma_jax.models.placement import Placement
 class Libraries:
     """The program libraries of one engine, and the threads that make programs beside the owner thread."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, others: OtherHosts | None = None) -> None:
         self.tally = Tally(events=events)
         self.compiles = CompileCounter()
         self.background = Background(workers(), self.compiles)
-        self._lock = threading.Lock()
+        self._lock, self._others = threading.Lock(), others
         # With the last model of a shape its programs go.
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
 
@@ -29,7 +32,8 @@ class Libraries:
         with self._lock:
             library = self._known.get((shape, where))
             if library is None:
-                library = library_of(Programs(shape, where), self.tally, name, self.background)
+                told = () if where.here or self._others is None else (self._others.making(shape, where),)
+                library = library_of(Programs(shape, where), self.tally, name, self.background, *told)
                 self._known[shape, where] = library
         return library
 
@@ -39,14 +43,16 @@ class Libraries:
             return list(self._known.values())
 
 
-def library_of(programs: Programs, tally: Tally, name: str, background: Background) -> Library:
-    """A library, with the store of its devices."""
+def library_of(
+    programs: Programs,
+    tally: Tally,
+    name: str,
+    background: Background,
+    making: Callable[[ProgramKey], None] | None = None,
+) -> Library:
+    """A library, with the store of its devices. Programs of several hosts are made anew: half of one runs nowhere."""
     from langchain_gemma_jax.compile_cache.install import store_for
 
-    return Library(
-        programs,
-        store_for(programs.placement.devices[0]),
-        tally,
-        name=name,
-        background=background,
-    )
+    where = programs.placement
+    store = store_for(where.devices[0]) if where.here else None
+    return Library(programs, store, tally, name=name, background=background, making=making)

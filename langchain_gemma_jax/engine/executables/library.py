@@ -98,10 +98,12 @@ class Library:
         name: str = "",
         background: BackgroundThreads | None = None,
         patience: float = PATIENCE,
+        making: Callable[[ProgramKey], None] | None = None,
     ) -> None:
+        """``making`` is told of each program before it is made."""
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
-        self._name, self._background = name, background
+        self._name, self._background, self._making = name, background, making
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._first_needed = None if store is None else FirstNeeded(store, self._family)
         self._soon: set[ProgramKey] = set()
@@ -150,6 +152,8 @@ class Library:
         if future is not mine:
             return future.result()
         try:
+            if self._making is not None:
+                self._making(key)
             with room_for_a_program():
                 made = self._find(key)
         except BaseException as error:

@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.steps.runner import Runner
-from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
+from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError, HostLostError
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Failures:
         """A dispatch for these requests went wrong."""
         self._work.raised.append(error)
         runner = self._work.runner_of(requests[0])
-        if isinstance(error, GuardError | DeviceMemoryError):  # raised before anything ran
+        if isinstance(error, GuardError | DeviceMemoryError | HostLostError):  # nothing ran, or nothing will any more
             for request in requests:
                 self._endings.finish(request, error)
         elif self._work.inbox.closing:  # JAX may be being taken down. What fails of that tells nothing of the programs

@@ -57,7 +57,7 @@ def memory_budget(settings: Settings, where: Placement) -> int:
     if settings.memory_budget is not None:
         return parse_bytes("memory_budget", settings.memory_budget)
     own = where.memory_limit()
-    return int(HOST_SHARE * host_memory()) // len(where.devices) if own is None else int(SHARE * own)
+    return int(HOST_SHARE * host_memory()) // len(where.own) if own is None else int(SHARE * own)
 
 
 def kv_budget(settings: Settings, where: Placement) -> int:
@@ -73,7 +73,7 @@ def host_kv_budget(settings: Settings) -> int:
 def device_memory(where: Placement) -> int:
     """Bytes of each device of a place that this process may have. Devices that say nothing share the host's."""
     own = where.memory_limit()
-    return host_memory() // len(where.devices) if own is None else own
+    return host_memory() // len(where.own) if own is None else own
 
 
 def host_memory(root: Path = Path("/")) -> int:

@@ -121,7 +121,7 @@ def place(
                     small[path] = buffers
                     continue
                 if isinstance(buffers, _InParts):
-                    placed[path] = placement.put_parts((fill(*part) for part in buffers.parts), specs[path])
+                    placed[path] = placement.put_parts(buffers.parts, fill, specs[path])
                 else:
                     placed[path] = placement.put(buffers, specs[path])
                 del buffers  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied

@@ -83,11 +83,12 @@ class SafetensorsFile:
         return found
 
     def read_into(self, name: str, target: Array) -> None:
+        self._entry(name)  # which is of a dtype that can be read
         self.read_bytes(name, 0, target)
 
     def read_bytes(self, name: str, begin: int, target: Array) -> None:
         """Fill an array with a tensor's bytes, from ``begin`` on."""
-        entry, _ = self._entry(name)
+        entry = self.entries[name]  # whatever its dtype
         self._file.fill(target, entry.begin + begin)
 
     def read_rows(self, name: str) -> Iterator[Array]:

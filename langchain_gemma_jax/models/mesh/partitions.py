@@ -8,7 +8,7 @@ in the array too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -37,6 +37,14 @@ class Partitions(Placement):
     @property
     def devices(self) -> tuple[jax.Device, ...]:
         return self.all_of_them
+
+    @cached_property
+    def own(self) -> tuple[jax.Device, ...]:
+        return super().own
+
+    @cached_property
+    def here(self) -> bool:
+        return super().here
 
     @cached_property
     def division(self) -> Division:
@@ -90,7 +98,7 @@ class Partitions(Placement):
     def put(self, tree: Any, specs: Any = None) -> Any:
         """Copy numpy arrays there; no device is given more than its part of one, and one part after the other."""
         if specs is None:
-            return jax.device_put(tree, self.sharding())
+            return jax.device_put(tree, self.sharding()) if self.here else jax.tree.map(self._put_whole, tree)
         return jax.tree.map(self._put, tree, map_specs(_Leaf, specs))
 
     def parts(self, sections: tuple[Section, ...]) -> tuple[tuple[slice, ...], ...]:
@@ -101,17 +109,20 @@ class Partitions(Placement):
         numbers = [self.division.cuts(sections, number) for number in range(ways)]
         return tuple(tuple(slice(cut.start * block, cut.stop * block) for cut in cuts) for cuts in numbers)
 
-    def put_parts(self, parts: Iterable[Any], specs: Any) -> Any:
+    def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
         leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
         ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
         each = len(self.all_of_them) // ways  # devices that have the same part are beside each other
         found: list[list[jax.Array]] = [[] for _ in leaves]
-        left = list(self.all_of_them)
-        for part in parts:
-            there, left = left[:each], left[each:]
+        left, own = list(self.all_of_them), set(self.own)
+        for given in parts:
+            there, left = own.intersection(left[:each]), left[each:]
+            if not there:
+                continue
+            part = make(*given)
             for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
                 arrays += [jax.device_put(array, device) for device in there]
-            jax.block_until_ready([arrays[-each:] for arrays in found])
+            jax.block_until_ready([arrays[-len(there) :] for arrays in found])
             del part, array  # before there is another
         whole = [
             jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
@@ -124,16 +135,23 @@ class Partitions(Placement):
         shape, where = self.shape_of(spec), self.sharding_of(spec)
         done = jax.block_until_ready if array.nbytes >= _LARGE else _as_it_is
         if division.ways_of(spec.sections) == 1:
-            return done(jax.device_put(array, where))
+            return done(jax.device_put(array, where) if self.here else self._put_whole(array))
         axis, length = spec.stored_along, division.part(spec.sections)
-        parts, number, part = [], -1, None
+        parts, number, part, own = [], -1, None, set(self.own)
         for device, index in where.devices_indices_map(shape).items():
+            if device not in own:
+                continue
             wanted = (index[axis].start or 0) // length
             if wanted != number:  # devices that have the same part are beside each other
                 part = None  # before there is another
                 number, part = wanted, _joined(array, axis, division.cuts(spec.sections, wanted))
             parts.append(done(jax.device_put(part, device)))
         return jax.make_array_from_single_device_arrays(shape, where, parts)
+
+    def _put_whole(self, array: npt.NDArray[np.generic]) -> jax.Array:
+        """Copy an array to the devices of this process. Other hosts do the same with theirs."""
+        copies = jax.device_put([array] * len(self.own), list(self.own))
+        return jax.make_array_from_single_device_arrays(array.shape, self.sharding(), copies)
 
     def _along(self, axis: int, ways: int) -> Partition:
         return WHOLE if ways == 1 else jax.sharding.PartitionSpec(*[None] * axis, self.names(ways))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langchain_gemma_jax.errors import ClosedError, DeadlineError
+from langchain_gemma_jax.errors import ClosedError, DeadlineError, GemmaJaxError
 
 
 class OpenCalls:
@@ -16,6 +16,7 @@ class OpenCalls:
         self.count = 0
         self._draining = False
         self._seconds = 0.0
+        self._failure: GemmaJaxError | None = None
         self._out_of_time: asyncio.Event | None = None
 
     @property
@@ -45,14 +46,20 @@ class OpenCalls:
         finally:
             self.count -= 1
 
-    def drain(self, seconds: float) -> None:
-        """Take no new calls, and give the open ones so much time. Called in the event loop."""
-        if not self._draining:
+    def drain(self, seconds: float, failure: GemmaJaxError | None = None) -> None:
+        """Take no new calls, and give the open ones so much time: none, if a ``failure`` is what ends them.
+
+        Called in the event loop.
+        """
+        if failure is not None:
+            self._draining, self._failure = True, failure
+            self.out_of_time.set()
+        elif not self._draining:
             self._draining, self._seconds = True, seconds
             asyncio.get_running_loop().call_later(seconds, self.out_of_time.set)
 
-    def too_late(self) -> DeadlineError:
+    def too_late(self) -> GemmaJaxError:
         """The error of a call whose time was up."""
-        return DeadlineError(
+        return self._failure or DeadlineError(
             f"The server was told to end, and the {self._seconds:g} seconds that it gives to open calls were up."
         )

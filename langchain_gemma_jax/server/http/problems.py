@@ -49,13 +49,14 @@ _STATUSES: tuple[tuple[type[GemmaJaxError], int, str], ...] = (
     (errors.DeadlineError, 504, "deadline_exceeded"),
     (errors.DeviceMemoryError, 503, "out_of_memory"),
     (errors.ClosedError, 503, "closing"),
+    (errors.HostLostError, 503, "host_lost"),
     (errors.CancelledRequestError, 503, "cancelled"),
     (errors.GuardError, 500, "guard_tripped"),
     (CutOffError, 500, "cut_off"),
     (errors.CheckpointError, 500, "model_unusable"),
     (errors.GemmaJaxError, 500, "engine_error"),
 )
-_AGAIN_AFTER = {"busy": "1", "closing": "2", "out_of_memory": "2"}  # seconds
+_AGAIN_AFTER = {"busy": "1", "closing": "2", "out_of_memory": "2", "host_lost": "10"}  # seconds
 
 
 def problem_of(error: GemmaJaxError) -> Problem:

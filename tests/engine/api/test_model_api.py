@@ -718,6 +718,14 @@ def test_a_model_is_on_as_many_devices_as_a_call_or_the_settings_say(engine_of, 
         engine_of(memory_budget=10**5, devices="auto").load(folders[0])
 
 
+def test_a_model_has_as_many_replicas_as_a_call_or_the_settings_say(engine_of, folders):
+    engine = engine_of(replicas=9)
+    with pytest.raises(DevicesError, match=r"replicas=9 .* need 9 devices, and this process has 1"):
+        engine.load(folders[0])
+    engine.unload(engine.load(folders[0], replicas=1))
+    engine.unload(engine.load(folders[0], replicas="auto"))
+
+
 @pytest.mark.parametrize("wrong", [0, True, "all", 1.0])
 def test_settings_refuse_what_is_no_number_of_devices(engine_of, wrong):
     with pytest.raises(InputError, match=r'devices: expected a whole number from 1, "auto" or None'):

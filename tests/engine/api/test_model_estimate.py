@@ -18,6 +18,8 @@ from langchain_gemma_jax.models.recipes import Recipe
 from tests.engine.tiny import CONFIGS, CONTEXT
 from tests.models.int8 import Int8Storage
 
+OURS = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}  # a device of this process
+
 
 class Two(SingleDevice):
     """Two devices of one kind."""
@@ -26,8 +28,8 @@ class Two(SingleDevice):
 
 
 def test_the_budget_is_a_share_of_what_there_is():
-    card = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 1000})
-    host = SimpleNamespace(memory_stats=lambda: None)
+    card = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 1000}, **OURS)
+    host = SimpleNamespace(memory_stats=lambda: None, **OURS)
     assert memory_budget(Settings(memory_budget="3kB"), SingleDevice(card)) == 3000
     assert memory_budget(Settings(), SingleDevice(card)) == memory_budget(Settings(), Two(card)) == int(SHARE * 1000)
     whole = int(HOST_SHARE * host_memory())

@@ -26,7 +26,10 @@ HERE = SingleDevice(DEVICE)
 def kinds(*names):
     """A device with these kinds of memory, the first one its own."""
     memories = [SimpleNamespace(kind=name) for name in names]
-    return SingleDevice(SimpleNamespace(addressable_memories=lambda: memories, default_memory=lambda: memories[0]))
+    ours = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}
+    return SingleDevice(
+        SimpleNamespace(addressable_memories=lambda: memories, default_memory=lambda: memories[0], **ours)
+    )
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ def test_what_comes_back_is_what_went_and_shares_no_memory(strict_transfers, mon
 def test_what_comes_from_several_devices_takes_as_much_of_the_host_as_of_all_of_them(any_works):
     assert HostMemory(kinds("device", "pinned_host")).parts == 1
     index = HostIndex(1000)
-    several = SimpleNamespace(parts=4, put=lambda tree: tree, fetch=lambda tree: tree)
+    several = SimpleNamespace(parts=4, usable=True, put=lambda tree: tree, fetch=lambda tree: tree)
     store = HostStore("m", several, index, TransferCosts(), Metrics())
     store.read.add(1.0, 1)  # so slow that it is worth keeping
     resident = Resident("", 64, 100, object(), token_keys((1, 2)), snapshots=[Snapshot(1, 1, 20, object())])
@@ -102,3 +105,15 @@ def test_what_comes_from_several_devices_takes_as_much_of_the_host_as_of_all_of_
     assert store.bytes_back(parked) == 120
     back = store.fetch(parked)
     assert (back.nbytes, back.snapshots[0].nbytes, store.nbytes) == (100, 20, 0)
+
+
+def test_what_lies_on_another_host_too_is_not_moved(any_works):
+    there = kinds("device", "pinned_host")
+    elsewhere = SimpleNamespace(devices=there.devices, here=False)
+    host = HostMemory(elsewhere)
+    assert (host.usable, host.kind) == (False, "numpy")
+    store = HostStore("m", host, HostIndex(1000), TransferCosts(), Metrics())
+    store.read.add(1.0, 1)
+    resident = Resident("", 64, 100, object(), token_keys((1, 2)))
+    assert not store.keep(resident, Rings(None))
+    assert store.nbytes == 0

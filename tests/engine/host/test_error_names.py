@@ -113,7 +113,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
 
 def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_model, tmp_path, monkeypatch, heard):
     """Conversations that do not go to the host, programs that the disk does not take or give."""
-    refusing = SimpleNamespace(put=tell, parts=1, budget=2**30, worth_keeping=lambda *_: True)
+    refusing = SimpleNamespace(put=tell, parts=1, usable=True, budget=2**30, worth_keeping=lambda *_: True)
     shelf = HostStore(None, refusing, refusing, refusing, Metrics())
     assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], keys=[1, 2], handle=None), Rings(8))
     engine = engine_of(ladders=SMALL)

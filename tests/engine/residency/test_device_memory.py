@@ -36,6 +36,8 @@ OTHERS = (
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 )
 
+OURS = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}  # a device of this process
+
 
 def tree(root: Path, groups: str, mounts: str, files: dict[str, str]) -> Path:
     """A machine as the kernel shows it. Files are named from ``/sys/fs/cgroup`` on."""
@@ -199,8 +201,8 @@ def test_what_the_process_is_limited_to_counts_too(which, tmp_path, monkeypatch)
 def test_every_budget_follows_from_the_one_rule(tmp_path, monkeypatch):
     root = tree(tmp_path, "0::/a\n", V2, {"a/memory.max": f"{160 * MB}\n"})
     monkeypatch.setattr(device_memory, "host_memory", partial(host_memory, root))
-    host = SingleDevice(SimpleNamespace(memory_stats=lambda: None))
-    full = SingleDevice(SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30, "bytes_in_use": 1}))
+    host = SingleDevice(SimpleNamespace(memory_stats=lambda: None, **OURS))
+    full = SingleDevice(SimpleNamespace(memory_stats=lambda: {"bytes_limit": 80 * 2**30, "bytes_in_use": 1}, **OURS))
     assert memory_budget(Settings(), host) == int(HOST_SHARE * 160 * MB)
     assert kv_budget(Settings(), host) == 160 * MB // KV_PARTS
     assert host_kv_budget(Settings()) == 160 * MB // HOST_KV_PARTS

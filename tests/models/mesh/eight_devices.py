@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes import Plan, Recipe
-from langchain_gemma_jax.models.weights import stored_as
+from langchain_gemma_jax.models.weights import stored_as, total_bytes
 from tests.parity.tiny import parameters, small
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +44,7 @@ RECIPES = {
     "int8": Recipe("float32", storage=Quantised(8, BlockForms())),
     "int4": Recipe("float32", storage=Quantised(4, BlockForms(*(BlockForm.WHOLE,) * 3))),
 }
+BLOCK = 32  # numbers of a packed matrix that stay together
 WIDER = {"int8": 8, "int4": 8}  # packed in groups of 32, a shrunk model's parts would be none
 WHOLE = {"router", "ple_in", "ple_gate", "ple_out"}  # matrices that every device has whole
 COLLECTIVE = re.compile(
@@ -143,7 +144,7 @@ def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]
         "on each": _on_each(params, where),
         "foretold": where.nbytes(recipe.abstract(config)),
         "kv on each": _on_each(cache, where),
-        "documented": _documented(config, len(where.devices)),
+        "documented": _documented(config, recipe, len(where.devices)),
     }
 
 
@@ -158,18 +159,25 @@ def _on_each(tree: Any, where: Placement) -> list[int]:
     return [sum(shard.data.nbytes for shard in shards if shard.device == device) for device in where.devices]
 
 
-def _documented(config: ModelConfig, count: int) -> float:
-    """The bytes of each device that docs/devices.md allows for dense matrices."""
+def _documented(config: ModelConfig, recipe: Recipe, count: int) -> float:
+    """The bytes of each device that docs/devices.md allows."""
     found = 0.0
-    for path, spec in walk(abstract(config, "float32")):
+    for path, spec in walk(abstract(config, "float32", recipe.layout)):
         layer = config.layers[int(path[1])] if path[0] == "layers" else None
+        stored = stored_as(recipe.storage, path, spec)
+        nbytes = total_bytes(stored)
         if len(spec.shape) < 2 or path[-1] in WHOLE:
-            found += spec.nbytes
+            found += nbytes
         elif layer is not None and path[-1] in {"qkv", "attn_out"}:
-            queries = 4 * config.width * config.heads * layer.head_dim
-            found += queries / gcd(config.heads, count) + (spec.nbytes - queries) / gcd(layer.kv_heads, count)
+            queries = nbytes * 4 * config.width * config.heads * layer.head_dim / spec.nbytes
+            ways = gcd(config.heads, count)
+            if path[-1] == "attn_out" and stored is not spec:
+                ways = gcd(ways, config.heads * layer.head_dim // BLOCK)
+            found += queries / ways + (nbytes - queries) / gcd(layer.kv_heads, count)
         else:
-            found += spec.nbytes / count * 1.02
+            by_inputs = layer is not None and path[-1] == "down" and stored is not spec
+            ways = gcd(count, layer.ffw_width // BLOCK) if by_inputs and layer is not None else count
+            found += nbytes / ways * 1.02
     return found
 
 

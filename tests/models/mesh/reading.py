@@ -61,6 +61,7 @@ taken: list[int] = []  # bytes of files, read at a time
 def others(folder: str, counts: Sequence[int]) -> dict[str, list[str]]:
     """The arrays that are not what they would be if they were read whole and divided then, by how they are stored."""
     from tests.models.gguf import make
+    from tests.models.packed.qat import test_compressed_tensors as compressed
 
     sources: dict[str, tuple[str, dict[str, Any]]] = {
         "dense": (folder, {}),
@@ -76,6 +77,8 @@ def others(folder: str, counts: Sequence[int]) -> dict[str, list[str]]:
         path = Path(folder, f"{len(sources)}.gguf")
         make.write(path, make.CONFIGS[name], kinds, tokenizer=make.small_tokenizer())
         sources[name] = str(path), {}
+    packed = compressed.write(Path(folder, "compressed"), compressed.packed_and_dense()[0])
+    sources["compressed-tensors"] = str(packed), {}
     found = {}
     for name, (source, how) in sources.items():
         alone = load(source, progress=False, **how)

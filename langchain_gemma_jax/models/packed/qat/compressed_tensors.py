@@ -16,7 +16,7 @@ import numpy as np
 from langchain_gemma_jax.errors import TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
+from langchain_gemma_jax.models.checkpoint.parts import Array, Cut, CutTensors, Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
@@ -124,20 +124,11 @@ class CompressedSource(BlockSource):
 
     def read_blocks(self, name: str) -> Iterator[Array]:
         if name not in self._shapes:
-            for rows in self._stored.read_rows(name):
-                yield rows.reshape(-1, rows.shape[-1]).view(np.uint8).reshape(-1, rows.shape[-1], rows.itemsize)
-            return
-        scales = self._stored.read(_beside(name, _SCALE))
-        done = 0
-        for rows in self._stored.read_raw(_beside(name, _PACKED)):
-            stored = rows.view(np.uint8).reshape(len(rows), -1, GROUP // 2)
-            values = np.empty((*stored.shape[:-1], GROUP), np.uint8)
-            values[..., 0::2], values[..., 1::2] = stored & 15, stored >> 4
-            blocks = np.empty((*stored.shape[:-1], 2 + GROUP // 2), np.uint8)
-            blocks[..., :2] = np.ascontiguousarray(scales[done : done + len(rows)])[..., None].view(np.uint8)
-            blocks[..., 2:] = values[..., : GROUP // 2] | values[..., GROUP // 2 :] << 4
-            done += len(rows)
-            yield blocks
+            return _of_numbers(self._stored.read_rows(name))
+        return _blocks(self._stored.read_raw(_beside(name, _PACKED)), self._stored.read(_beside(name, _SCALE)))
+
+    def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
+        return _CutCompressed(self, self._stored, cuts, frozenset(self._shapes))
 
     def close(self) -> None:
         self._stored.close()
@@ -162,6 +153,62 @@ class CompressedSource(BlockSource):
             expected = f"{scale!r} of shape {list(wanted)} in bfloat16 or float16, a scale for {GROUP} inputs"
             raise TensorMismatchError(self.location, expected, f"{self._stored.dtype(scale)} {list(found_scale)}")
         return (outputs, inputs)
+
+
+class _CutCompressed(CutTensors, BlockSource):
+    """Parts of such tensors. Those of packed ones begin and end where groups do, and have their words and scales."""
+
+    def __init__(
+        self, source: CompressedSource, stored: SafetensorsSource, cuts: Mapping[str, Cut], packed: frozenset[str]
+    ) -> None:
+        super().__init__(source, cuts)
+        self._source = source
+        self._packed = {name for name, cut in cuts.items() if cut.name in packed}
+        parts: dict[str, Cut] = {}
+        for name, cut in cuts.items():
+            if name not in self._packed:
+                parts[name] = cut
+                continue
+            for part, together in ((_PACKED, IN_ONE), (_SCALE, GROUP)):
+                inputs = together if cut.axis == 1 else 1
+                own = Cut(_beside(cut.name, part), cut.axis, cut.begin // inputs, cut.end // inputs)
+                parts[f"{name} {part}"] = own
+        self._parts = CutTensors(stored, parts)
+
+    def kind(self, name: str) -> str:
+        return self._source.kind(self._cuts[name].name)
+
+    def nbytes(self, name: str) -> int:
+        return self._parts.nbytes(name)
+
+    def read_bytes(self, name: str, begin: int, target: Array) -> None:
+        self._parts.read_bytes(name, begin, target)
+
+    def read_blocks(self, name: str) -> Iterator[Array]:
+        if name not in self._packed:
+            return _of_numbers(self.read_rows(name))
+        words, scales = f"{name} {_PACKED}", f"{name} {_SCALE}"
+        return _blocks(self._parts.pieces(words, self.shape(name)[0]), self._parts.read(scales))
+
+
+def _of_numbers(rows_of: Iterator[Array]) -> Iterator[Array]:
+    """Blocks of one number each."""
+    for rows in rows_of:
+        yield rows.reshape(-1, rows.shape[-1]).view(np.uint8).reshape(-1, rows.shape[-1], rows.itemsize)
+
+
+def _blocks(words: Iterator[Array], scales: Array) -> Iterator[Array]:
+    """Blocks of a group each: its scale, and its numbers in the order that GGUF files have them in."""
+    done = 0
+    for rows in words:
+        stored = rows.view(np.uint8).reshape(len(rows), -1, GROUP // 2)
+        values = np.empty((*stored.shape[:-1], GROUP), np.uint8)
+        values[..., 0::2], values[..., 1::2] = stored & 15, stored >> 4
+        blocks = np.empty((*stored.shape[:-1], 2 + GROUP // 2), np.uint8)
+        blocks[..., :2] = np.ascontiguousarray(scales[done : done + len(rows)])[..., None].view(np.uint8)
+        blocks[..., 2:] = values[..., : GROUP // 2] | values[..., GROUP // 2 :] << 4
+        done += len(rows)
+        yield blocks
 
 
 def _beside(name: str, part: str) -> str:

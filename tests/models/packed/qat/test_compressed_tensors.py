@@ -10,10 +10,12 @@ import pytest
 from safetensors.numpy import save
 
 from langchain_gemma_jax.errors import GemmaJaxError, TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.parts import Cut
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.compare import score
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.qat.compressed_tensors import open_compressed
 from tests import tiny_gemma as tiny
 
 SAID = {
@@ -84,6 +86,22 @@ def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
         ours, theirs = score(model, "AB CD"), score(other, "AB CD")
         assert ours.loss == pytest.approx(theirs.loss, rel=1e-5)
         assert ours.best == theirs.best
+
+
+def test_a_part_of_a_matrix_is_read_by_itself(tmp_path):
+    folder = write(tmp_path / "packed", packed_and_dense()[0])
+    packed, plain = "model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"
+    with open_compressed(folder, tiny.CONFIG, SAID)[1] as source:
+        whole = np.concatenate(list(source.read_blocks(packed)))
+        cuts = {"rows": Cut(packed, 0, 8, 24), "group": Cut(packed, 1, 32, 64), "plain": Cut(plain, 0, 3, 9)}
+        part = source.cut(cuts)
+        assert [part.shape(name) for name in cuts] == [(16, 64), (32, 32), (6, 32)]
+        assert part.kind("rows") == source.kind(packed) == "INT4"
+        np.testing.assert_array_equal(np.concatenate(list(part.read_blocks("rows"))), whole[8:24])
+        np.testing.assert_array_equal(np.concatenate(list(part.read_blocks("group"))), whole[:, 1:])
+        np.testing.assert_array_equal(part.read("plain"), source.read(plain)[3:9])
+        (blocks,) = part.read_blocks("plain")
+        assert blocks.tobytes() == source.read(plain)[3:9].tobytes()
 
 
 @pytest.mark.parametrize(

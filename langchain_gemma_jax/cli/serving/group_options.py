@@ -1,0 +1,44 @@
+"""The options of a server that is several processes, on several hosts: which of them this one is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from langchain_gemma_jax.cli.terminal.arguments import Parser, count, count_from_0
+from langchain_gemma_jax.errors import InputError
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.scale.hosts.group import GroupPlan
+
+
+def add_group(parser: Parser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("one model on the devices of several hosts: the same command on each")
+    group.add_argument("--hosts", type=count, metavar="COUNT", help="how many processes there are")
+    group.add_argument("--host-number", type=count_from_0, metavar="N", help="0 leads and serves; the others follow it")
+    group.add_argument("--leader", metavar="HOST:PORT", help="where they reach it; the port behind is used, too")
+    group.add_argument("--hosts-key-file", metavar="FILE", help="a key that all of them have, and nobody else")
+
+
+def group_of(options: argparse.Namespace) -> GroupPlan | None:
+    """Return the group that the options describe. None: they describe none.
+
+    Raises:
+        InputError: something is missing, or not possible.
+    """
+    from langchain_gemma_jax.scale.hosts.group import GroupPlan, read_group_key
+
+    given = {
+        "--hosts": options.hosts,
+        "--host-number": options.host_number,
+        "--leader": options.leader,
+        "--hosts-key-file": options.hosts_key_file,
+    }
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return None
+    if missing:
+        raise InputError(f"Several hosts: expected {', '.join(given)}; {', '.join(missing)} is missing.")
+    plan = GroupPlan(options.hosts, options.host_number, options.leader, b"")
+    return GroupPlan(plan.hosts, plan.number, plan.leader, read_group_key(options.hosts_key_file))

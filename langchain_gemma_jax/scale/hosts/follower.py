@@ -1,0 +1,174 @@
+"""A follower's end: a loop that does to its devices what the leader does to its own, and decides nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from langchain_gemma_jax.client.error_forms import error_out
+from langchain_gemma_jax.engine.api.model_estimate import shape_of
+from langchain_gemma_jax.engine.base.events import Events
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.executables.libraries import Libraries
+from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.executables.signatures import Signatures
+from langchain_gemma_jax.errors import GemmaJaxError, HostLostError
+from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.scale.hosts.line import Line
+from langchain_gemma_jax.scale.hosts.names import Name, each
+from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+
+
+@dataclass(frozen=True)
+class _Programs:
+    library: Library
+    signatures: Signatures
+
+
+class Follower:
+    """Follows the leader at the other end of a line, in the thread that calls ``follow``."""
+
+    def __init__(self, line: Line) -> None:
+        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, as soon as it is together
+        self._line = line
+        self._told: SimpleQueue[tuple[Told, memoryview]] = SimpleQueue()
+        self._results: SimpleQueue[jax.Array] = SimpleQueue()
+        self._arrays: dict[Name, jax.Array] = {}
+        self._dropped: set[int] = set()  # loads of which nothing comes
+        self._libraries = Libraries(Events())
+        self._programs: dict[str, _Programs] = {}
+
+    def begin(self) -> None:
+        """Listen to the leader from now on. If it is lost, this process ends at once."""
+        for work in (self._listen, self._check):
+            threading.Thread(target=work, name="gemma-jax-hosts", daemon=True).start()
+
+    def follow(self) -> None:
+        """Do as the leader says until it says that all is done."""
+        try:
+            while True:
+                told, data = self._told.get()
+                for name in each(told.get("gone", ())):
+                    self._arrays.pop(name, None)
+                if told["do"] == "end":
+                    return
+                self._do(told, data)
+        except Exception as error:  # noqa: BLE001  whatever it is: it is not where the leader is any more
+            self._fail(error)
+
+    def _do(self, told: Told, data: memoryview) -> None:
+        programs = self._programs.get(told.get("programs", ""))
+        if told["do"] == "load":
+            threading.Thread(target=self._load, args=(told,), name="gemma-jax-load", daemon=True).start()
+        elif told["do"] == "loaded":
+            self._keep(told["load"], told["arrays"])
+        elif told["do"] == "drop":
+            self._dropped.add(told["load"])
+            for name in [name for name in self._arrays if name[0] == told["load"]]:
+                self._arrays.pop(name).delete()
+        elif programs is not None:  # else none of the devices here have a part of it
+            if told["do"] == "make":
+                programs.library.soon([tuple(told["key"])])
+            elif told["do"] == "copy":
+                arrays = _arrays(told["arrays"], data)
+                self._keep(told["batch"], programs.library.programs.placement.put(arrays))
+            elif told["do"] == "run":
+                self._run(programs, tuple(told["key"]), told)
+
+    def _run(self, programs: _Programs, key: ProgramKey, told: Told) -> None:
+        tree = jax.tree.structure(programs.signatures.arguments(key))
+        given = jax.tree.unflatten(tree, [self._arrays[name] for name in each(told["given"])])
+        with jax.transfer_guard("disallow"):
+            found = programs.library.of(key)(*given)
+        self._keep(told["batch"], leaves := jax.tree.leaves(found))
+        self._results.put(leaves[0])
+
+    def _load(self, told: Told) -> None:
+        """Load a model. Runs in a thread of its own: others go on meanwhile."""
+        number, how = told["load"], told["how"]
+        answer: Told = {"do": "loaded", "load": number, "programs": None}
+        try:
+            if any(device.process_index == jax.process_index() for device in self.devices[: how["devices"]]):
+                settings = Settings(max_context=told["max_context"], loop_steps=told["loop_steps"])
+
+                def planned(plan: LoadPlan) -> None:
+                    shape = shape_of(settings, plan)
+                    answer["programs"] = name = programs_name(shape, plan.placement)
+                    if name not in self._programs:
+                        library = self._libraries.of(shape, plan.placement, plan.name)
+                        self._programs[name] = _Programs(library, Signatures(shape, plan.placement))
+
+                model = load(told["source"], **how, among=self.devices, planned=planned, progress=False)
+                self._told.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))
+        except GemmaJaxError as error:
+            answer["error"] = error_out(error)
+        except Exception as error:  # noqa: BLE001  it is told to those who wait for the model
+            answer["error"] = error_out(HostLostError(f"A host of the group cannot load it: {error!r:.500}"))
+        try:
+            self._line.send(answer)
+        except HostLostError as error:
+            self._fail(error)
+
+    def _keep(self, batch: int, arrays: Sequence[jax.Array]) -> None:
+        if batch in self._dropped:
+            self._dropped.discard(batch)
+            return
+        self._arrays.update(((batch, place), array) for place, array in enumerate(arrays))
+
+    def _listen(self) -> None:
+        """Take what the leader says while its last words are being carried out."""
+        try:
+            while True:
+                told, data = self._line.receive()
+                if told["do"] != "beat":
+                    self._told.put((told, data))
+                if told["do"] == "end":
+                    return
+        except HostLostError as error:
+            self._fail(error)
+
+    def _check(self) -> None:
+        """See what becomes of programs: nobody else here waits for their results."""
+        while True:
+            result = self._results.get()
+            try:
+                result.block_until_ready()
+            except RuntimeError as error:  # JAX's errors, and that it was given to the next program
+                if not result.is_deleted():
+                    self._fail(error)
+            del result
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """End the process: a thread of it may be in a program that will never be done."""
+        if not isinstance(error, HostLostError):
+            with suppress(HostLostError):
+                self._line.send({"do": "failed", "why": f"{type(error).__name__}: {error}"[:500]})
+        sys.stderr.write(f"gemma-jax: this host ends: {type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+_NOTHING = memoryview(b"")
+
+
+def _arrays(told: Sequence[Any], data: memoryview) -> list[Any]:
+    """The arrays that were sent, whose bytes follow each other."""
+    found, at = [], 0
+    for dtype, shape in told:
+        array = np.frombuffer(data, jnp.dtype(dtype), math.prod(shape), at).reshape(shape).copy()  # which is aligned
+        at += array.nbytes
+        found.append(array)
+    return found

@@ -1,0 +1,256 @@
+"""A group of hosts comes together, and ends: which process is which, where the leader is, and who may join."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NoReturn
+
+from langchain_gemma_jax.engine.host.own_log import OwnLog
+from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
+from langchain_gemma_jax.private.private_file import read_private
+from langchain_gemma_jax.scale.hosts.line import SILENCE, Line
+
+TOGETHER = 300.0  # seconds that the processes wait for each other at the start
+LAST_RESORT = 8.0  # seconds after a loss at which the leader ends, whoever is still to hear of it
+_AGAIN = 0.3  # seconds between two tries to reach the leader
+_AT_ONCE = 64
+_SHORTEST, _LARGEST = 32, 2**16  # bytes of a key
+_log = OwnLog(__name__)
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A group of hosts, and which of them this process is."""
+
+    hosts: int
+    """How many processes there are, the leader among them."""
+    number: int
+    """Which one this is: 0 leads, the others follow."""
+    leader: str
+    """Where the others reach the leader: HOST:PORT. The port behind it is used, too."""
+    key: bytes = field(repr=False)
+    """What only they have."""
+
+    def __post_init__(self) -> None:
+        if self.hosts < 2:
+            raise InputError(
+                f"--hosts: expected 2 at least, found {self.hosts}. One host needs no group: leave it out."
+            )
+        if not 0 <= self.number < self.hosts:
+            raise InputError(
+                f"--host-number: expected 0 for the host that leads, or up to {self.hosts - 1} for one that follows, "
+                f"found {self.number}."
+            )
+        host, port = self.address
+        if not host or not 0 < port < 2**16 - 1:
+            raise InputError(f"--leader: expected HOST:PORT, as in 10.0.0.1:8476, found {self.leader!r}.")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The leader's host and port."""
+        host, _, port = self.leader.rpartition(":")
+        return host.removeprefix("[").removesuffix("]"), int(port) if port.isdecimal() else 0
+
+
+def read_group_key(path: str | os.PathLike[str]) -> bytes:
+    """Return the key of a group, from a file that only its user can read.
+
+    Raises:
+        InputError: there is no such file, others can read it, or it is too short.
+    """
+    file = Path(path).expanduser()
+    make = f"Make one, and give all hosts the same: (umask 077; head -c 32 /dev/urandom | base64 > {file})"
+    data = read_private(file, "--hosts-key-file", f"a file with a key of up to {_LARGEST} bytes", _LARGEST, make)
+    if len(key := data.strip()) < _SHORTEST:
+        raise InputError(f"--hosts-key-file: expected {_SHORTEST} bytes at least, found {len(key)} in {file}. {make}")
+    return key
+
+
+@contextmanager
+def leading(plan: GroupPlan) -> Iterator[Any]:
+    """Lead a group: gives its ``Leader`` when all followers are there, and has them end with the block.
+
+    If one of them is lost, this process ends with the block too, with status 2; and after some seconds in any case.
+
+    Raises:
+        HostLostError: they did not come. InstallationError: they run other versions.
+    """
+    lines = _followers(plan)
+    from langchain_gemma_jax.scale.hosts.leader import Leader
+
+    leader = Leader(lines)
+    leader.when_lost(_end_soon)
+    leader.begin()
+    try:
+        leader.devices = _join(plan)
+        yield leader
+    finally:
+        if leader.lost is not None:
+            _end_lost(leader.lost)
+        with suppress(HostLostError):
+            leader.end()
+        _leave()
+
+
+def follow(plan: GroupPlan) -> NoReturn:
+    """Follow the leader of a group until it ends, and this process with it.
+
+    Raises:
+        HostLostError: it was not there. InstallationError: it runs other versions.
+    """
+    line = _to_leader(plan)
+    from langchain_gemma_jax.scale.hosts.follower import Follower
+
+    follower = Follower(line)
+    follower.begin()
+    follower.devices = _join(plan)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)  # the leader lets open answers finish first, and then says so
+    follower.follow()
+    _leave()
+    _end(0)  # a thread of it may be in JAX, which would not stand the end of Python
+
+
+def _followers(plan: GroupPlan) -> list[Line]:
+    """Wait for all followers."""
+    host, port = plan.address
+    until, found = time.monotonic() + TOGETHER, dict[int, Line]()
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    except OSError as error:
+        raise InputError(f"--leader: {host!r} is no address of this host: {error}.") from error
+    with socket.create_server((host, port + 1), family=family, backlog=_AT_ONCE) as server:
+        while len(found) < plan.hosts - 1:
+            missing = sorted({*range(1, plan.hosts)} - set(found))
+            server.settimeout(max(0.01, until - time.monotonic()))
+            try:
+                joined = _welcomed(server.accept()[0], plan, missing)
+            except TimeoutError:
+                raise HostLostError(
+                    f"These hosts of the group did not come to {plan.leader} within {TOGETHER:g} s: "
+                    f"{', '.join(map(str, missing))}. Start them with the same --hosts, --leader and --hosts-key-file."
+                ) from None
+            if joined is not None:
+                found[joined[0]] = joined[1]
+    for line in found.values():
+        line.send({"do": "join"})
+    return [found[number] for number in sorted(found)]
+
+
+def _welcomed(connection: socket.socket, plan: GroupPlan, missing: list[int]) -> tuple[int, Line] | None:
+    """Let one of those in who are missing. None: it is none of them."""
+    try:
+        line = Line(_connection(connection), plan.key, leads=True)
+        told, _ = line.receive()
+    except HostLostError as error:
+        _log.warning("whoever connected to the leader of the group is no host of it: %s", error)
+        return None
+    number = told.get("number")
+    if number not in missing:
+        why = f"it is number {number}, and those that the leader still waits for are {', '.join(map(str, missing))}."
+        line.send({"do": "refused", "why": why})
+        _log.warning("a host cannot join the group: %s", why)
+        return None
+    if told.get("versions") != _versions():
+        why = f"it runs {told.get('versions')}, and the leader {_versions()}. Install the same on all hosts."
+        line.send({"do": "refused", "why": why})
+        raise InstallationError(f"Host {number} of the group cannot join: {why}")
+    line.beat()
+    return int(number), line
+
+
+def _to_leader(plan: GroupPlan) -> Line:
+    """Reach the leader, and wait until all others have."""
+    host, port = plan.address
+    until = time.monotonic() + TOGETHER
+    while True:
+        try:
+            connection = socket.create_connection((host, port + 1), timeout=SILENCE)
+            break
+        except OSError as error:
+            if time.monotonic() > until:
+                raise HostLostError(
+                    f"The leader of the group was not at {plan.leader} within {TOGETHER:g} s: {error}. Start it with "
+                    "--host-number 0, and see that the other hosts reach that port and the one behind it."
+                ) from error
+            time.sleep(_AGAIN)
+    line = Line(_connection(connection), plan.key, leads=False)
+    line.send({"do": "hello", "number": plan.number, "versions": _versions()})
+    while True:
+        told, _ = line.receive()
+        if told["do"] == "refused":
+            raise InstallationError(f"This host cannot join the group: {told['why']}")
+        if told["do"] == "join":
+            line.beat()
+            return line
+
+
+def _connection(connected: socket.socket) -> Connection:
+    connected.settimeout(None)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Connection(connected.detach())
+
+
+def _versions() -> list[str]:
+    import jax
+
+    from langchain_gemma_jax import __version__
+
+    return [f"langchain-gemma-jax {__version__}", f"jax {jax.__version__}"]
+
+
+def _join(plan: GroupPlan) -> tuple[Any, ...]:
+    """Have JAX know the whole group. Gives its devices, the leader's first."""
+    import jax
+
+    jax.config.update("jax_enable_preemption_service", False)  # which would take SIGTERM for itself
+    jax.distributed.initialize(
+        plan.leader,
+        plan.hosts,
+        plan.number,
+        cluster_detection_method="deactivate",
+        initialization_timeout=int(TOGETHER),
+        shutdown_timeout_seconds=int(LAST_RESORT),
+        coordinator_bind_address=plan.leader,  # else it is every address that this machine has
+    )
+    return tuple(sorted(jax.devices(), key=lambda device: (device.process_index, device.id)))
+
+
+def _leave() -> None:
+    import jax
+
+    with suppress(RuntimeError):  # another one has gone first
+        jax.distributed.shutdown()
+
+
+def _end_soon(lost: HostLostError) -> None:
+    """End the process when those who wait have been told, and even if that cannot be done."""
+
+    def end() -> None:
+        time.sleep(LAST_RESORT)
+        _end_lost(lost)
+
+    threading.Thread(target=end, name="gemma-jax-hosts", daemon=True).start()
+
+
+def _end_lost(lost: HostLostError) -> NoReturn:
+    """End the process now: a thread of it may be in a program that will never be done."""
+    sys.stderr.write(f"gemma-jax: {lost}\n")
+    _end(2)
+
+
+def _end(status: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)

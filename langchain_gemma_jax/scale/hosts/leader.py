@@ -1,0 +1,239 @@
+"""The leader's end: its engine's dispatches, copies and loads, told to each follower before they are done here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.client.error_forms import error_in
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.errors import HostLostError, InstallationError
+from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.scale.hosts.line import BEAT, Line
+from langchain_gemma_jax.scale.hosts.names import ArrayNames
+from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+
+_MOMENT = 1.0  # seconds for a broken line to be noticed, after what the hosts do together has failed
+
+
+class Leader:
+    """The followers of this process. ``others`` of its engine: see ``engine.device.other_hosts``."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, as soon as it is together
+        self.names, self.lost = ArrayNames(), cast("HostLostError | None", None)
+        self._lines, self._when_lost = list(lines), list[Callable[[HostLostError], None]]()
+        self._loads: dict[int, _Load] = {}
+        self._asked: WeakKeyDictionary[Model, Told] = WeakKeyDictionary()
+        self._lock = threading.Lock()  # what is sent comes to each follower in one order
+        self._losing = threading.Lock()
+        self._ended, self._broken = threading.Event(), threading.Event()
+
+    def begin(self) -> None:
+        """Listen to the followers from now on."""
+        for number, line in enumerate(self._lines, 1):
+            threading.Thread(target=self._listen, args=(number, line), name="gemma-jax-hosts", daemon=True).start()
+        threading.Thread(target=self._look, name="gemma-jax-hosts", daemon=True).start()
+
+    def when_lost(self, call: Callable[[HostLostError], None]) -> None:
+        """Have something called when one of the followers is lost, in a thread of the leader's."""
+        with self._losing:
+            self._when_lost.append(call)
+            lost = self.lost
+        if lost is not None:
+            call(lost)
+
+    def end(self) -> None:
+        """Have the followers end: all is done."""
+        self._ended.set()
+        self.tell({"do": "end"})
+
+    def tell(self, told: Told, data: Sequence[bytes | memoryview] = ()) -> None:
+        """Tell all followers.
+
+        Raises:
+            HostLostError: one of them is lost.
+        """
+        with self._lock:
+            if self.lost is not None:
+                raise self.lost
+            if gone := self.names.gone():
+                told = {**told, "gone": gone}
+            try:
+                for line in self._lines:
+                    line.send(told, data)
+            except HostLostError as error:
+                lost = error
+            else:
+                return
+        raise self.lose(lost)
+
+    def lose(self, error: HostLostError) -> HostLostError:
+        """Note that the group is at its end. Returns why."""
+        with self._losing:
+            if self.lost is not None:
+                return self.lost
+            self.lost, calls = error, self._when_lost[:]
+        self._broken.set()
+        for load in list(self._loads.values()):
+            load.answered.set()
+        if not self._ended.is_set():
+            for call in calls:
+                call(error)
+        return error
+
+    def failed(self, error: Exception) -> HostLostError:
+        """Return why the group is at its end, after something that all of them do together has failed."""
+        self._broken.wait(_MOMENT)  # the one who is lost is the reason
+        text = f"{type(error).__name__}: {error}"[:500]
+        return self.lose(HostLostError(f"What the hosts of a group do together failed, and they go on no more: {text}"))
+
+    # What the engine asks for.
+
+    def programs(self, shape: Shape, where: Placement) -> HostPrograms:
+        """Return what runs the programs of a shape in a place there."""
+        return HostPrograms(self, programs_name(shape, where))
+
+    def making(self, shape: Shape, where: Placement) -> Callable[[ProgramKey], None]:
+        """Return what is told of each program that is made here."""
+        name = programs_name(shape, where)
+        return lambda key: self.tell({"do": "make", "programs": name, "key": list(key)})
+
+    def load(self, plan: LoadPlan, shape: Shape, source: str, how: Mapping[str, Any]) -> _Load:
+        """Have the others load what is loaded here."""
+        folder = Path(source).expanduser()
+        asked = {
+            "source": str(folder.absolute()) if folder.exists() else source,
+            "how": {**how, "devices": len(plan.placement.devices)},
+            "max_context": shape.max_context,
+            "loop_steps": shape.loop_steps,
+        }
+        return self._load(plan, shape, asked)
+
+    def load_again(self, plan: LoadPlan, shape: Shape, model: Model) -> _Load:
+        """Have the others load a model again that all had loaded before."""
+        return self._load(plan, shape, self._asked[model])
+
+    def _load(self, plan: LoadPlan, shape: Shape, asked: Told) -> _Load:
+        load = _Load(self, asked, programs_name(shape, plan.placement), len(self._lines))
+        self._loads[load.number] = load
+        self.names.look()  # what was evicted for it goes there, too
+        self.tell({"do": "load", "load": load.number, **asked})
+        return load
+
+    def over(self, load: _Load, model: Model | None) -> None:
+        """Forget a load, of which a model came or none."""
+        self._loads.pop(load.number, None)
+        if model is not None:
+            self._asked[model] = load.asked
+
+    # What followers say.
+
+    def _listen(self, number: int, line: Line) -> None:
+        try:
+            while True:
+                told, _ = line.receive()
+                if told["do"] == "loaded" and (load := self._loads.get(told["load"])) is not None:
+                    load.answer(number, told)
+                elif told["do"] == "failed":
+                    self.lose(_of_host(number, f"It ended with an error: {told['why']}"))
+        except HostLostError as error:
+            self.lose(_of_host(number, str(error)))
+
+    def _look(self) -> None:
+        while not self._ended.wait(BEAT) and self.lost is None:
+            self.names.look()
+            if self.names.some_gone:
+                with suppress(HostLostError):
+                    self.tell({"do": "nothing"})
+
+
+class HostPrograms:
+    """The programs of one shape in one place, as they run on the followers."""
+
+    def __init__(self, leader: Leader, name: str) -> None:
+        self._leader, self._name = leader, name
+
+    def copied(self, arrays: Sequence[npt.NDArray[np.generic]], there: Sequence[jax.Array]) -> None:
+        """Have the others copy these arrays to their devices, as was done here."""
+        batch = self._leader.names.batch()
+        shapes = [[array.dtype.name, array.shape] for array in arrays]
+        data = [np.ascontiguousarray(array).tobytes() for array in arrays]
+        self._leader.tell({"do": "copy", "programs": self._name, "batch": batch, "arrays": shapes}, data)
+        self._leader.names.give(batch, there)
+
+    def beside(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the program, which tells the others to hand it to their devices before it is handed to these."""
+        leader = self._leader
+
+        def run(*given: Any) -> Any:
+            batch, names = leader.names.batch(), leader.names.of(jax.tree.leaves(given))
+            leader.tell({"do": "run", "programs": self._name, "key": list(key), "given": names, "batch": batch})
+            try:
+                found = program(*given)
+            except Exception as error:  # whatever it is: the others run it, and this one does not
+                raise leader.failed(error) from error
+            leader.names.give(batch, jax.tree.leaves(found))
+            return found
+
+        return run
+
+    def failed(self, error: Exception) -> HostLostError:
+        """Return the error of who waited for what the hosts do together, which failed."""
+        return self._leader.failed(error)
+
+
+def _of_host(number: int, why: str) -> HostLostError:
+    return HostLostError(f"Host {number} of the group is lost, and the group is at its end with it. {why}")
+
+
+class _Load:
+    """A model that the followers load while the leader does."""
+
+    def __init__(self, leader: Leader, asked: Told, programs: str, followers: int) -> None:
+        self.asked, self.answered, self.number = asked, threading.Event(), leader.names.batch()
+        self._leader, self._programs, self._followers = leader, programs, followers
+        self._told: dict[int, Told] = {}
+
+    def answer(self, number: int, told: Told) -> None:
+        """Take what a follower says of it."""
+        self._told[number] = told
+        if len(self._told) == self._followers:
+            self.answered.set()
+
+    def finish(self, model: Model) -> None:
+        """Wait until all followers have it.
+
+        Raises:
+            GemmaJaxError: one of them cannot have it, or is lost.
+        """
+        self.answered.wait()
+        if self._leader.lost is not None:
+            raise self._leader.lost
+        for number, told in sorted(self._told.items()):
+            if "error" in told:
+                raise error_in(told["error"])
+            if told["programs"] not in {None, self._programs}:
+                raise InstallationError(
+                    f"Host {number} of the group makes other programs of {model.name!r} than this one: they have other "
+                    "versions of this package or of JAX, or other files of the model. Give all of them the same."
+                )
+        self._leader.names.give(self.number, jax.tree.leaves(model.params))
+        self._leader.over(self, model)
+
+    def give_up(self) -> None:
+        """Have the followers let go of it."""
+        self._leader.over(self, None)
+        if self._leader.lost is None:
+            self._leader.tell({"do": "drop", "load": self.number})

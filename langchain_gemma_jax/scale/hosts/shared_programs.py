@@ -1,0 +1,28 @@
+"""What has to be the same on all hosts of a group, for programs that run on devices of several."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import jax
+import jaxlib.version
+
+from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.executables.traced_source import source_digest
+from langchain_gemma_jax.models.placement import Placement
+
+Told: TypeAlias = dict[str, Any]
+
+
+def programs_name(shape: Shape, where: Placement) -> str:
+    """Return the name of a shape's programs in a place. Two hosts have the same one only if they trace the same."""
+    facts = [
+        jax.__version__,
+        jaxlib.version.__version__,
+        source_digest(),
+        where.key,
+        repr(replace(shape, recipe=replace(shape.recipe, source="default"))),
+    ]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]

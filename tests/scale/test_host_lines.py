@@ -1,0 +1,204 @@
+"""What goes between hosts of a group: frames nobody else can make, and names by which both sides mean the same."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from langchain_gemma_jax import InputError, InstallationError
+from langchain_gemma_jax.cli.command import main, parser
+from langchain_gemma_jax.cli.serving.group_options import group_of
+from langchain_gemma_jax.errors import HostLostError
+from langchain_gemma_jax.scale.hosts import group, line
+from langchain_gemma_jax.scale.hosts.group import GroupPlan
+from langchain_gemma_jax.scale.hosts.line import Line
+from langchain_gemma_jax.scale.hosts.names import ArrayNames, each
+from tests.scale.host_group import two_ports
+
+KEY, OTHER = b"k" * 32, b"o" * 32
+
+
+def ends() -> tuple[Connection, Connection]:
+    one, other = socket.socketpair()
+    return Connection(one.detach()), Connection(other.detach())
+
+
+def lines(leads_with: bytes = KEY, follows_with: bytes = KEY) -> list[object]:
+    """Both ends of a line, or the errors of those who make them."""
+    one, other = ends()
+
+    def made(side: tuple[Connection, bytes]) -> object:
+        connection, key = side
+        try:
+            return Line(connection, key, leads=connection is one)
+        except HostLostError as error:
+            connection.close()
+            return error
+
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(made, ((one, leads_with), (other, follows_with))))
+
+
+def test_what_is_sent_arrives():
+    leader, follower = lines()
+    leader.send({"do": "run", "key": ["read", 16]}, [b"ab", memoryview(b"cd")])
+    follower.send({"do": "beat"})
+    told, data = follower.receive()
+    assert (told, bytes(data)) == ({"do": "run", "key": ["read", 16]}, b"abcd")
+    assert leader.receive()[0] == {"do": "beat"}
+
+
+@pytest.mark.parametrize("keys", [(KEY, OTHER), (OTHER, KEY)])
+def test_who_has_another_key_is_sent_nothing(keys):
+    assert all("has another key" in str(end) or "broke" in str(end) for end in lines(*keys))
+
+
+def test_a_line_is_no_mirror(monkeypatch):
+    """Whoever sends back what it is sent has not shown that it has the key."""
+    one, other = ends()
+
+    def mirror() -> None:
+        for _ in range(2):
+            other.send_bytes(other.recv_bytes())
+
+    thread = threading.Thread(target=mirror)
+    thread.start()
+    with pytest.raises(HostLostError, match="another key"):
+        Line(one, KEY, leads=True)
+    thread.join()
+
+
+@pytest.mark.parametrize("what", ["changed", "repeated", "cut", "made up"])
+def test_a_frame_of_somebody_else_ends_the_line(what):
+    leader, follower = lines()
+    connection, kept = leader._connection, []
+    leader._connection = type("Kept", (), {"send_bytes": lambda _, frame: kept.append(frame)})()
+    leader.send({"do": "end"})
+    frame = kept[0]
+    sent = {
+        "changed": [frame[:-1] + b"!"],
+        "repeated": [frame, frame],
+        "cut": [frame[:20]],
+        "made up": [bytes(32) + frame[32:]],
+    }
+    for each_frame in sent[what]:
+        connection.send_bytes(each_frame)
+    if what == "repeated":
+        follower.receive()
+    with pytest.raises(HostLostError, match="was not sent by its other end"):
+        follower.receive()
+
+
+def test_silence_and_a_broken_line_are_a_loss(monkeypatch):
+    leader, follower = lines()
+    monkeypatch.setattr(line, "SILENCE", 0.05)
+    with pytest.raises(HostLostError, match=r"nothing came for 0\.05 s"):
+        follower.receive()
+    leader.close()
+    with pytest.raises(HostLostError, match="broke"):
+        follower.receive()
+    with pytest.raises(HostLostError, match="broke"):
+        leader.send({"do": "end"})
+
+
+def test_arrays_have_names_until_they_are_gone():
+    names = ArrayNames()
+    arrays = [jnp.full(3, number) for number in range(5)]
+    first, second = names.batch(), names.batch()
+    names.give(first, arrays[:3])
+    names.give(second, arrays[3:])
+    assert each(names.of(arrays)) == [(first, 0), (first, 1), (first, 2), (second, 0), (second, 1)]
+    assert names.of(arrays[:3]) == [[first, 0, 3]]  # a model's weights are one run
+    assert each(names.of([arrays[1], arrays[0], arrays[1]])) == [(first, 1), (first, 0), (first, 1)]
+    arrays[0].delete()
+    jax.jit(lambda array: array + 1, donate_argnums=0)(arrays[1])
+    names.look()
+    assert each(names.gone()) == [(first, 0), (first, 1)]
+    del arrays[:3]
+    gc.collect()
+    assert each(names.gone()) == [(first, 2)]  # and no other twice
+    with pytest.raises(LookupError):
+        names.of([jnp.ones(2)])
+
+
+def plan(port: int, number: int, key: bytes = KEY, hosts: int = 2) -> GroupPlan:
+    return GroupPlan(hosts, number, f"127.0.0.1:{port}", key)
+
+
+def test_followers_come_to_their_leader_and_strangers_do_not(monkeypatch):
+    monkeypatch.setattr(line, "SILENCE", 1.0)
+    port = two_ports()
+    with ThreadPoolExecutor(3) as threads:
+        stranger = threads.submit(group._to_leader, plan(port, 1, OTHER, 3))
+        leader = threads.submit(group._followers, plan(port, 0, hosts=3))
+        with pytest.raises(HostLostError):
+            stranger.result(20)
+        with socket.create_connection(("127.0.0.1", port + 1)):
+            pass  # and says nothing
+        with pytest.raises(InstallationError, match=r"it is number 4, and those .* waits for are 1, 2"):
+            group._to_leader(plan(port, 4, hosts=5))
+        followers = [threads.submit(group._to_leader, plan(port, number, hosts=3)) for number in (2, 1)]
+        ends = leader.result(20)
+        for number, end in enumerate(ends, 1):
+            end.send({"do": "you", "number": number})
+        for number, follower in zip((2, 1), followers, strict=True):
+            told: dict[str, object] = {"do": "beat"}
+            while told["do"] == "beat":
+                told, _ = follower.result(20).receive()
+            assert told == {"do": "you", "number": number}
+        for end in (*ends, *(follower.result() for follower in followers)):
+            end.close()
+
+
+def test_other_versions_are_refused_at_both_ends(monkeypatch):
+    port, versions = two_ports(), iter((["one"], ["another"], ["another"]))
+    monkeypatch.setattr(group, "_versions", lambda: next(versions))
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(group._to_leader, plan(port, 1)), threads.submit(group._followers, plan(port, 0))]
+        for end in ends:
+            with pytest.raises(InstallationError, match="Install the same on all hosts"):
+                end.result(20)
+
+
+def test_who_does_not_come_is_named(monkeypatch):
+    monkeypatch.setattr(group, "TOGETHER", 0.2)
+    with pytest.raises(HostLostError, match=r"did not come to 127.0.0.1:\d+ within 0.2 s: 1, 2"):
+        group._followers(plan(two_ports(), 0, hosts=3))
+    with pytest.raises(HostLostError, match="Start it with --host-number 0"):
+        group._to_leader(plan(two_ports(), 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--hosts", "2"], "--host-number, --leader, --hosts-key-file is missing"),
+        (["--hosts", "1", "--host-number", "0", "--leader", "a:1", "--hosts-key-file", "/none"], "expected 2 at least"),
+        (["--hosts", "2", "--host-number", "2", "--leader", "a:1", "--hosts-key-file", "/none"], "or up to 1 for one"),
+        (["--hosts", "2", "--host-number", "0", "--leader", "a", "--hosts-key-file", "/none"], "expected HOST:PORT"),
+        (["--hosts", "2", "--host-number", "0", "--leader", "a:1", "--hosts-key-file", "/none"], "Make one, and give"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(arguments, said, capsys):
+    assert main(["serve", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_group_is_read_from_the_command_line(tmp_path):
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text("x" * 31)
+    asked = ["serve", "--hosts=2", "--host-number=1", "--leader=[::1]:8476", f"--hosts-key-file={key}"]
+    with pytest.raises(InputError, match="expected 32 bytes at least, found 31"):
+        group_of(parser().parse_args(asked))
+    key.write_text("x" * 32)
+    found = group_of(parser().parse_args(asked))
+    assert found.address == ("::1", 8476)
+    assert "xxx" not in repr(found)
+    assert group_of(parser().parse_args(["serve"])) is None

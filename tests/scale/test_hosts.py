@@ -1,0 +1,94 @@
+"""Several processes that have one model together: they answer as one, and the end of one is the end of all."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from langchain_gemma_jax import GemmaJaxError
+from tests.scale.host_group import HostGroup, host_group
+
+pytestmark = pytest.mark.timeout(600)
+
+ASKED = ["What is a ring buffer?", "Name a colour.", "Count from one to ten.", "Who wrote the play about the prince?"]
+
+
+def talks(group: HostGroup) -> list[str]:
+    """Several conversations at once, of two turns each: the second reuses what the first one left."""
+    llm = group.chat()
+
+    def talk(asked: str) -> str:
+        first = str(llm.invoke(asked).content)
+        return first + str(llm.invoke([("user", asked), ("assistant", first), ("user", "Say more.")]).content)
+
+    with ThreadPoolExecutor(len(ASKED)) as threads:
+        return list(threads.map(talk, ASKED))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("hosts", "devices"), [(2, 4), pytest.param(4, 2, marks=pytest.mark.slow)])
+def test_several_hosts_say_what_one_says(tmp_path, hosts, devices):
+    pytest.importorskip("uvicorn", reason="the extra [serve]")
+    with host_group(tmp_path / "one", 1, hosts * devices) as one:
+        expected = talks(one)
+        assert one.end() == [0]
+    with host_group(tmp_path / "several", hosts, devices) as several:
+        assert talks(several) == expected
+        assert several.end() == [0] * hosts  # all of them end with their leader
+    assert all(len(answer) > 20 for answer in expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, seed):
+    pytest.importorskip("uvicorn", reason="the extra [serve]")
+    rng = random.Random(seed)
+    with host_group(tmp_path / "group", 2, 4) as group, ThreadPoolExecutor(3) as threads:
+        waiting = [threads.submit(until_it_fails, group) for _ in range(3)]
+        time.sleep(rng.uniform(0, 12))
+        victim = group.processes[seed % 2]
+        os.kill(victim.pid, signal.SIGKILL)
+        killed = time.monotonic()
+        for each in waiting:
+            error, when = each.result(30)
+            assert isinstance(error, GemmaJaxError), error
+            assert error.is_retryable
+            assert when - killed < 10, error
+        ended = group.ended(15)
+        assert ended[seed % 2] == -signal.SIGKILL
+        assert ended[1 - seed % 2] not in {0, -signal.SIGKILL}  # so that who keeps the group alive begins it anew
+        assert list(Path(tmp_path / "group").glob("*.sock")) == [] or seed % 2 == 0
+
+
+def until_it_fails(group: HostGroup) -> tuple[BaseException, float]:
+    """Ask again and again. Gives the error that ends it, and when that came."""
+    llm = group.chat(max_tokens=200)
+    while True:
+        try:
+            for _ in llm.stream("Tell me a long story."):
+                pass
+        except Exception as error:  # noqa: BLE001  which one is what the test looks at
+            return error, time.monotonic()
+
+
+@pytest.mark.slow
+def test_a_host_that_hangs_is_as_good_as_lost(tmp_path):
+    pytest.importorskip("uvicorn", reason="the extra [serve]")
+    with host_group(tmp_path / "group", 2, 2) as group, ThreadPoolExecutor(1) as threads:
+        group.chat().invoke("Hello")
+        waiting = threads.submit(until_it_fails, group)
+        time.sleep(1)
+        os.kill(group.processes[1].pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        error, when = waiting.result(30)
+        assert "Host 1 of the group is lost" in str(error)
+        assert when - stopped < 10
+        assert group.processes[0].wait(15) == 2
+        os.kill(group.processes[1].pid, signal.SIGCONT)
+        assert group.processes[1].wait(15) != 0
