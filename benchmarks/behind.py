@@ -3,8 +3,8 @@
     python benchmarks/behind.py [--dtype bfloat16] [--rounds 12] [--processor-time]
 
 The 270M shape with random weights, a conversation at a time, each in a cache of the capacity that the engine would give
-it. Prints the table of docs/benchmarks.md. With ``--processor-time``, what the process took of processors is told and
-not what a clock said: for machines that are shared, and on one processor (``taskset -c 0``), where nobody waits.
+it. Prints a table of figures.md. With ``--processor-time``, what the process took of processors is told, and not what a
+clock said: for machines that are shared, and on one processor (``taskset -c 0``), where nobody waits.
 """
 
 from __future__ import annotations

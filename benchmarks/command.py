@@ -7,20 +7,22 @@ import datetime as dt
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.bars import Row
 from benchmarks.contenders import ROOT
 from benchmarks.figures import OURS, Run
 from benchmarks.machine import cores, machine
 from benchmarks.page import Block, replace_block
 from benchmarks.workload import DTYPES
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "benchmarks" / "figures.md"
 ROUNDS = 3
 
 
 def parse(
-    arguments: Sequence[str] | None, program: str, description: str, rivals: Mapping[str, str]
+    arguments: Sequence[str] | None, program: str, description: str, rivals: Mapping[str, str], *, files: bool = False
 ) -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(prog=f"benchmarks/{program}.py", description=description)
@@ -36,6 +38,8 @@ def parse(
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
+    if files:
+        parser.add_argument("--files", default="", metavar="TEXT", help="only those whose name has this in it")
     options = parser.parse_args(arguments)
     if options.threads > cores():
         parser.error(f"--threads: expected at most {cores()}, the cores that may be used, found {options.threads}")
@@ -82,11 +86,22 @@ def empty_run(options: argparse.Namespace) -> Run:
     )
 
 
-def publish(run: Run, text: str, block: Block, options: argparse.Namespace) -> int:
+def publish(run: Run, bars: Sequence[Row], text: str, block: Block, options: argparse.Namespace) -> int:
     """Show the report, and write what is asked for. The exit status is 1 if this package could not be measured."""
     print(text)
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.to_json(), indent=2) + "\n")
+    write_json(options.json, run, bars)
     if options.write_docs:
         PAGE.write_text(replace_block(PAGE.read_text(), text, block))
     return 0 if all(run.of(OURS, dtype).measured for dtype in DTYPES) else 1
+
+
+def write_json(path: Path | None, run: Run | None, bars: Sequence[Row]) -> None:
+    """Write everything that was measured, and what became of each bar, if there is a file for it."""
+    if path is not None:
+        measured = {"machine": machine()} if run is None else run.to_json()
+        path.write_text(json.dumps({**measured, "bars": [asdict(row) for row in bars]}, indent=2) + "\n")
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the file of ``write_json``."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what became of each bar")

@@ -16,13 +16,14 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import PAGE, positive
+from benchmarks.bars import Row, verdict
+from benchmarks.command import PAGE, json_option, positive, write_json
 from benchmarks.contenders import prepare
 from benchmarks.machine import Others, machine
 from benchmarks.page import Block, replace_block
@@ -61,10 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(PAGE.parents[1])}"
     )
+    json_option(parser)
     options = parser.parse_args(arguments)
     others = Others()
-    text = report(measure(options.dtype, options.rounds), options.dtype, others.cores_used())
+    found = measure(options.dtype, options.rounds)
+    text = report(found, options.dtype, others.cores_used())
     print(text)
+    write_json(options.json, None, rows(found, options.dtype))
     if options.write_docs:
         PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
     return 0
@@ -101,13 +105,10 @@ def report(found: dict[str, list[Completion]], dtype: str, others: float | None)
     of, rounds = machine(), len(found["free"])
     busy = "an unknown number of" if others is None else f"{others:.2f}"
     costs = {work: [seconds_a_token(done) for done in answers] for work, answers in found.items()}
-    ratios = {
-        work: median(one / free for one, free in zip(each, costs["free"], strict=True)) for work, each in costs.items()
-    }
-    rows = []
+    ratios, lines = beside_free(costs), []
     for work, answers in found.items():
         forced = sum(done.forced_tokens for done in answers) / sum(done.generated_tokens for done in answers)
-        rows.append(f"| {work} | {1000 * median(costs[work]):.1f} | {ratios[work]:.2f} | {forced:.0%} |")
+        lines.append(f"| {work} | {1000 * median(costs[work]):.1f} | {ratios[work]:.2f} | {forced:.0%} |")
     easy = f"{ratios['easy']:.2f}, {'reached' if ratios['easy'] <= COST_BAR else '**missed**'}"
     call = f"{ratios['call']:.2f}, {'reached' if ratios['call'] < 1 else '**missed**'}"
     head = (
@@ -120,12 +121,31 @@ def report(found: dict[str, list[Completion]], dtype: str, others: float | None)
             "",
             "| work | ms a token, median | ÷ free, median of rounds | tokens forced |",
             "|---|---|---|---|",
-            *rows,
+            *lines,
             "",
             f"- at most {COST_BAR} times what a free token costs: {easy}",
             f"- a call costs less than as many free tokens: {call}",
         )
     )
+
+
+def beside_free(costs: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """What a token of each work costs, in tokens of the free one: the median of the rounds."""
+    return {
+        work: median(one / free for one, free in zip(each, costs["free"], strict=True)) for work, each in costs.items()
+    }
+
+
+def rows(found: Mapping[str, Sequence[Completion]], dtype: str) -> list[Row]:
+    """What became of each bar."""
+    costs = {work: [seconds_a_token(done) for done in answers] for work, answers in found.items()}
+    ratios, beside = beside_free(costs), f"free: {1000 * median(costs['free']):.1f} ms"
+    bars = {"easy": ("a token under an easy grammar", COST_BAR), "call": ("a token of a tool's call", 1.0)}
+    return [
+        Row(work, dtype, f"{1000 * median(costs[name]):.1f} ms", beside, ratios[name], f"≤ {bar:g} ×",
+            verdict(ratios[name] / bar - 1))
+        for name, (work, bar) in bars.items()
+    ]  # fmt: skip
 
 
 def say(text: str) -> None:

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.command import empty_run, parse, publish, set_up
 from benchmarks.contenders import PATIENT, Contender, measure, prepare, rivals_of
+from benchmarks.engine_bars import rows
 from benchmarks.engine_report import markdown
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Run
 from benchmarks.machine import Others
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up(options)
     run = empty_run(options)
     fill(run, options.rounds, options.threads, options.rivals)
-    return publish(run, markdown(run), ENGINE, options)
+    return publish(run, rows(run), markdown(run), ENGINE, options)
 
 
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:

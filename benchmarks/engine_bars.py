@@ -119,14 +119,14 @@ def _flat(late: int, early: int, bar: float) -> Bar:
 
 
 BARS = (
-    _at_least("ten turns", 5, partial(_conversation, TRANSFORMERS), TRANSFORMERS),
-    _at_least("ten turns", 1, partial(_conversation, LLAMA_CPP), LLAMA_CPP),
+    _at_least("ten turns", 6, partial(_conversation, TRANSFORMERS), TRANSFORMERS),
+    _at_least("ten turns", 1.3, partial(_conversation, LLAMA_CPP), LLAMA_CPP),
     _flat(10, 1, 1.5),
     _flat(8, 2, 1.25),
     _flat(9, 3, 1.25),
-    _at_least(f"{max(AT_ONCE)} conversations at once", 2.5, partial(_together, max(AT_ONCE))),
-    _at_least("a tool-calling turn with drafts", 1.5, _drafts),
-    _at_most("the engine's own Python in a step", 5, " %", _host),
+    _at_least(f"{max(AT_ONCE)} conversations at once", 3.5, partial(_together, max(AT_ONCE))),
+    _at_least("a tool-calling turn with drafts", 1.7, _drafts),
+    _at_most("the engine's own Python in a step", 3, " %", _host),
     _at_most("copied to the device in a step", 64, " KiB", _bytes),
     _at_most("programs compiled meanwhile", 0, "", _compiles),
 )

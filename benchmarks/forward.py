@@ -1,10 +1,9 @@
 """Time the forward pass beside the reference libraries, on the same random weights, in one run.
 
-    make bench                          whichever libraries have an environment; three rounds
-    make bench ARGS="--setup"           make the missing environments first (large downloads)
-    make bench ARGS="--quick"           one round
-    make bench ARGS="--rivals none"     only this package
-    make bench ARGS="--real"            the real 270M in every way to store it, on real text (scripts/real fetches it)
+    make bench-forward                          whichever libraries have an environment; three rounds
+    make bench-forward ARGS="--setup"           make the missing environments first (large downloads)
+    make bench-forward ARGS="--quick"           one round
+    make bench-forward ARGS="--rivals none"     only this package
 
 benchmarks/README.md says what is measured, and how.
 """
@@ -18,8 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import real
-from benchmarks.bars import DEEP_DTYPE, DEEP_MODEL
+from benchmarks.bars import DEEP_DTYPE, DEEP_MODEL, rows
 from benchmarks.command import empty_run, parse, publish, set_up
 from benchmarks.contenders import Contender, measure, noting, prepare, rivals_of, say, start
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run
@@ -37,19 +35,15 @@ CONTENDERS = (
     Contender(OFFICIAL, "benchmarks.rivals.official", "gemma"),
 )
 RIVALS = rivals_of(CONTENDERS)
-REAL = "--real"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if REAL in given:
-        return real.main([each for each in given if each != REAL])
-    options = parse(given, "forward", __doc__.partition("\n")[0], RIVALS)
+    options = parse(arguments, "forward", __doc__.partition("\n")[0], RIVALS)
     set_up(options)
     run = empty_run(options)
     fill(run, options.rounds, options.threads, options.rivals)
-    return publish(run, markdown(run), FORWARD, options)
+    return publish(run, rows(run), markdown(run), FORWARD, options)
 
 
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Measure this package on the real 270M: its programs alone, and its engine in a conversation, on real text."""
+"""Measure this package on a file, or on the real 270M in another form: its programs alone, and in a conversation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from benchmarks.conversation import WARM_UP, hold, rounds
 from benchmarks.engine_work import Talking
 from benchmarks.ours import Ours, describe
 from benchmarks.real_files import FILE, Q8_0, bytes_of
-from benchmarks.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.serve import Answer, Job, Json, serve, time_round, warm_up
 from langchain_gemma_jax import Ladders, configure, engine
+from langchain_gemma_jax.engine.residency.served import CPU_CHUNKS
 from langchain_gemma_jax.models.load import load
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.packed.compare import TEXT, score
 
 MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
-WAYS = {  # what is loaded, and how
+WAYS = {  # what is loaded, and how; any other name is that of a file, which is taken as it is
     "float32": ("float32", None),
     "bfloat16": ("bfloat16", None),
     "int8": ("bfloat16", "int8"),
@@ -31,11 +32,21 @@ WAYS = {  # what is loaded, and how
 
 def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Load and compile; give what a round is."""
-    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)))  # one conversation at a time
-    name, weights = WAYS[job.model]
+    # One conversation at a time, so programs for several are not compiled; all else is what nobody has to ask for.
+    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,), chunks=CPU_CHUNKS))
+    name, weights = WAYS.get(job.model, (job.model, None))
     path, text = Path(job.folder, name), json.loads(Path(job.prompt).read_text())
     model = opened(path, weights)
     ours = Ours(model.architecture, model.recipe, model.params, model.device)
+    facts: dict[str, Json] = {
+        "version": f"jax {jax.__version__}",
+        "weight_bytes": model.nbytes,
+        "disk_bytes": bytes_of([path]),
+        "recipe": describe(model.recipe),
+    }
+    if not job.talks:
+        warm_up(ours, text)
+        return facts, lambda: time_round(ours, text)
     running = engine()
     served = running.serve(model)
     running.warmup(served, max_context=MAX_CONTEXT)
@@ -51,15 +62,7 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     for drafts in (False, True):
         hold(Talking(running, served, f"warm, drafts {drafts}", drafts), WARM_UP, count=2, text=text)
     scored = score(model, TEXT)
-    facts: Answer = {
-        "version": f"jax {jax.__version__}",
-        "weight_bytes": model.nbytes,
-        "disk_bytes": bytes_of([path]),
-        "loss": scored.loss,
-        "best": scored.best,
-        "recipe": describe(model.recipe),
-    }
-    return facts, rounds(run)
+    return {**facts, "loss": scored.loss, "best": scored.best}, rounds(run)
 
 
 def opened(path: Path, weights: str | None) -> Model:

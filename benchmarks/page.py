@@ -21,9 +21,11 @@ class Block:
         return f"<!-- {self.name}: end -->"
 
 
-FORWARD = Block("figures", "make bench")
+FORWARD = Block("figures", "make bench-forward")
 ENGINE = Block("engine figures", "benchmarks/engine.py")
-REAL = Block("real figures", "make bench --real")
+REAL = Block("real figures", "make bench-real")
+SUITE = Block("all bars", "make bench")
+SAME_FILE = Block("figures of the same files", "benchmarks/same_file.py")
 FAMILIES = Block("families figures", "benchmarks/families.py")
 
 

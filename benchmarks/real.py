@@ -1,8 +1,8 @@
 """Time and score the real Gemma 3 270M in every way to store its weights, on real text, in one run.
 
-    make bench ARGS="--real"                  beside llama.cpp, where it has an environment; three rounds
-    make bench ARGS="--real --quick"          one round
-    make bench ARGS="--real --rivals none"    only this package
+    make bench-real                   beside llama.cpp, where it has an environment; three rounds
+    make bench-real ARGS="--quick"            one round
+    make bench-real ARGS="--rivals none"      only this package
 
 Needs the file that ``scripts/real`` puts together. The table goes to docs/models.md with ``--write-docs``.
 """
@@ -18,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import cast
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.command import empty_run, parse, set_up
 from benchmarks.contenders import PATIENT, ROOT, Contender, in_turn, rivals_of
@@ -135,3 +137,7 @@ def _seconds(figures: Figures, name: str) -> float:
     """The median of all rounds of what a conversation took."""
     whole = (cast("Mapping[str, Sequence[float]]", each[name])["whole"] for each in figures.rounds)
     return median(sum(turns) for turns in whole)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,30 +62,46 @@ def dense_folder(model: Model, dtype: str = "float32") -> Path:
 
 
 def q8_0_file() -> Path:
-    """The model of the file with every matrix in eight bits, made once by the format's own package."""
-    if Q8_0.exists():
-        return Q8_0
-    unfinished = Q8_0.with_suffix(".unfinished")
+    """The model of the file with every matrix in eight bits, made once."""
+    return file_in("Q8_0")
+
+
+def file_in(kind: str) -> Path:
+    """The model of the file with every matrix in one kind of numbers, made once by the format's own package."""
+    path = FOLDER / f"gemma-3-270m-{kind}.gguf"
+    if path.exists() or path == FILE:
+        return path
+    unfinished = path.with_suffix(".unfinished")
     reader = gguf.GGUFReader(FILE)
     writer = gguf.GGUFWriter(unfinished, "gemma3")
-    for name, entry in reader.fields.items():
-        if not name.startswith("GGUF.") and name != "general.architecture":
-            kind = entry.types[0]
-            inner = entry.types[-1] if kind is gguf.GGUFValueType.ARRAY else None
-            writer.add_key_value(name, entry.contents(), kind, sub_type=inner)
-    eight = gguf.GGMLQuantizationType.Q8_0
+    copy_fields(reader, writer, {})
+    stored = gguf.GGMLQuantizationType[kind]
     for tensor in reader.tensors:
         values = gguf.dequantize(tensor.data, tensor.tensor_type)
         if values.ndim == 1:
             writer.add_tensor(tensor.name, values)
         else:
-            writer.add_tensor(tensor.name, gguf.quantize(values, eight), raw_dtype=eight)
+            writer.add_tensor(tensor.name, gguf.quantize(values, stored), raw_dtype=stored)
+    finish(writer)
+    unfinished.rename(path)
+    return path
+
+
+def copy_fields(reader: gguf.GGUFReader, writer: gguf.GGUFWriter, changed: Mapping[str, object]) -> None:
+    """Give one file what another one says of its model and of its vocabulary, but for what is ``changed``."""
+    for name, entry in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            kind = entry.types[0]
+            inner = entry.types[-1] if kind is gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(name, changed.get(name, entry.contents()), kind, sub_type=inner)
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write everything that was added."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    unfinished.rename(Q8_0)
-    return Q8_0
 
 
 def array_at(model: Model, path: TreePath) -> Numbers:

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--light", type=Path, help="a model's folder; by default random weights of Gemma 3 270M's shape"
     )
     parser.add_argument("--heavy", type=Path, help="by default of Gemma 3 1B's")
-    parser.add_argument("--write-docs", action="store_true", help="renew the figures in docs/benchmarks.md")
+    parser.add_argument("--write-docs", action="store_true", help="renew the figures in benchmarks/figures.md")
     options = parser.parse_args(arguments)
     folders = {
         "light": options.light or checkpoint(BUILT / "gemma-3-270m", MODELS["gemma-3-270m"]),

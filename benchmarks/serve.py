@@ -31,6 +31,7 @@ class Job:
     model: str = MODEL
     prompt: str = ""  # a file with ids as JSON, for who reads real text
     keeps_programs: bool = False  # what was compiled once is found again in ``folder``: where starting is not timed
+    talks: bool = True  # where there is a conversation beside reading and decoding: not with what is too large for it
 
     @property
     def checkpoint(self) -> Path:

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,11 +28,14 @@ from statistics import median, quantiles
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.bars import Row, verdict
+from benchmarks.command import json_option, write_json
 from benchmarks.serving_rival import beside_rival
 from langchain_gemma_jax import ChatGemmaJax, GemmaJaxError, ServerUnreachableError
 
 ROOT = Path(__file__).parents[1]
-BAR_FRESH_S, BAR_TOKEN_S = 0.3, 0.001
+BAR_FRESH_S, BAR_TOKEN_S, BAR_THROUGHPUT = 0.3, 0.001, 0.97
+ALL_RIGHT = "answers lost, or not what they are alone"
 WORDS = (
     "Hello!",
     "Thank you!",
@@ -217,22 +220,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--only", choices=("fresh", "wire", "load"), help="one of the three questions")
     parser.add_argument("--rival", action="store_true", help="instead: the load beside llama-cpp-python's server")
+    json_option(parser)
     options = parser.parse_args(arguments)
     if options.rival:
         return beside_rival(Path(options.model).absolute(), options.clients, options.requests)
-    wanted, right = {options.only} if options.only else {"fresh", "wire", "load"}, True
+    wanted, bars = {options.only} if options.only else {"fresh", "wire", "load"}, list[Row]()
     with served(options.model) as (address, process):
         if "fresh" in wanted:
-            tell_fresh(address, options.rounds)
+            bars += tell_fresh(address, options.rounds, options.model)
         if "wire" in wanted:
-            tell_wire(address, process, options.model, options.rounds, options.tokens)
+            bars += tell_wire(address, process, options.model, options.rounds, options.tokens)
         if "load" in wanted:
-            right = tell_load(address, options.model, options.clients, options.requests)
-    return 0 if right else 1
+            bars += tell_load(address, options.model, options.clients, options.requests)
+    write_json(options.json, None, bars)
+    return 0 if all(row.verdict == "reached" for row in bars if row.work == ALL_RIGHT) else 1
 
 
-def tell_fresh(address: str, rounds: int) -> None:
-    """Print how long a fresh process takes, and whose time it is."""
+def at_most(work: str, model: str, value: float, bar: float, shown: Callable[[float], str]) -> Row:
+    """Return what became of a bar that no rival stands beside."""
+    return Row(work, model, shown(value), "–", None, f"≤ {shown(bar)}", verdict(value / bar - 1))
+
+
+def tell_fresh(address: str, rounds: int, model: str) -> list[Row]:
+    """Print how long a fresh process takes, and whose time it is; give what became of the bars."""
     parts = fresh(address, rounds)
     total = sum(clock for clock, _ in parts)
     print(f"A fresh process, import to first token: {total:.3f} s; bar {BAR_FRESH_S}: {judged(total, BAR_FRESH_S)}")
@@ -240,33 +250,42 @@ def tell_fresh(address: str, rounds: int) -> None:
         print(f"  {what}: {clock:.3f} s ({clock / total:.0%}), of the processor {work:.3f} s")
     best = forked(address, rounds)
     print(f"Forked from one that has imported: {best:.3f} s; bar {BAR_FRESH_S}: {judged(best, BAR_FRESH_S)}")
+    works = {"first token through the socket, from the import": total, "the same, forked from what imported": best}
+    return [at_most(work, model, value, BAR_FRESH_S, lambda each: f"{each:.2f} s") for work, value in works.items()]
 
 
-def tell_wire(address: str, process: int, model: str, rounds: int, tokens: int) -> None:
-    """Print what the wire adds to a token."""
+def tell_wire(address: str, process: int, model: str, rounds: int, tokens: int) -> list[Row]:
+    """Print what the wire adds to a token; give what became of its bar."""
     here, there = per_token(address, process, model, rounds, tokens)
     added, worked = there[0] - here[0], there[1] - here[1]
     print(f"The wire's part of a streamed chunk: {added * 1e3:.2f} ms; bar 1 ms: {judged(added, BAR_TOKEN_S)}")
     print(f"  by the clock {here[0] * 1e3:.2f} and {there[0] * 1e3:.2f} ms")
     print(f"  of the processor {here[1] * 1e3:.2f} and {there[1] * 1e3:.2f} ms, both processes together")
     print(f"  which is {worked / here[1]:.0%} of the processor's time more, and {added / here[0]:.0%} by the clock")
+    work = "a streamed token's way through the socket"
+    return [at_most(work, model, added, BAR_TOKEN_S, lambda each: f"{each * 1e3:.2f} ms")]
 
 
-def tell_load(address: str, model: str, clients: int, requests: int) -> bool:
-    """Print what many clients see at once, here and through the socket; whether all of it was right."""
+def tell_load(address: str, model: str, clients: int, requests: int) -> list[Row]:
+    """Print what many clients see at once, here and through the socket; give what became of the bars."""
     settings = {"temperature": 0, "max_tokens": 16, "dtype": "float32", "model": model}
     rates: dict[str, list[float]] = {}
-    right = True
+    wrong = 0
     for where in ("off", address, "off", address):
         came, times, took = load(ChatGemmaJax(server=where, **settings), clients, requests)
         cuts, name = quantiles(times, n=20), "in this process" if where == "off" else "through the socket"
         print(f"{clients} clients, {requests} requests of four kinds, {name}: {dict(came)}")
         print(f"  {requests / took:.1f} a second, p50 {median(times):.3f} s, p95 {cuts[18]:.3f} s", flush=True)
         rates.setdefault(name, []).append(requests / took)
-        right = right and set(came) == {"right"}
+        wrong += requests - came["right"]
     here, there = (max(each) for each in rates.values())
     print(f"  through the socket: {there / here:.3f} times as many a second, the better run of each")
-    return right
+    share, beside = there / here, f"in this process: {here:.1f} a second"
+    return [
+        Row(f"{clients} clients through the socket", model, f"{there:.1f} a second", beside, share,
+            f"≥ {BAR_THROUGHPUT} ×", verdict(1 - share / BAR_THROUGHPUT)),
+        Row(ALL_RIGHT, model, str(wrong), "–", None, "≤ 0", verdict(float(wrong))),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

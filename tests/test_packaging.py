@@ -243,8 +243,32 @@ def test_set_up_does_not_count_an_installation_that_failed(checkout):
     checkout.add_python("python3", (3, 11))
     fake = checkout.bin / "python3"
     fake.write_text(fake.read_text().replace('echo "install"', 'exit 1; echo "install"'))
-    assert checkout.set_up().returncode == 1
+    failed = checkout.set_up()
+    assert failed.returncode == 1
+    assert "takes pip and a network once" in failed.stderr
     assert not (checkout.folder / ".venv" / ".installed").exists()
+
+
+def test_set_up_says_what_is_missing_without_venv(checkout):
+    checkout.add_python("python3", (3, 11))
+    fake = checkout.bin / "python3"
+    fake.write_text(fake.read_text().replace('mkdir -p "$4/bin" && cp "$0" "$4/bin/python"', "exit 1"))
+    failed = checkout.set_up()
+    assert failed.returncode == 1
+    assert "this Python lacks venv or pip" in failed.stderr
+
+
+def test_set_up_goes_on_without_a_compiler_and_says_so(checkout):
+    checkout.add_python("python3", (3, 11))
+    fake = checkout.bin / "python3"
+    note = checkout.folder / "langchain_gemma_jax" / "kernels" / "lib" / "kernels.json"
+    note.parent.mkdir(parents=True)
+    note.touch()
+    fake.write_text(fake.read_text().replace("\n    -c*) echo", '\n    -c*why*) echo "no c++" ;;\n    -c*) echo'))
+    done = checkout.set_up()
+    assert done.returncode == 0
+    assert "There is no compiler, so kernels are left out" in done.stderr
+    assert "(no c++)" in done.stderr
 
 
 def test_set_up_makes_several_side_by_side(checkout):

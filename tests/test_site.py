@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
 MOST_WORDS = 1500
 FIGURES = re.compile(r"<!-- (?P<what>[^:\n]+): written by .*?<!-- (?P=what): end -->", re.DOTALL)  # looked up, not read
-LONG = {"reference.md", "architecture.md", "benchmarks.md"}  # to look things up in
+LONG = {"reference.md", "architecture.md"}  # to look things up in
 
 
 def pages_of(nav: object) -> list[str]:

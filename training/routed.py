@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=positive, default=90, help="90 by default")
     parser.add_argument("--light", default="sprout-s")
     parser.add_argument("--heavy", default="sprout-m")
-    parser.add_argument("--write-docs", action="store_true", help="renew the figures in docs/benchmarks.md")
+    parser.add_argument("--write-docs", action="store_true", help="renew the figures in benchmarks/figures.md")
     options = parser.parse_args(arguments)
     configure(guards="off")
     players, others = policies(options.light, options.heavy), Others()

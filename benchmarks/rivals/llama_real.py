@@ -1,4 +1,4 @@
-"""llama.cpp on the real 270M: its evaluation alone, and in a conversation, on real text."""
+"""llama.cpp on a file: its evaluation alone, and in a conversation, on real text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Open the file twice: with a short context, and with one for the conversation."""
     path, text = Path(job.folder, job.model), json.loads(Path(job.prompt).read_text())
     alone = LlamaCpp(opened(path, job.threads, n_ctx=512, n_batch=512, n_ubatch=512))
+    facts: Answer = {"version": VERSION}
+    if not job.talks:
+        warm_up(alone, text)
+        return facts, lambda: time_round(alone, text)
     talking = Continuing(opened(path, job.threads, n_ctx=CAPACITY, n_batch=512, n_ubatch=512, swa_full=False))
     warm_up(alone, text)
     hold(talking, WARM_UP, count=2, text=text)
-    facts: Answer = {"version": VERSION}
     return facts, rounds(lambda number: {**time_round(alone, text), "conversation": hold(talking, number, text=text)})
 
 

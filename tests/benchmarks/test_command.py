@@ -53,7 +53,7 @@ def page(tmp_path, monkeypatch):
 
 def test_a_run_is_written_where_it_is_asked_for(tmp_path, page, capsys):
     options = argparse.Namespace(json=tmp_path / "run.json", write_docs=True)
-    assert publish(made_up_run(), "new", FORWARD, options) == 0
+    assert publish(made_up_run(), [], "new", FORWARD, options) == 0
     assert capsys.readouterr().out == "new\n"
     assert json.loads(options.json.read_text())["settings"]["threads"] == 2
     assert "\n\nnew\n\n" in page.read_text()
@@ -63,5 +63,5 @@ def test_a_run_without_our_engine_is_a_failure(page):
     run = made_up_run()
     run.engines["float32"][OURS].problem = "out of memory"
     before = page.read_text()
-    assert publish(run, "new", FORWARD, argparse.Namespace(json=None, write_docs=False)) == 1
+    assert publish(run, [], "new", FORWARD, argparse.Namespace(json=None, write_docs=False)) == 1
     assert page.read_text() == before

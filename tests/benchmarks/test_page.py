@@ -8,7 +8,7 @@ from benchmarks.page import ENGINE, FORWARD, Block, replace_block
 
 BLOCK = Block("figures", "a program")
 BEGIN, END = BLOCK.begin, BLOCK.end
-PAGE = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+PAGE = (Path(__file__).parents[2] / "benchmarks" / "figures.md").read_text()
 
 
 def test_only_the_block_is_replaced():

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from benchmarks import forward, real
+from benchmarks import real
 from benchmarks.conversation import ANSWER, NEW_TOKENS, turns
 from benchmarks.figures import LLAMA_CPP, Figures, Run
 from benchmarks.page import REAL, replace_block
@@ -41,7 +41,7 @@ def test_the_page_has_its_place():
 
 def test_without_the_file_it_says_what_brings_it(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(real, "FOLDER", tmp_path)
-    assert forward.main(["--real", "--quick"]) == 1
+    assert real.main(["--quick"]) == 1
     assert "scripts/real --fetch" in capsys.readouterr().err
 
 

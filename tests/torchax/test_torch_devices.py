@@ -12,7 +12,7 @@ from tests.torchax.torch_models import needs_torch, save_model
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default"), pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("family", ["llama 3", "gemma 3", "phi 4", "qwen 3 moe"])
+@pytest.mark.parametrize("family", ["llama 3", "gemma 3"])
 def test_four_devices_say_what_one_says(family, tmp_path):
     save_model(tmp_path, family)
     found = start(tmp_path, 1, 4)

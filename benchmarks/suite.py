@@ -1,0 +1,198 @@
+"""Run the benchmarks one after the other, and show every bar in one table.
+
+    make bench                                    everything, some 20 minutes on two cores
+    make bench BENCH=quick                        the most telling part, some four minutes
+    make bench ARGS="--compare build/bench/results.json"   what became worse since that run
+    make bench ARGS="--only engine,serving"       some of them
+
+Each benchmark is a program of its own; what it says goes to a file of ``build/bench/suite``. All bars go to
+``build/bench/results.json``, with a picture beside it. Rivals without an environment are made one first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.bars import Row
+from benchmarks.contenders import FOLDER, ROOT, say
+from benchmarks.machine import Others, machine
+from benchmarks.page import SUITE, replace_block
+from benchmarks.report import bars_table, bullets, sections
+from benchmarks.suite_plot import draw
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+RESULTS, PLOT = FOLDER / "results.json", FOLDER / "results.svg"
+LONGEST_S = 1500.0  # of one benchmark, after which it is ended and its bars are missing
+WORSE = 0.1  # of a ratio, which rounds of a busy machine differ by
+
+
+@dataclass(frozen=True)
+class Part:
+    """A benchmark: its program, and its options in a whole run and in a quick one, which may leave it out."""
+
+    program: str
+    whole: tuple[str, ...]
+    quick: tuple[str, ...] | None = None
+
+
+PARTS: Mapping[str, Part] = {
+    "files": Part(
+        "same_file.py", ("--quick", "--files", "270M"), ("--quick", "--files", "270M Q4_K_M", "--rivals", "llama")
+    ),
+    "forward": Part("forward.py", ("--quick",)),
+    "engine": Part("engine.py", ("--quick",)),
+    "cold start": Part("cold_start.py", ("--rounds", "3"), ("--rounds", "2", "--models", "sprout-m")),
+    "constrained": Part("constrained.py", ("--rounds", "3"), ("--rounds", "1")),
+    "memory": Part("memory.py", ("--rounds", "3", "--models", "gemma-3-270m")),
+    "serving": Part(
+        "serving.py",
+        ("--rounds", "3", "--tokens", "400", "--requests", "400"),
+        ("--rounds", "2", "--tokens", "200", "--requests", "100", "--clients", "16"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one benchmark gave: its bars, or why there are none."""
+
+    rows: tuple[Row, ...]
+    seconds: float
+    problem: str | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; the exit status is 1 if one gave no bars, or if one is worse than in the run before."""
+    options = parsed(arguments)
+    before = None if options.compare is None else json.loads(options.compare.read_text())
+    if options.setup:
+        subprocess.run([ROOT / "scripts" / "rivals"], check=False)
+    began, others = time.monotonic(), Others()
+    found = {name: run(name, PARTS[name], quick=options.quick) for name in options.only}
+    others_used = others.cores_used()
+    text = report(found, time.monotonic() - began, others_used)
+    worse = [] if before is None else regressions(before, found)
+    print(sections(text, bullets(worse)))
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(as_json(found, others_used), indent=2) + "\n")
+    PLOT.write_text(
+        draw([(f"{name}: {row.work}, {row.dtype}", row) for name, part in found.items() for row in part.rows])
+    )
+    if options.write_docs:
+        PAGE.write_text(replace_block(PAGE.read_text(), text, SUITE))
+    return 1 if worse or any(part.problem for part in found.values()) else 0
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options, checked."""
+    parser = argparse.ArgumentParser(prog="benchmarks/suite.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="some four minutes instead of twenty")
+    parser.add_argument("--only", metavar="NAMES", help=f"some of: {', '.join(PARTS)}")
+    parser.add_argument("--setup", action="store_true", help="make the missing environments of the rivals first")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="the results of an earlier run")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", default=RESULTS, help=f"by default {RESULTS.relative_to(ROOT)}"
+    )
+    parser.add_argument("--write-docs", action="store_true", help=f"renew the table in {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    able = [name for name, part in PARTS.items() if not options.quick or part.quick is not None]
+    chosen = able if options.only is None else [name.strip() for name in options.only.split(",")]
+    if unknown := [name for name in chosen if name not in able]:
+        parser.error(f"--only: expected some of {', '.join(able)}, found {', '.join(unknown)}")
+    if options.compare is not None and not options.compare.exists():
+        parser.error(f"--compare: expected the results of an earlier run, found no file {options.compare}")
+    options.only = chosen
+    return options
+
+
+def run(name: str, part: Part, *, quick: bool) -> Found:
+    """Run one benchmark. One that fails or takes too long says so in the report, and the others go on."""
+    folder = FOLDER / "suite"
+    folder.mkdir(parents=True, exist_ok=True)
+    log, results = folder / f"{name}.txt", folder / f"{name}.json"
+    results.unlink(missing_ok=True)
+    options = part.quick if quick and part.quick is not None else part.whole
+    say(f"{name}: {part.program} {' '.join(options)}")
+    began = time.monotonic()
+    with log.open("wb") as said:
+        try:
+            subprocess.run(
+                [sys.executable, ROOT / "benchmarks" / part.program, *options, "--json", results],
+                cwd=ROOT,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                timeout=LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            problem = f"it was ended after {LONGEST_S:.0f} seconds"
+        else:
+            problem = "it failed"
+    took = time.monotonic() - began
+    if not results.exists():
+        return Found((), took, f"{problem}: {log.relative_to(ROOT)} has what it said")
+    return Found(tuple(Row(**each) for each in json.loads(results.read_text())["bars"]), took)
+
+
+def report(found: Mapping[str, Found], seconds: float, others: float | None) -> str:
+    """The table of all bars, and what it was measured with."""
+    facts, used = machine(), "an unknown number of" if others is None else f"{others:.2f}"
+    rows = [row for part in found.values() for row in part.rows]
+    reached = sum(row.verdict.startswith("reached") for row in rows)
+    where = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}, {time.strftime('%Y-%m-%d')}"
+    head = f"{reached} of {len(rows)} bars reached. {where}."
+    took = ", ".join(f"{name} {part.seconds:.0f} s" for name, part in found.items())
+    failed = [f"{name}: {part.problem}" for name, part in found.items() if part.problem]
+    busy = f"Others used {used} cores meanwhile."
+    return sections(head, bars_table(rows), bullets([f"{seconds / 60:.1f} minutes: {took}. {busy}", *failed]))
+
+
+def as_json(found: Mapping[str, Found], others: float | None) -> Mapping[str, object]:
+    """What ``--compare`` reads again."""
+    parts = {
+        name: {"seconds": part.seconds, "problem": part.problem, "bars": [vars(row) for row in part.rows]}
+        for name, part in found.items()
+    }
+    return {"machine": machine(), "made": time.strftime("%Y-%m-%d"), "others": others, "parts": parts}
+
+
+def regressions(
+    before: Mapping[str, Mapping[str, Mapping[str, list[Mapping[str, object]]]]], found: Mapping[str, Found]
+) -> list[str]:
+    """What is worse than it was: ratios by more than rounds differ by, and bars that were reached and are missed."""
+    then = {
+        (name, str(row["work"]), str(row["dtype"])): row
+        for name, part in before["parts"].items()
+        for row in part["bars"]
+    }
+    worse = []
+    for name, part in found.items():
+        for row in part.rows:
+            old = then.get((name, row.work, row.dtype))
+            if old is not None and is_worse(old, row):
+                shown = [each if isinstance(each, str) else f"{each:.2f} ×" for each in (
+                    old["ratio"] or old["ours"], row.ratio or row.ours)]  # fmt: skip
+                worse.append(f"**worse**: {row.work}, {row.dtype}: {shown[0]} before, now {shown[1]}")
+    return worse
+
+
+def is_worse(old: Mapping[str, object], new: Row) -> bool:
+    """Whether a bar is further away than it was. What was not measured then, or is not now, tells nothing."""
+    before = old["ratio"]
+    if isinstance(before, float) and new.ratio is not None:
+        least = new.bar.startswith("≥")
+        return new.ratio < before * (1 - WORSE) if least else new.ratio > before * (1 + WORSE)
+    return str(old["verdict"]).startswith("reached") and "missed" in new.verdict
+
+
+if __name__ == "__main__":
+    sys.exit(main())
