@@ -12,13 +12,13 @@ from langchain_core.callbacks.manager import BaseRunManager
 from langchain_core.language_models import BaseChatModel, LanguageModelInput, ModelProfile
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.utils import LC_ID_PREFIX
 from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.answering.messages_out import Chunks
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, generation, result
 from langchain_gemma_jax.chat.answering.protocol_events import understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
@@ -96,6 +96,12 @@ class ChatGemmaJax(BaseChatModel):
     strict: bool | None = None
     """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
     an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
+    max_soft_tokens: int | None = None
+    """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
+    media_folders: list[str] | None = None
+    """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
+    allow_urls: bool = False
+    """Whether http and https links to images, sounds and documents are fetched, from public addresses alone."""
     parallel_tool_calls: bool = True
     """Whether the model may call several tools at once. False ends its answer behind the first call."""
     timeout: float | None = None
@@ -188,7 +194,7 @@ class ChatGemmaJax(BaseChatModel):
         asked = self._options(stop, kwargs)
         clock, options = clock_of(self, asked), cast("Options | None", asked)
         if self.server is not None and (remote := self._remote()) is not None:
-            return _result(remote.answer(messages, asked, clock))
+            return result(remote.answer(messages, asked, clock))
         while options is not None:
             call = start(messages, options, clock)
             try:
@@ -196,7 +202,7 @@ class ChatGemmaJax(BaseChatModel):
             finally:
                 call.generation.cancel()  # for whoever interrupts the waiting
             found, options = ended(call, done)
-        return _result(found)
+        return result(found)
 
     async def _agenerate(
         self,
@@ -207,7 +213,7 @@ class ChatGemmaJax(BaseChatModel):
     ) -> ChatResult:
         options = self._options(stop, kwargs)
         answer = awhole_answer if (remote := self._remote()) is None else remote.aanswer
-        return _result(await answer(messages, options, clock_of(self, options)))
+        return result(await answer(messages, options, clock_of(self, options)))
 
     def _stream(
         self,
@@ -222,7 +228,7 @@ class ChatGemmaJax(BaseChatModel):
             shown: Iterator[AIMessageChunk] = stream(messages, options, clock, self._chunks)
         else:
             shown = remote.chunks(messages, options, clock, as_blocks=self.output_version == "v1")
-        yield from map(_generation, shown)
+        yield from map(generation, shown)
 
     async def _astream(
         self,
@@ -239,7 +245,7 @@ class ChatGemmaJax(BaseChatModel):
             shown = remote.achunks(messages, options, clock, as_blocks=self.output_version == "v1")
         async with aclosing(shown) as chunks:
             async for chunk in chunks:
-                yield _generation(chunk)
+                yield generation(chunk)
 
     # LangChain's newest streams take events, if a model has them, and else make them of chunks.
 
@@ -390,11 +396,3 @@ class ChatGemmaJax(BaseChatModel):
 
 def _message_id(run: BaseRunManager) -> str:
     return f"{LC_ID_PREFIX}-{run.run_id}"
-
-
-def _result(message: AIMessage) -> ChatResult:
-    return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def _generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
-    return ChatGenerationChunk(message=chunk)

@@ -7,7 +7,11 @@ GemmaJaxError
 │   ├── DevicesError                       a model cannot be divided among so many devices
 │   ├── ConfigError                        a config.json that cannot be understood
 │   ├── ContextLengthError                 a prompt that the model's context cannot hold
-│   └── SchemaError                        a JSON schema that no answer can be held to
+│   ├── SchemaError                        a JSON schema that no answer can be held to
+│   └── MediaError                         an image, a sound or a file that a model cannot be shown
+│       ├── UnreadableMediaError           it is none, is truncated, or is of a kind that is not read here
+│       ├── MediaLimitError                it is too large, too long, or one too many
+│       └── MediaAccessError               its path or link is not allowed, or leads where nothing may be read
 ├── CheckpointError                        a model's files cannot be used
 │   ├── CheckpointNotFoundError            no such folder, or nothing readable in it
 │   ├── CorruptCheckpointError             truncated, overlapping, malformed, of the wrong length
@@ -112,6 +116,33 @@ class SchemaError(InputError):
 
     def __reduce__(self) -> tuple[type[SchemaError], tuple[str, str]]:
         return type(self), (self.at, self.problem)
+
+
+class MediaError(InputError):
+    """An image, a sound or a file in a message that a model cannot be shown.
+
+    ``at`` is the block, such as ``messages[2].content[0]``; ``problem`` says what is wrong with it; and ``limit`` names
+    the bound that was met, if it was one.
+    """
+
+    def __init__(self, at: str, problem: str, limit: str = "") -> None:
+        self.at, self.problem, self.limit = at, problem, limit
+        super().__init__(f"{at}: {problem}.")
+
+    def __reduce__(self) -> tuple[type[MediaError], tuple[str, str, str]]:
+        return type(self), (self.at, self.problem, self.limit)
+
+
+class UnreadableMediaError(MediaError):
+    """An image, a sound or a document that is none, is truncated, or is of a kind that is not read here."""
+
+
+class MediaLimitError(MediaError):
+    """An image, a sound or a document that is too large, too long, or one too many. ``limit`` names the bound."""
+
+
+class MediaAccessError(MediaError):
+    """A path or a link that is not allowed, or that leads where nothing may be read."""
 
 
 class CheckpointError(GemmaJaxError):

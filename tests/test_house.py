@@ -89,10 +89,11 @@ ROOMS = [
     "models.hub",
     "models.tokenizer",
     "models.tokenizer.files",
-    "models.vision",
     "models.checkpoint",
     "models.checkpoint.official",
     "models.gemma",
+    "models.vision",
+    "models.hearing",
     "models.recipes",
     "models.configuration",
     "kernels",
@@ -132,6 +133,7 @@ TOGETHER = [
     ),
     {"models.checkpoint", "models.checkpoint.official"},
     {"models.tokenizer", "models.tokenizer.files"},
+    {"models.vision", "models.hearing"},
 ]
 
 MOST_FILES = 10  # in a room, beside its __init__

@@ -33,9 +33,12 @@ OPTIONAL = {
     "gemma",
     "langchain",
     "opentelemetry",
+    "pil",
     "prometheus-client",
+    "pypdfium2",
     "pytest",
     "ray",
+    "soundfile",
     "torch",
     "torchax",
     "transformers",
@@ -91,6 +94,9 @@ def test_the_extras_are_there(wheel_metadata):
         "serve",
         "encryption",
         "torchax",
+        "media",
+        "audio",
+        "pdf",
         "dev",
     }
 

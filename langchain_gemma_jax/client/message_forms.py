@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from pydantic import ValidationError
 
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.media.allowed_files import allowed_file
+from langchain_gemma_jax.media.block_forms import is_media, media_block
 
 _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage,
@@ -51,23 +54,43 @@ def to_json(value: object) -> bytes:
         raise InputError(f"What is sent to a server has to be JSON: {error}.") from error
 
 
-def messages_out(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """Return a conversation as it is sent.
+def messages_out(messages: Sequence[BaseMessage], folders: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a conversation as it is sent. Files of this machine, if they lie in these folders, are sent with it.
 
     Raises:
-        InputError: a message is of a kind that no model is told.
+        InputError: a message is of a kind that no model is told. MediaError: a file may not be read, or is no medium.
     """
     found = []
-    for message in messages:
+    for number, message in enumerate(messages):
         kind = next((name for name, each in _KINDS.items() if isinstance(message, each)), None)
         if kind is None:
             conversation([message])  # which says what is wrong with it
             raise InputError(f"A message of the type {message.type!r} cannot be sent to a server.")
         fields = {name: value for name in _FIELDS if (value := getattr(message, name, None))}
+        if isinstance(content := fields.get("content"), list):
+            at = f"messages[{number}].content"
+            fields["content"] = [_sent(each, f"{at}[{n}]", folders) for n, each in enumerate(content)]
         if metadata := fields.get("response_metadata"):  # the log-probabilities of old answers are most of its bytes
             fields["response_metadata"] = {name: value for name, value in metadata.items() if name != "logprobs"}
         found.append({"type": kind} | fields)
     return found
+
+
+def _sent(block: object, at: str, folders: Sequence[str]) -> object:
+    """Return a block as JSON can have it and another machine can read it."""
+    if not isinstance(block, dict) or not is_media(block):
+        return block
+    medium = media_block(block, at)
+    if medium.form == "path":
+        from langchain_gemma_jax.media.media_reader import MediaLimits  # which needs NumPy
+
+        with allowed_file(str(medium.value), folders, at) as file:
+            data = file.read(MediaLimits().encoded_bytes)
+    elif medium.form == "bytes" and isinstance(medium.value, bytes):
+        data = medium.value
+    else:
+        return block
+    return {"type": medium.kind, "base64": base64.b64encode(data).decode()}
 
 
 def messages_in(told: object) -> list[BaseMessage]:

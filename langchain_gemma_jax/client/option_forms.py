@@ -17,7 +17,8 @@ from langchain_gemma_jax.routing import Route
 
 _AS_IT_IS = "!#$&'()*+,/:;=?@[]~ "  # in a session's name, which is a header
 _LONGEST_SESSION = 256  # characters
-_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"} - {"session"}  # which is a header
+_HERE = {"session", "media_folders", "allow_urls"}  # a header, and what a caller allows of its own machine
+_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"} - _HERE
 
 
 def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
@@ -31,9 +32,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
             "token: a server fetches models from the Hub with a token of its own. It is sent through a Unix socket "
             "alone: leave it out, or give it to the server as HF_TOKEN."
         )
-    found: dict[str, Any] = {
-        name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", "session"}
-    }
+    found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", *_HERE}}
     found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
     if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would make texts of the ids
         found["logit_bias"] = [list(each) for each in bias.items()]

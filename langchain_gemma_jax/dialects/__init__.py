@@ -10,11 +10,13 @@
 One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``, and ``template_dialect.py`` for formats that a
 model's own template spells out. Below them are ``native``, which the two with
 tools of their own have in common, ``fenced`` for the one without, and ``conversation``, the values that go in and
-come out. Plain Python, run in the caller's thread. The room may import ``grammar`` and ``errors``.
+come out. Plain Python, run in the caller's thread. The room may import ``grammar``, the blocks of
+``media`` and ``errors``.
 """
 
 from langchain_gemma_jax.dialects.choose import NAMES, ModelFacts, dialect_for
 from langchain_gemma_jax.dialects.conversation.messages import (
+    MediaPart,
     Message,
     Text,
     Thinking,
@@ -34,7 +36,7 @@ from langchain_gemma_jax.dialects.conversation.output_events import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import EncodedPrompt, PromptPiece, RenderedPrompt
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import EncodedPrompt, Placed, PromptPiece, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import Dialect, RenderOptions
 from langchain_gemma_jax.dialects.template_dialect import TemplateDialect
 from langchain_gemma_jax.dialects.turn_grammar import grammar_for, json_grammar
@@ -50,8 +52,10 @@ __all__ = [
     "Event",
     "Invalid",
     "Json",
+    "MediaPart",
     "Message",
     "ModelFacts",
+    "Placed",
     "PromptPiece",
     "RenderOptions",
     "RenderedPrompt",

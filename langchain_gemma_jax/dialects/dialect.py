@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape
-from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
+from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
-from langchain_gemma_jax.dialects.conversation.rendered_prompt import RenderedPrompt
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
+from langchain_gemma_jax.errors import InputError, MediaError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,8 @@ class Dialect(ABC):
     calls: ClassVar[CallShape]  # how calls are written
     thought: ClassVar[tuple[str, str] | None] = None  # the control tokens around a thought
     thought_begins: ClassVar[str] = "thought\n"  # with what, behind the first of them
+    media_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what images and sounds are called, by their kind
+    media_apart: ClassVar[str] = ""  # the text that the model's processor puts around each
 
     @abstractmethod
     def render(
@@ -65,6 +68,18 @@ class Dialect(ABC):
             raise InputError("messages: expected at least one, found none.")
         if options.thinking and not self.thinks:
             raise InputError(f"thinking: the format {self.name!r} has none. Leave it out, or use a Gemma 4 model.")
+        for message in messages:
+            for part in message.media:
+                if part.block.kind not in self.media_names:
+                    kinds = {"image": "images", "audio": "sounds"}.get(part.block.kind, "files")
+                    raise MediaError(
+                        part.block.at, f"the chat format {self.name!r} has no place for {kinds}. Describe in words "
+                        "what is in it, or use a model that reads more than text",
+                    )  # fmt: skip
+
+    def show(self, out: PromptWriter, part: MediaPart) -> None:
+        """Write an image, a sound or a document as this format has it."""
+        out.medium(part, self.media_names[part.block.kind], self.media_apart)
 
 
 def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:

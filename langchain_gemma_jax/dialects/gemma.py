@@ -8,12 +8,13 @@ this package's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from types import MappingProxyType
+from typing import ClassVar, TypeGuard
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
-from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
+from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, MessagePart, Text, Thinking, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.fenced.fence_parser import OPENER, FenceParser
@@ -29,7 +30,7 @@ class _Turn:
     """What one speaker says, and in which messages."""
 
     role: str
-    texts: list[str] = field(default_factory=list)
+    parts: list[tuple[str | MediaPart, ...]] = field(default_factory=list)  # of each message
     messages: list[int] = field(default_factory=list)
 
 
@@ -42,6 +43,8 @@ class GemmaDialect(Dialect):
     call_opener: ClassVar[str] = OPENER
     opener_is_control: ClassVar[bool] = False
     calls: ClassVar[CallShape] = FencedCalls()
+    media_names: ClassVar[Mapping[str, str]] = MappingProxyType(dict.fromkeys(("image", "file"), "<start_of_image>"))
+    media_apart: ClassVar[str] = "\n\n"
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
@@ -65,7 +68,13 @@ class GemmaDialect(Dialect):
                 out.text("".join(text + _BETWEEN for text in prefix))
                 system = out.cut()
             start = out.cut()
-            out.text(_BETWEEN.join(turn.texts))
+            for place, parts in enumerate(turn.parts):
+                out.text(_BETWEEN if place else "")
+                for part in parts:
+                    if isinstance(part, str):
+                        out.text(part)
+                    else:
+                        self.show(out, part)
             if turn.role == "model" and len(turn.messages) == 1:
                 out.wrote(turn.messages[0], start)
             out.control(TURN_END)
@@ -95,17 +104,22 @@ def _turns(messages: Sequence[Message], first: int) -> list[_Turn]:
             continue  # written together
         _add(turns, "model" if message.role == "assistant" else "user", _said(message), index)
         if message.calls and (results := results_behind(messages, index)):
-            _add(turns, "user", answered(results), index)
+            _add(turns, "user", (answered(results), *(part for _, result in results for part in result.media)), index)
     return turns
 
 
-def _add(turns: list[_Turn], role: str, text: str, index: int) -> None:
+def _add(turns: list[_Turn], role: str, parts: tuple[str | MediaPart, ...], index: int) -> None:
     if not turns or turns[-1].role != role:
         turns.append(_Turn(role))
-    turns[-1].texts.append(text)
+    turns[-1].parts.append(parts)
     turns[-1].messages.append(index)
 
 
-def _said(message: Message) -> str:
-    words = "".join(text.strip() for text in message.texts)
-    return called(words, message.calls) if message.calls else words
+def _said(message: Message) -> tuple[str | MediaPart, ...]:
+    if message.calls:
+        return (called("".join(text.strip() for text in message.texts), message.calls),)
+    return tuple(part.text.strip() if isinstance(part, Text) else part for part in message.content if _shown(part))
+
+
+def _shown(part: MessagePart) -> TypeGuard[Text | MediaPart]:
+    return not isinstance(part, Thinking)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
-from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
+from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.native.declarations import declare
@@ -42,6 +43,9 @@ class Gemma4Dialect(Dialect):
     opener_is_control: ClassVar[bool] = True
     calls: ClassVar[CallShape] = NativeCalls(NOTATION)
     thought: ClassVar[tuple[str, str] | None] = NOTATION.thought
+    media_names: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"image": "<|image|>", "file": "<|image|>", "audio": "<|audio|>"}
+    )
 
     empty_thought: bool = False
 
@@ -54,7 +58,7 @@ class Gemma4Dialect(Dialect):
         out = PromptWriter()
         out.control("<bos>")
         system = _system(out, messages, tools, options)
-        turns = _Turns(out, messages, options)
+        turns = _Turns(out, messages, options, self.show)
         for index in range(1 if messages[0].role == "system" else 0, len(messages)):
             turns.add(index)
         in_thought = self._generation_prompt(out, turns, options) if options.generation_prompt else False
@@ -115,8 +119,14 @@ def _system(out: PromptWriter, messages: Sequence[Message], tools: Sequence[Tool
 class _Turns:
     """Writes the messages behind the system turn. One turn of the model can be several messages."""
 
-    def __init__(self, out: PromptWriter, messages: Sequence[Message], options: RenderOptions) -> None:
-        self._out = out
+    def __init__(
+        self,
+        out: PromptWriter,
+        messages: Sequence[Message],
+        options: RenderOptions,
+        show: Callable[[PromptWriter, MediaPart], None],
+    ) -> None:
+        self._out, self._show = out, show
         self._messages = messages
         self._options = options
         self._last_user = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
@@ -137,7 +147,11 @@ class _Turns:
         if by_model:
             said_last = self._model(index)
         else:
-            self._out.text("".join(text.strip() for text in message.texts))
+            for part in message.content:
+                if isinstance(part, MediaPart):
+                    self._show(self._out, part)
+                else:
+                    self._out.text(part.text.strip())
             said_last = True
         self._close(index, said_last=said_last)
         self._before = message.role
@@ -167,6 +181,8 @@ class _Turns:
             results = results_behind(self._messages, index)
             for name, result in results:
                 NOTATION.response_of(out, name, result.payload)
+                for part in result.media:
+                    self._show(out, part)
             start, in_thought = out.cut(), None
         if words_last:
             out.text(said)

@@ -1,6 +1,10 @@
-"""Pictures and sounds as they arrive: decoded, bounded, told apart by what is in them.
+"""Images, sounds and documents in messages, as decoded values: where their bytes come from, and what is in them.
 
-This room owns the way from a message's bytes to plain arrays. It knows no model: what a model makes of a picture is
-said in ``models.vision``. Everything here is numpy on the caller's thread; no JAX. The
-room may import the plain files below it.
+    block = media_block({"type": "image", "base64": "..."}, "messages[0].content[1]")
+    (picture,) = MediaReader(MediaAccess(), MediaLimits()).read(block)
+
+``block_forms.py`` knows how LangChain, OpenAI, Anthropic and others write them, ``allowed_files.py`` and
+``web_links.py`` get bytes where that is allowed, and the rest decodes. Everything here is hostile until it has been
+checked: sizes are read from headers, before anything is decoded. Plain Python and NumPy, run by the caller's thread;
+Pillow and the other decoders are imported where they are used. The room may import ``errors`` alone.
 """

@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder
 
 Made = TypeVar("Made")
 
@@ -63,6 +64,32 @@ class Architecture(ABC):
     def embedding_width(self) -> int | None:
         """How many numbers stand for a whole text. None: it reads texts to go on with them, and makes no vectors."""
         return None
+
+    @property
+    def encoders(self) -> tuple[MediaEncoder, ...]:
+        """What makes soft tokens of pictures and sounds, which it reads in the place of a text's embeddings."""
+        return ()
+
+    def read_medium(
+        self,
+        params: Any,
+        recipe: Recipe,
+        encoder: int,  # which of its encoders made them
+        vectors: jax.Array,  # [1, token, width] float32: the soft tokens of one medium, all of them, and padding
+        start: jax.Array,  # [1] int32: tokens already in the cache
+        count: jax.Array,  # [1] int32: tokens that are real
+        cache: KVCache,
+        keep: jax.Array,  # [1] int32: only this token's output is wanted
+    ) -> tuple[jax.Array, KVCache]:
+        """Read one medium: what it gives for the kept token ``[1, 1, width]``, and the cache with all of it.
+
+        Padding may reach beyond the cache's end. Only for those architectures that have encoders.
+
+        Raises:
+            TypeError: this one has none.
+        """
+        del params, recipe, encoder, vectors, start, count, cache, keep
+        raise TypeError(f"{type(self).__name__} reads text alone: it has no encoders")
 
     def embed(
         self,

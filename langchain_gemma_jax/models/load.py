@@ -37,11 +37,13 @@ from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.sources.find_files import find_files
 from langchain_gemma_jax.models.sources.generation_defaults import GENERATION_DEFAULTS, generation_defaults_in
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.sources.media_files import media_in
 from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
+from langchain_gemma_jax.models.vision.model_media import ModelMedia
 from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
@@ -157,6 +159,8 @@ def load(
         spoken, templated = opened.spoken(tokenizer), opened.templated
         if templated is not None:
             templated = templated or found.templated
+        media = opened.media(tokenizer, files)
+        architecture = Gemma(config, () if media is None else media.encoders)
 
         def plan_at(where: Placement) -> LoadPlan:
             divided = not where.one_device
@@ -165,7 +169,7 @@ def load(
                 stored = exact(opened.recipe(choose_recipe(dtype, divided=divided), asked_storage))
             else:
                 stored = opened.recipe(recipe, asked_storage.beside(recipe))
-            return LoadPlan(name, Gemma(config), stored, tokenizer, where, files)
+            return LoadPlan(name, architecture, stored, tokenizer, where, files)
 
         if devices is None:
             plan = plan_at(first)
@@ -181,7 +185,17 @@ def load(
             params = read_unchanged(read, files)
     known = ReadFrom(files, digest)
     return Model(
-        Gemma(config), params, tokenizer, recipe, name, generation_defaults, spoken, templated, None, where, known
+        architecture,
+        params,
+        tokenizer,
+        recipe,
+        name,
+        generation_defaults,
+        spoken,
+        templated,
+        placed=where,
+        read_from=known,
+        encoders=media,
     )
 
 
@@ -246,6 +260,10 @@ class _Opened(ABC):
         """Whether the files have a chat template. None: that is looked for when somebody chats."""
         return None
 
+    def media(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  not every format has
+        """What the model can see and hear. None: it reads text alone."""
+        return None
+
     @abstractmethod
     def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         """The recipe, with the storage that the files or the caller ask for."""
@@ -277,6 +295,9 @@ class _OpenedFolder(_Opened):
 
     def generation_defaults(self) -> Mapping[str, object]:
         return generation_defaults_in(self.folder)
+
+    def media(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
+        return media_in(self.folder, self.config, tokenizer, files)
 
     def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
         if isinstance(self.tensors, BlockSource | MobileSource):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
     from langchain_gemma_jax.models.recipes.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
+    from langchain_gemma_jax.models.vision.model_media import ModelMedia
+    from langchain_gemma_jax.models.vision.support import MediaSupport
 
 Params: TypeAlias = dict[str, Any]
 """The parameter tree: the shape of ``recipe.abstract(config)``, with an array for each ``ArraySpec``."""
@@ -77,6 +79,7 @@ class Model:
     template: ChatTemplate | None = field(default=None, repr=False)  # its own; None: the format is one that we know
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
+    encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
 
     @property
     def config(self) -> ModelConfig:
@@ -94,6 +97,11 @@ class Model:
     def is_gemma(self) -> bool:
         """Whether it is a Gemma, run by our own forward pass."""
         return isinstance(self.architecture, Gemma)
+
+    @property
+    def media(self) -> MediaSupport | None:
+        """What it can see and hear. None: it reads text alone."""
+        return None if self.encoders is None else self.encoders.support
 
     @property
     def nbytes(self) -> int:
@@ -122,6 +130,8 @@ class Model:
         for array in leaves(self.params):
             if not array.is_deleted():
                 array.delete()
+        if self.encoders is not None:
+            self.encoders.close()
 
     def reopen(self, twin: Model) -> None:
         """Take over the arrays of the same model, loaded again, after ``close``. Whoever refers to this one goes on."""

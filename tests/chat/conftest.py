@@ -14,9 +14,11 @@ from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.models.vision.support import MediaSupport
 from langchain_gemma_jax.server.running import RunningServer
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
+from tests.seeing_gemma import add_sight
 from tests.serving import serving
 
 # Files whose tests are run through a socket too, in which the same answers come from a server: all with the slow ones,
@@ -24,6 +26,7 @@ from tests.serving import serving
 ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
+    "test_media.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
     "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
@@ -85,6 +88,19 @@ def folder_of(tmp_path_factory) -> Callable[..., Path]:
     return folder_of
 
 
+@pytest.fixture(scope="session")
+def seeing_folder_of(tmp_path_factory) -> Callable[..., Path]:
+    """``seeing_folder_of("gemma")``: the same of a model that sees, in a vocabulary that has tokens for it."""
+    place, known = tmp_path_factory.mktemp("seeing"), {}
+
+    def seeing_folder_of(dialect: str = "gemma4") -> Path:
+        if dialect not in known:
+            known[dialect] = add_sight(tiny_folder(place / dialect, dialect, **SAMPLED))
+        return known[dialect]
+
+    return seeing_folder_of
+
+
 @pytest.fixture(scope="package")
 def chat_of(folder_of, running) -> Callable[..., ChatGemmaJax]:
     """``chat_of("gemma", max_tokens=8)``: a chat model of a tiny model, greedy unless said otherwise."""
@@ -111,9 +127,10 @@ def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
     """``scripted("an answer<turn|>", dialect="gemma")``: a chat model, and the engine that says so, or is silent."""
 
     def scripted(
-        *answers: str, at_once: int = 1, room: int = 4096, **settings: object
+        *answers: str, at_once: int = 1, room: int = 4096, support: MediaSupport | None = None, **settings: object
     ) -> tuple[ChatGemmaJax, ScriptedEngine]:
-        engine = ScriptedEngine(list(answers), max_context=room, at_once=at_once, silent=not answers)
+        silent = not answers
+        engine = ScriptedEngine(list(answers), max_context=room, at_once=at_once, silent=silent, support=support)
         monkeypatch.setattr(process, "engine", lambda: engine)
         return ChatGemmaJax(**{"model": "scripted", **settings}), engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_gemma_jax.engine.api.generation import Generation
@@ -20,6 +20,8 @@ from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
+from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
+from langchain_gemma_jax.models.vision.support import MediaSupport
 from tests.dialects.vocabulary import tokenizer
 
 T = TypeVar("T")
@@ -41,11 +43,14 @@ class ScriptedEngine:
     companions: dict[Callable[[], object], object] = field(default_factory=dict)
     silent: bool = False  # it never answers
     before: Callable[[], None] = lambda: None  # happens when something is submitted
+    support: MediaSupport | None = None  # what it can see and hear
 
     def __post_init__(self) -> None:
         self.events.subscribe(StepRouted, self.routes.append)
         config, recipe = published("gemma-3-270m").replace(max_context=self.max_context), Recipe(dtype="float32")
-        self.model = Model(Gemma(config), {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
+        model = Model(Gemma(config), {"layers": []}, tokenizer(), recipe, "scripted", self.generation_defaults)
+        encoders = None if self.support is None else ModelMedia(self.support, (), _no_files)
+        self.model = replace(model, encoders=encoders)
         self.served = Served(self.model, 1, self.max_context, frozenset(tokenizer().eos_ids))
 
     def load(self, source: str, **how: object) -> Served:
@@ -62,13 +67,14 @@ class ScriptedEngine:
     def status(self, source: str, **how: object) -> None:
         """Nothing is known of it."""
 
-    def submit(self, served: Served, prompt: Sequence[int], sampling: Sampling, **how: object) -> Generation:
+    def submit(self, served: Served, prompt: Sequence[int] | Prompt, sampling: Sampling, **how: object) -> Generation:
         self.before()
-        self.submitted.append({"prompt": tuple(prompt), "sampling": sampling, **how})
+        spans = prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(prompt)
+        self.submitted.append({"prompt": tuple(spans.ids), "spans": spans, "sampling": sampling, **how})
         timeout = how.get("timeout")
         asked = RequestSpec(
             model=served,
-            prompt=Prompt.of_tokens(prompt),
+            prompt=spans,
             sampling=sampling,
             seed=0,
             stop_ids=frozenset(sampling.stop_ids) | served.stop_ids,
@@ -76,7 +82,7 @@ class ScriptedEngine:
             deadline=None if timeout is None else time.monotonic() + float(timeout),  # type: ignore[arg-type]
         )
         request = Request(asked, StreamDecoder(tokenizer()))
-        request.progress.reused = len(prompt) // 2
+        request.progress.reused = len(spans) // 2
         self.requests.append(request)
         generation = Generation(request)
         if not self.silent:
@@ -95,6 +101,10 @@ class ScriptedEngine:
                 break
         reason, stop = (FinishReason.LENGTH, None) if end is None else (end.reason, end.stop)
         request.mailbox.put(request.completion(reason, stop, time.monotonic()), last=True)
+
+
+def _no_files() -> ReadsTensor:
+    raise AssertionError("nothing is encoded here")
 
 
 def _top(token: int, scored: Sequence[int]) -> tuple[tuple[int, float], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import subprocess
 import sys
@@ -135,6 +136,40 @@ def test_published_sizes_have_profiles(model, context, reasons):
     assert profile["reasoning_output"] is reasons
     assert profile["tool_calling"] is True
     assert ChatGemmaJax(model=model, max_context=100).profile["max_input_tokens"] == 99
+
+
+@pytest.mark.parametrize(
+    ("model", "sees"),
+    [
+        ("google/gemma-3-4b-it", True),
+        ("google/gemma-4-31b-it", True),
+        ("google/gemma-3-1b-it", False),
+        ("google/gemma-3-270m-it", False),
+        ("functiongemma-270m-it", False),
+        ("ollama:gemma3:4b", False),  # GGUF files, which have no towers
+        ("./gemma-3-4b-it-Q4_K_M.gguf", False),
+        ("google/gemma-3-4b-it-qat-q4_0-gguf:Q4_0", False),
+        ("sprout-m", False),
+    ],
+)
+def test_profiles_say_who_sees(model, sees, tmp_path):
+    profile = ChatGemmaJax(model=model).profile
+    kinds = ("image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "attachment")
+    assert {profile[kind] for kind in kinds} == {sees}
+    assert profile["audio_inputs"] is profile["video_inputs"] is False
+    for config, expected in (
+        ({"model_type": "gemma3", "vision_config": {}}, (True, False)),
+        ({"model_type": "gemma3"}, (False, False)),
+        ({"model_type": "gemma3_text", "vision_config": {}}, (False, False)),
+        ({"model_type": "gemma4", "vision_config": {}, "audio_config": {}}, (True, True)),
+        ({"model_type": "gemma4_unified", "vision_config": {}, "audio_config": {}}, (True, True)),
+        ({"model_type": "gemma4_unified", "vision_config": {}, "audio_config": None}, (True, False)),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        profile = ChatGemmaJax(model=str(tmp_path)).profile
+        assert (profile["image_inputs"], profile["audio_inputs"]) == expected
+    both = ChatGemmaJax(model="auto", route={"light": "google/gemma-3-1b-it", "heavy": "google/gemma-3-4b-it"})
+    assert both.profile["image_inputs"] is False, "nobody knows which of them answers"
 
 
 def test_others_have_what_is_known_of_them():

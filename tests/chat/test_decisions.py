@@ -104,7 +104,7 @@ async def test_what_is_not_possible_is_refused(scripted):
     for state, questions, match in (
         ("x", {}, "expected one at least"),
         ([image], QUESTIONS, "reads text alone"),
-        (HumanMessage([image]), QUESTIONS, "reads text alone"),
+        (HumanMessage([image]), QUESTIONS, "words alone"),
         ("x", {"where": box}, "reads text alone"),
         ("x", {"one": Choice(instructions="?", criteria=dict.fromkeys(map(str, range(60))))}, "at most 52"),
     ):

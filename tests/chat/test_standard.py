@@ -5,34 +5,36 @@ from __future__ import annotations
 import inspect
 from functools import cached_property
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 from langchain_gemma_jax import ChatGemmaJax, engine
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan
+from langchain_gemma_jax.media.web_links import LinkReader
+from langchain_gemma_jax.models.vision.support import MediaSupport
+from tests.chat.sensing import HeardSounds
+from tests.media.samples import encoded, pdf, tone, wav
 
 ABLE = "a model that has learnt something"
-TEXT_ALONE = "a model that reads more than text"
 NOT_WITH_RANDOM_WEIGHTS = {
     "test_agent_loop": ABLE,
-    "test_audio_inputs": TEXT_ALONE,
     "test_bind_runnables_as_tools": ABLE,
-    "test_image_inputs": TEXT_ALONE,
-    "test_image_tool_message": TEXT_ALONE,
     "test_no_overrides_DO_NOT_OVERRIDE": "a suite that runs by itself",
-    "test_pdf_inputs": TEXT_ALONE,
-    "test_pdf_tool_message": TEXT_ALONE,
     "test_stream_time": "a recorded conversation with a server",
     "test_tool_calling": ABLE,
     "test_tool_calling_async": ABLE,
     "test_unicode_tool_call_integration": ABLE,
 }
+SEEN = ("test_image_inputs", "test_image_tool_message", "test_pdf_inputs", "test_pdf_tool_message")
+HEARD = ("test_audio_inputs",)
 IN_BOTH_VERSIONS = {"test_stream", "test_astream"}
 NAMES = [name for name in dir(ChatModelIntegrationTests) if name.startswith("test_")]
 SHOWN = [
     (name, version)
     for name in NAMES
-    if name not in NOT_WITH_RANDOM_WEIGHTS and "structured_output" not in name
+    if name not in {*NOT_WITH_RANDOM_WEIGHTS, *SEEN, *HEARD} and "structured_output" not in name
     for version in (None, "v1")
     if version is None or name in IN_BOTH_VERSIONS
 ]
@@ -94,6 +96,13 @@ class Suite(ChatModelIntegrationTests):
         return _ask(self.model_under_test, "HELLO", stream=stream, thinking=True, logit_bias={begin: 100})
 
 
+class SeeingSuite(Suite):
+    """The same, on a model that takes all that there is but videos."""
+
+    supports_image_inputs = supports_image_urls = supports_image_tool_message = True
+    supports_pdf_inputs = supports_pdf_tool_message = supports_audio_inputs = True
+
+
 def _ask(model: ChatGemmaJax, question: str, *, stream: bool, **given: object) -> AIMessage:
     if not stream:
         return model.invoke(question, **given)
@@ -112,7 +121,7 @@ def suite(chat_of, folder_of) -> Suite:
 
 def test_all_that_the_suite_has_is_shown_or_named():
     assert set(NOT_WITH_RANDOM_WEIGHTS) <= set(NAMES)
-    shown = {name for name, _ in SHOWN} | {name for name, _ in STRUCTURED}
+    shown = {name for name, _ in SHOWN} | {name for name, _ in STRUCTURED} | {*SEEN, *HEARD}
     assert len(NAMES) == len(NOT_WITH_RANDOM_WEIGHTS) + len(shown)
 
 
@@ -138,3 +147,45 @@ async def test_objects_by_each_method(name, kind, method, suite, whole_of):
     result = getattr(suite, name)(whole_of(), *([kind] if kind else []))
     if inspect.isawaitable(result):
         await result
+
+
+@pytest.fixture
+def from_the_internet(monkeypatch) -> list[str]:
+    """What the suite and the model fetch, made up here. The model fetches nothing unless it may."""
+    fetched: list[str] = []
+    kinds = {".png": encoded, ".pdf": pdf, ".wav": lambda: wav(tone(440, rate=44_100), rate=44_100)}
+
+    def content(link: str) -> bytes:
+        return next(make for end, make in kinds.items() if link.endswith(end))()
+
+    class Response:
+        def __init__(self, link: str) -> None:
+            self.content = content(link)
+
+        def raise_for_status(self) -> None: ...
+
+    monkeypatch.setenv("LANGCHAIN_TESTS_USER_AGENT", "langchain-gemma-jax's tests, which fetch nothing")
+    monkeypatch.setattr(httpx, "get", lambda link, **_: Response(link))
+    monkeypatch.setattr(LinkReader, "read", lambda _, link, **how: fetched.append(link) or content(link))
+    return fetched
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*SEEN, "test_anthropic_inputs"])
+def test_what_is_shown_to_a_model_that_sees(name, seeing_folder_of, running, from_the_internet):
+    for module in ("PIL", *(["pypdfium2"] if "pdf" in name else [])):
+        pytest.importorskip(module)
+    model = ChatGemmaJax(model=str(seeing_folder_of()), max_tokens=8, temperature=0, allow_urls=True)
+    for can in ("image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message"):
+        assert model.profile[can] is True, can
+    test = getattr(SeeingSuite(model, ""), name)
+    test(**({"model": model} if "model" in inspect.signature(test).parameters else {}))
+    assert len(from_the_internet) == (name == "test_image_inputs")
+
+
+def test_what_is_played_to_a_model_that_hears(scripted, from_the_internet):
+    model, engine = scripted("A bird.<turn|>", "A bird.<turn|>", support=MediaSupport(sounds=HeardSounds()))
+    SeeingSuite(model, "").test_audio_inputs(model)
+    first, second = (each["spans"] for each in engine.submitted)
+    assert first == second
+    assert [len(span.ids) for span in first.spans if isinstance(span, MediaSpan)] == [5]

@@ -13,6 +13,10 @@ from langchain_gemma_jax.client.error_forms import error_in, error_out
 OF_SEVERAL = {
     "ContextLengthError": (5, 3, "wait"),
     "SchemaError": ("#/a", "no"),
+    "MediaError": ("messages[0].content[1]", "no", ""),
+    "MediaLimitError": ("messages[0].content[1]", "too large", "pixels"),
+    "MediaAccessError": ("messages[0].content[1]", "no", ""),
+    "UnreadableMediaError": ("messages[0].content[1]", "no", ""),
     "DeviceMemoryError": ("full", ("a", "b")),
 }
 KINDS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -19,6 +20,7 @@ from langchain_core.messages import (
 from langchain_gemma_jax import InputError
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.client.message_forms import answer_in, answer_out, chunk_in, messages_in, messages_out, to_json
+from langchain_gemma_jax.errors import MediaAccessError
 
 CALL = {"name": "ring", "args": {"n": 3, "who": "Наталья \ud800"}, "id": "c", "type": "tool_call"}
 BROKEN = {"name": "ring", "args": '{"n', "id": "d", "error": "cut off", "type": "invalid_tool_call"}
@@ -32,6 +34,23 @@ CONVERSATION = [
     AIMessageChunk("Done", response_metadata={"model_name": "x", "logprobs": {"content": []}}),
     ChatMessage("Thanks", role="user"),
 ]
+
+
+def test_files_and_bytes_are_sent_with_the_conversation(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"\x89PNG one")
+    by_path = {"type": "image", "path": str(tmp_path / "a.png")}
+    blocks = ["Look", by_path, {"type": "file", "data": b"%PDF two"}, {"type": "image", "url": "https://example.org/a"}]
+    told = json.loads(to_json(messages_out([HumanMessage(blocks)], [str(tmp_path)])))
+    assert told[0]["content"] == [
+        "Look",
+        {"type": "image", "base64": base64.b64encode(b"\x89PNG one").decode()},
+        {"type": "file", "base64": base64.b64encode(b"%PDF two").decode()},
+        {"type": "image", "url": "https://example.org/a"},
+    ]
+    (back,) = conversation(messages_in(told))
+    assert [part.block.inline(99) for part in back.media] == [b"\x89PNG one", b"%PDF two", None]
+    with pytest.raises(MediaAccessError, match=r"messages\[0\].content\[0\]: paths of files are off"):
+        messages_out([HumanMessage([by_path])])
 
 
 def test_a_conversation_means_the_same():

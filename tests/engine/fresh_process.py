@@ -13,6 +13,11 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.engine.requests.prompt import MediaSpan, TokenSpan
+    from langchain_gemma_jax.models.vision.support import MediaSupport
 
 ROOT = Path(__file__).parents[2]
 CACHE = "GEMMA_JAX_COMPILE_CACHE"
@@ -41,6 +46,18 @@ def answer(process: subprocess.Popen[str], timeout: float = 90) -> dict[str, obj
     return found
 
 
+def shown(media: MediaSupport, number: int) -> list[TokenSpan | MediaSpan]:
+    """What stands in a prompt for a picture."""
+    import numpy as np
+
+    from langchain_gemma_jax.engine.requests.prompt import MediaSpan, TokenSpan
+    from langchain_gemma_jax.media.medium import Picture
+
+    placed = media.place(Picture(np.full((20, 30, 3), 40 * number, np.uint8)))
+    span = MediaSpan(placed.placeholders, placed.digest, placed.inputs)
+    return [TokenSpan(placed.before), span, TokenSpan((*placed.after, 5))]
+
+
 def talk(folder: str, *options: str) -> dict[str, object]:
     """Ten turns of a conversation, each of which sends all that was said."""
     from jax import monitoring
@@ -50,17 +67,20 @@ def talk(folder: str, *options: str) -> dict[str, object]:
     monitoring.register_event_listener(lambda event, **_: events.update([event]))
 
     from langchain_gemma_jax import Ladders, Sampling, configure, engine
+    from langchain_gemma_jax.engine.requests.prompt import Prompt, TokenSpan
 
     configure(ladders=Ladders(chunks=(16,), capacities=(64, 128), rows=(1,), draft=0), guards="raise")
     served = engine().load(folder)
     if "warmup" in options:
         engine().warmup(served)
     turns = next((int(option[6:]) for option in options if option.startswith("turns=")), 10)
-    said, answers = [2], []
+    said, answers = [TokenSpan((2,))], []
     for turn in range(turns):
-        said += range(10 + turn, 14 + turn)
-        done = engine().submit(served, said, Sampling(max_tokens=4, ignore_eos=True)).result()
-        said += done.ids
+        said.append(TokenSpan(tuple(range(10 + turn, 14 + turn))))
+        if served.model.media is not None and turn < 2:  # of a model that sees
+            said += shown(served.model.media, turn)
+        done = engine().submit(served, Prompt(tuple(said)), Sampling(max_tokens=4, ignore_eos=True)).result()
+        said.append(TokenSpan(done.ids))
         answers.append(done.ids)
     report = engine().report()
     return {

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.engine.fresh_process import answer, start
+from tests.seeing_folder import write_seeing
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -50,6 +51,18 @@ def test_after_a_warm_up_a_second_process_compiles_nothing(tiny_folder, cache, f
     assert second["hits"] == second["programs"] > 4
     assert second["misses"] == 0
     assert second["saved"] > 0
+
+
+@pytest.mark.long
+def test_a_second_process_that_is_shown_pictures_compiles_nothing(tmp_path):
+    cache = tmp_path / "private" / "programs"
+    cache.parent.mkdir(0o700)
+    folder = tmp_path / "model"
+    write_seeing(folder, "gemma-3-4b-vision")
+    first, second = (answer(start(folder, cache, "turns=3")) for _ in range(2))
+    assert second["answers"] == first["answers"]
+    assert (second["compiled"], second["lowered"], second["compiles"], second["misses"]) == (0, 0, 0, 0)
+    assert second["hits"] == second["programs"] == first["compiles"] > 8
 
 
 @pytest.mark.long

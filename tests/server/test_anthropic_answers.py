@@ -100,7 +100,7 @@ def test_tokens_are_counted(at, says):
     [
         ({"max_tokens": None}, "max_tokens: expected"),
         ({"messages": [{"role": "robot", "content": ""}]}, "expected 'user' or 'assistant'"),
-        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "reads text alone"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "found none"),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "another company's server runs"),
         ({"tool_choice": {"type": "some"}}, "tool_choice.type"),
         ({"output_config": {"format": {"type": "yaml"}}}, "output_config.format.type"),

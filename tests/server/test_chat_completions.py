@@ -116,7 +116,7 @@ def test_messages_of_all_roles():
         ({"model": 3}, "model: expected a string"),
         ({"messages": []}, "messages: expected one at least"),
         ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\[0\].role: expected one of system"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "reads text alone"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "found none"),
         ({"tools": [{"type": "web_search"}]}, "runs no tools itself"),
         ({"tool_choice": "any"}, "there are no tools"),
         ({"temperature": "hot"}, "temperature"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
 
@@ -21,11 +21,12 @@ _NORMALIZED = {"stop": "stop", "length": "length", "tool_calls": "tool_call"}  #
 def usage(outcome: Outcome) -> UsageMetadata:
     """Return how many tokens were read and written, counted as the engine did."""
     done = outcome.done
+    read: dict[str, int] = {"cache_read": done.reused_tokens, **outcome.media_tokens}  # "image" is not in its type
     return UsageMetadata(
         input_tokens=done.prompt_tokens,
         output_tokens=done.generated_tokens,
         total_tokens=done.prompt_tokens + done.generated_tokens,
-        input_token_details=InputTokenDetails(cache_read=done.reused_tokens),
+        input_token_details=cast("InputTokenDetails", read),
         output_token_details=OutputTokenDetails(reasoning=_thought_tokens(outcome)),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
 from langchain_core.messages import ToolCall as LangChainCall
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from langchain_gemma_jax.chat.answering.answer_metadata import ending, joined_logprobs, logprobs, usage
 from langchain_gemma_jax.chat.answering.outcome import Outcome
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
+
+
+def result(message: AIMessage) -> ChatResult:
+    """Return a whole message as LangChain wants it given."""
+    return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
+    """Return a piece of a message as LangChain wants it given."""
+    return ChatGenerationChunk(message=chunk)
 
 
 def whole(outcome: Outcome) -> AIMessage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.answering.answer import Answer
@@ -26,3 +27,4 @@ class Outcome:
     done: Completion
     answer: Answer
     rest: tuple[Event, ...]  # the events that had not been streamed: all, if nothing was
+    media_tokens: Mapping[str, int] = field(default_factory=dict)  # of the prompt, by what they stand for

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 from langchain_core.language_models import ModelProfile
 
-from langchain_gemma_jax.models.configuration.catalog import known
+from langchain_gemma_jax.models.configuration.catalog import known, senses_of_config, senses_of_size
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
+
+_BY_SENSES = (
+    "image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "audio_inputs",
+    "attachment",
+)  # fmt: skip
 
 
 def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
@@ -44,12 +50,31 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
     context = None if config is None else config.max_context
     if embedded_folder(model) is not None:
         context = CONTEXT
+    _tell_senses(profile, model, size)
     limits = [each for each in (context, max_context) if each is not None]
     if limits:
         profile["max_input_tokens"] = profile["max_output_tokens"] = min(limits) - 1
     if context is not None:
         profile["reasoning_output"] = config is not None and config.generation == "gemma4"
     return profile
+
+
+def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
+    """Write down whether a model sees and hears, as its folder says, or as its size is published."""
+    path = Path(model).expanduser() / "config.json"
+    try:
+        if path.is_file():
+            kinds = senses_of_config(read_object(path, path))
+        else:  # a GGUF file is a text tower alone
+            named = size is not None and ":" not in model and "gguf" not in model.lower()
+            kinds = senses_of_size(size or "") if named else frozenset()
+    except Exception:  # noqa: BLE001  a profile promises nothing: what is wrong with a folder is said when it is loaded
+        return
+    sees, hears = "image" in kinds, "audio" in kinds
+    profile["image_inputs"] = profile["image_tool_message"] = profile["image_url_inputs"] = sees
+    profile["pdf_inputs"] = profile["pdf_tool_message"] = sees
+    profile["audio_inputs"] = hears
+    profile["attachment"] = sees or hears
 
 
 def _configuration(model: str) -> ModelConfig | None:
@@ -73,5 +98,7 @@ def profile_of_all(models: Iterable[str], max_context: int | None = None) -> Mod
     else:
         found.pop("max_input_tokens", None)
         found.pop("max_output_tokens", None)
+    senses = {name: all(profile.get(name, False) for profile in profiles) for name in _BY_SENSES}
+    cast("dict[str, bool]", found).update(senses)
     found["reasoning_output"] = all(profile.get("reasoning_output", False) for profile in profiles)
     return found

@@ -33,7 +33,7 @@ SAMPLED = (
 PLACED = (
     "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "trust_remote_code", "dialect",
     "scope", "timeout", "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session",
-    "guards", "strict",
+    "guards", "strict", "max_soft_tokens", "media_folders", "allow_urls",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -98,6 +98,9 @@ class Options:
     session: str = ""  # the conversation's name, for routers in front of servers
     guards: object = None  # what guards do when this call trips them; None: as configured
     strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
+    max_soft_tokens: int | None = None  # of an image
+    media_folders: tuple[str, ...] = ()  # whose files messages may name
+    allow_urls: bool = False  # whether links in messages are fetched
     token: SecretStr | None = field(default=None, repr=False)
 
     @property
@@ -250,6 +253,9 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
         answer=checked_format(given.get("response_format")),
         strict=strictness(cast("Sequence[object]", listed), strict),
+        max_soft_tokens=cast("int | None", found.get("max_soft_tokens")),
+        media_folders=tuple(cast("Sequence[str]", found.get("media_folders", ()))),
+        allow_urls=cast("bool", found.get("allow_urls", False)),
         token=cast("SecretStr | None", stored.get("token")),
     )
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from langchain_gemma_jax.chat.history.content_blocks import MEDIA, read_blocks
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.chat.history.content_blocks import read_blocks
+from langchain_gemma_jax.errors import InputError, MediaError
+from langchain_gemma_jax.media.block_forms import is_media
 
 if TYPE_CHECKING:
     from langchain_core.decisions import Question, State
@@ -88,7 +89,10 @@ def _written(content: object) -> str:
 
 
 def _message(message: BaseMessage) -> str:
-    text = "\n".join(read_blocks(message, "state").texts)
+    found = read_blocks(message, "state")
+    if found.media:
+        raise MediaError(found.media[0].block.at, "questions are answered of words alone. Describe what is in it")
+    text = "\n".join(found.texts)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     parts = [text] * bool(text) + [f"calls {call['name']} with {_written(call['args'])}" for call in calls]
     failed = isinstance(message, ToolMessage) and message.status == "error"
@@ -109,7 +113,7 @@ def _plain(value: object) -> object:
 
 
 def _is_media(value: Mapping[str, object]) -> bool:
-    return value.get("type") in MEDIA and not value.keys().isdisjoint({"base64", "url", "file_id", "data", "source"})
+    return is_media(value) and not value.keys().isdisjoint({"base64", "url", "file_id", "data", "source"})
 
 
 def _letters(name: str, count: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import cast
 
@@ -60,6 +60,19 @@ def _context(name: str, value: object) -> int:
     return value
 
 
+def _soft_tokens(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_TOKENS:
+        raise _error(name, "a whole number of tokens from 1, or None for what the model's files say", value)
+    return value
+
+
+def _folders(name: str, value: object) -> list[str]:
+    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else None
+    if listed is None or not all(isinstance(each, str | os.PathLike) and os.fspath(each) for each in listed):
+        raise _error(name, "a list of folders, such as ['./screenshots'], or None for none", value)
+    return [str(os.fspath(each)) for each in listed]
+
+
 def _one_of(choices: tuple[str, ...], none: str = "the checkpoint's own") -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in choices:
@@ -110,4 +123,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "session": _text,
     "guards": _guards,
     "strict": _truth,
+    "max_soft_tokens": _soft_tokens,
+    "media_folders": _folders,
+    "allow_urls": _truth,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from langchain_gemma_jax.chat.answering.event_reader import EventReader
 from langchain_gemma_jax.chat.answering.messages_out import whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.asking.options import Options, name_source
-from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, ready_model
+from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, engine_prompt, media_tokens, ready_model
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, remember, routed
 from langchain_gemma_jax.dialects import (
@@ -86,12 +86,12 @@ class CallStart:
         clock, options, spoken = self._clock, self._options, self._spoken
         clock.parts.now("encoding the prompt")
         model = ready_model(served, options)
-        prompt, encoded = model.prompt(options.told(spoken), options)
+        prompt, encoded = model.prompt(options.told(spoken), options, clock.left)
         clock.parts.now("compiling the grammar")
         sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
             served,
-            encoded.ids,
+            engine_prompt(encoded),
             sampling,
             scope=options.scope,
             system=encoded.system,
@@ -101,7 +101,7 @@ class CallStart:
         )
         generation.on(clock)
         check = ArgumentCheck.of(options, sampling.grammar)
-        return Call(generation, model, spoken, prompt, options, limits, check)
+        return Call(generation, model, spoken, prompt, options, limits, check, media_tokens(encoded))
 
 
 class Call:
@@ -116,6 +116,7 @@ class Call:
         options: Options,
         limits: AnswerLimits,
         check: ArgumentCheck,
+        media: Mapping[str, int],
     ) -> None:
         self.generation = generation
         self.options = options
@@ -124,6 +125,7 @@ class Call:
         self._prompt = prompt
         self._limits = limits
         self._check = check
+        self._media = media
         self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
         self._answer = AnswerBuilder()
 
@@ -157,7 +159,8 @@ class Call:
             told = [*options.told(self._spoken), answer.message]
             ids = _said(done) if broken else done.ids
             remembered.answers_of(self._model.served.model).keep(options.scope, self._model.dialect.name, told, ids)
-        return Outcome(options, self._prompt, self._limits, self._model.tokenizer, done, answer, tuple(events))
+        tokenizer, rest = self._model.tokenizer, tuple(events)
+        return Outcome(options, self._prompt, self._limits, tokenizer, done, answer, rest, self._media)
 
     def _told(self, events: list[Event]) -> list[Event]:
         checked = self._check.checked(events)

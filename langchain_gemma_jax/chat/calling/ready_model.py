@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
@@ -26,11 +26,14 @@ from langchain_gemma_jax.dialects import (
 from langchain_gemma_jax.engine.base.checks import no_writer
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, Span, TokenSpan
 from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.chat.history.media_in import MediaPlacing
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
+    from langchain_gemma_jax.models.vision.support import PlacedMedium
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,30 @@ class ReadyModel:
     def tokenizer(self) -> Tokenizer:
         return self.served.model.tokenizer
 
-    def prompt(self, messages: Sequence[Message], options: Options) -> tuple[RenderedPrompt, EncodedPrompt]:
-        """Return what the model reads. Its own answers are read as they were generated, if that is still known."""
+    def prompt(
+        self, messages: Sequence[Message], options: Options, seconds: float | None = None
+    ) -> tuple[RenderedPrompt, EncodedPrompt]:
+        """Return what the model reads. Its own answers are read as they were generated, if that is still known.
+
+        ``seconds``: how long there is for links to images, if any are fetched.
+        """
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
-        return prompt, prompt.encode(self.tokenizer, known)
+        if not any(message.media for message in messages):
+            return prompt, prompt.encode(self.tokenizer, known)
+        placed = self._placing(options).placed(messages, seconds)
+        return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest])
+
+    def _placing(self, options: Options) -> MediaPlacing:
+        from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy
+        from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
+
+        access = MediaAccess(options.media_folders, options.allow_urls)
+        apart = self.dialect.media_apart
+        ids = tuple(self.tokenizer.encode_text(apart)) if apart else ()
+        return MediaPlacing(self.served.model, options.scope, MediaReader(access), options.max_soft_tokens, ids)
 
     def sampling(
         self, prompt: RenderedPrompt, encoded: EncodedPrompt, options: Options
@@ -89,6 +109,27 @@ class ReadyModel:
         if here < own:
             return f"allow more: configure(max_context=...), where the process has {here} and the model {own}"
         return f"take a model with a longer context: {self.served.name} has no more than {own} tokens"
+
+
+def engine_prompt(encoded: EncodedPrompt) -> Sequence[int] | Prompt:
+    """Return a prompt as the engine reads it: its ids, or spans of them and of the media between them."""
+    if not encoded.media:
+        return encoded.ids
+    spans: list[Span] = []
+    at = 0
+    for start, _, found in encoded.media:
+        placed = cast("PlacedMedium", found)
+        spans += [TokenSpan(encoded.ids[at:start]), MediaSpan(placed.placeholders, placed.digest, placed.inputs)]
+        at = start + len(placed.placeholders)
+    return Prompt((*spans, TokenSpan(encoded.ids[at:])))
+
+
+def media_tokens(encoded: EncodedPrompt) -> Mapping[str, int]:
+    """Return how many tokens of a prompt stand for images, and how many for sounds; neither if there are none."""
+    found: dict[str, int] = {}
+    for _, kind, placed in encoded.media:
+        found[kind] = found.get(kind, 0) + len(placed.placeholders)
+    return found
 
 
 def ready(options: Options) -> ReadyModel:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
-V = TypeVar("V", bytes, str)
+V = TypeVar("V")
 
 ENTRY_BYTES = 320  # that a place in the table takes, measured: also while the table grows, which takes it twice
 
@@ -15,11 +16,11 @@ ENTRY_BYTES = 320  # that a place in the table takes, measured: also while the t
 class BoundedMemory(Generic[V]):
     """Values by digests, the least recently used of which go first. Any thread may use it.
 
-    The bytes are those of the process: of keys, values and the table.
+    The bytes are those of the process: of keys, values and the table. ``size`` says how many a value has.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, size: Callable[[V], int] = sys.getsizeof) -> None:
+        self._most, self._size = most, size
         self._held = 0
         self._values: OrderedDict[bytes, V] = OrderedDict()
         self._lock = threading.RLock()  # of which a thread can ask whether it holds it
@@ -29,12 +30,12 @@ class BoundedMemory(Generic[V]):
 
     def keep(self, key: bytes, value: V) -> None:
         """Remember a value, in place of the one that the key had."""
-        if self._busy_here or _size(key, value) > self._most:
+        if self._busy_here or self._bytes(key, value) > self._most:
             return
         with self._lock:
             self._forget(key)
             self._values[key] = value
-            self._held += _size(key, value)
+            self._held += self._bytes(key, value)
             while self._held > self._most:
                 self._forget(next(iter(self._values)))
 
@@ -55,8 +56,7 @@ class BoundedMemory(Generic[V]):
 
     def _forget(self, key: bytes) -> None:
         if (value := self._values.pop(key, None)) is not None:
-            self._held -= _size(key, value)
+            self._held -= self._bytes(key, value)
 
-
-def _size(key: bytes, value: bytes | str) -> int:
-    return ENTRY_BYTES + sys.getsizeof(key) + sys.getsizeof(value)
+    def _bytes(self, key: bytes, value: V) -> int:
+        return ENTRY_BYTES + sys.getsizeof(key) + self._size(value)

@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages import ToolCall as LangChainCall
 
-from langchain_gemma_jax.dialects import Text, Thinking
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.dialects import MediaPart, Text, Thinking
+from langchain_gemma_jax.errors import InputError, MediaError
+from langchain_gemma_jax.media.block_forms import is_media, media_block
 
-MEDIA = {
-    "image",
-    "audio",
-    "video",
-    "file",
-    "image_url",
-    "input_audio",
-    "media",
-    "document",
-    "input_image",
-    "input_file",
-}
 _TOLD_ELSEWHERE = {"tool_call_chunk", "invalid_tool_call", "tool_call_chunks"}  # in fields of their own
+_SHOW = {"human", "tool", "function"}  # whose messages may hold images and sounds
 _HIDDEN = {"redacted_thinking"}  # thoughts that only their own server can read
 
 
@@ -31,28 +21,59 @@ _HIDDEN = {"redacted_thinking"}  # thoughts that only their own server can read
 class Blocks:
     """What a message's content holds."""
 
-    parts: list[Text | Thinking] = field(default_factory=list)
+    parts: list[Text | Thinking | MediaPart] = field(default_factory=list)
     calls: list[LangChainCall] = field(default_factory=list)
 
     @property
     def texts(self) -> list[str]:
         return [part.text for part in self.parts if isinstance(part, Text)]
 
+    @property
+    def media(self) -> list[MediaPart]:
+        return [part for part in self.parts if isinstance(part, MediaPart)]
+
 
 def read_blocks(message: BaseMessage, where: str) -> Blocks:
     """Return a message's content. ``where`` is how an error names the message.
 
+    Images, sounds and documents are read by ourselves, as what LangChain makes of them depends on who wrote them.
+
     Raises:
-        InputError: the content holds something that is no text.
+        InputError: the content holds something that no model is told. MediaError: it is an image or a sound in a form
+            that is not known, or said by somebody who shows none.
     """
     found = Blocks()
     if isinstance(message.content, str) and not message.additional_kwargs:
         if message.content:
             found.parts.append(Text(message.content))
         return found
-    for block in message.content_blocks:
-        _read(found, block, message.type, where)
+    content = message.content
+    if not (isinstance(content, list) and any(isinstance(each, dict) and _is_media(each) for each in content)):
+        for block in message.content_blocks:
+            _read(found, block, message.type, where)
+        return found
+    for number, each in enumerate(content):
+        if isinstance(each, dict) and _is_media(each):
+            at = f"{where}.content[{number}]"
+            if message.type not in _SHOW:
+                raise MediaError(
+                    at, "images and sounds are shown to a model by users and tools alone. Put it into a HumanMessage"
+                )
+            found.parts.append(MediaPart(media_block(_inner(each), at)))
+        else:
+            for block in HumanMessage([each]).content_blocks:
+                _read(found, block, message.type, where)
     return found
+
+
+def _is_media(block: Mapping[str, object]) -> bool:
+    return is_media(_inner(block))
+
+
+def _inner(block: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the block that another company's package wrapped, or the block itself."""
+    value = block.get("value")
+    return value if block.get("type") == "non_standard" and isinstance(value, Mapping) else block
 
 
 def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) -> None:
@@ -75,11 +96,8 @@ def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) 
             _read_other(found, value, speaker, where)
         case _ if kind in _TOLD_ELSEWHERE or kind in _HIDDEN:
             pass
-        case _ if kind in MEDIA or kind == "text-plain":
-            raise InputError(
-                f"{where} holds a block of type {kind!r}, and this model reads text alone. Describe it in words, or "
-                "have a tool read it."
-            )
+        case "text-plain":
+            raise InputError(f"{where} holds a block of type 'text-plain' without a text. Give the text itself.")
         case _:
             raise InputError(
                 f"{where} holds a block of type {kind!r}, which means nothing to this model. Leave it out, or say in a "

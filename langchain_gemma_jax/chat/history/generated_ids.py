@@ -79,4 +79,6 @@ def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterat
         value = None if message.result is None else message.result.value
         whole = json.dumps([message.role, *spoken(message), calls, value], sort_keys=True, default=repr)
         state.update(whole.encode("utf-8", "surrogatepass"))
+        for part in message.media:
+            state.update(part.block.digest)
         yield state.digest()

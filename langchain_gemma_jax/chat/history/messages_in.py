@@ -14,7 +14,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langchain_gemma_jax.chat.history.content_blocks import read_blocks
+from langchain_gemma_jax.chat.history.content_blocks import Blocks, read_blocks
 from langchain_gemma_jax.dialects import Json, Message, Text, Thinking, ToolCall, result_value
 from langchain_gemma_jax.errors import InputError
 
@@ -37,7 +37,8 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
     Names of speakers, artifacts of tools and hints about caching are not for the model, and are left out.
 
     Raises:
-        InputError: a message holds what no model of text is told: an image, a sound, a file, another server's tool.
+        InputError: a message holds what no model is told, such as another server's tool.
+        MediaError: an image, a sound or a file is of no form that is known.
     """
     found: list[Message] = []
     ruins: set[str | None] = set()  # the ids of what is no call, where nothing else was called
@@ -48,7 +49,8 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
             ruins = set() if found[-1].calls else {call["id"] for call in message.invalid_tool_calls}
         elif isinstance(message, ToolMessage) and message.tool_call_id in ruins:
             # Agents answer such a call with an error. To the model it was words, and so is this.
-            found.append(Message.user(_words(message, where, between="\n")))
+            told = read_blocks(message, where)
+            found.append(Message.user("\n".join(told.texts), *told.media))
         else:
             found.append(_message(message, where))
     return _in_order_of_calls(found, [] if piece else messages)
@@ -94,25 +96,27 @@ def _place(message: Message, calls: Sequence[str | None]) -> int:
 def _message(message: BaseMessage, where: str) -> Message:
     match message:
         case ToolMessage():
-            value = result_value(_words(message, where, between="\n"))
+            found = read_blocks(message, where)
             failed = message.status == "error"
-            return Message.tool(value, id=message.tool_call_id or None, name=message.name, is_error=failed)
+            number = message.tool_call_id or None
+            return Message.tool(_value(found), id=number, name=message.name, is_error=failed, media=found.media)
         case FunctionMessage():
-            return Message.tool(result_value(_words(message, where, between="\n")), name=message.name)
+            found = read_blocks(message, where)
+            return Message.tool(_value(found), name=message.name, media=found.media)
         case AIMessage():
             return _answer(message, where)
         case SystemMessage():
             return Message.system(*read_blocks(message, where).texts)
         case HumanMessage():
-            return Message.user(*read_blocks(message, where).texts)
+            return Message.user(*read_blocks(message, where).parts)
         case ChatMessage():
             return _message(_with_role(message, where), where)
         case _:
             raise InputError(f"{where}: a {type(message).__name__} is nothing that can be told to a model.")
 
 
-def _words(message: BaseMessage, where: str, between: str) -> str:
-    return between.join(read_blocks(message, where).texts)
+def _value(found: Blocks) -> Json:
+    return result_value("\n".join(found.texts))
 
 
 def _answer(message: AIMessage, where: str) -> Message:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
+from langchain_gemma_jax.media.block_forms import MediaBlock
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -29,7 +30,14 @@ class Thinking:
     text: str
 
 
-MessagePart: TypeAlias = Text | Thinking
+@dataclass(frozen=True)
+class MediaPart:
+    """A part of a message, or of a tool's result: an image, a sound or a document, which nobody has decoded yet."""
+
+    block: MediaBlock
+
+
+MessagePart: TypeAlias = Text | Thinking | MediaPart
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class ToolResult:
     id: str | None = None
     name: str | None = None
     is_error: bool = False
+    media: tuple[MediaPart, ...] = ()
+    """What the tool gave beside the value: screenshots, pages, recordings."""
 
     @property
     def payload(self) -> Mapping[str, Json]:
@@ -76,6 +86,8 @@ class Message:
             raise InputError(f"role: expected one of {', '.join(get_args(Role))}, found {self.role!r}.")
         if (self.role == "tool") != (self.result is not None):
             raise InputError(f"A message has a result if, and only if, it is a tool's; this one is of {self.role!r}.")
+        if self.role in {"system", "assistant"} and any(isinstance(part, MediaPart) for part in self.content):
+            raise InputError(f"Users and tools show images and sounds; this message is of {self.role!r}.")
         if self.role != "assistant" and (self.calls or any(isinstance(part, Thinking) for part in self.content)):
             raise InputError(f"Only the assistant calls tools and thinks; this message is of {self.role!r}.")
 
@@ -84,8 +96,8 @@ class Message:
         return cls("system", tuple(map(Text, texts)))
 
     @classmethod
-    def user(cls, *texts: str) -> Message:
-        return cls("user", tuple(map(Text, texts)))
+    def user(cls, *parts: str | MessagePart) -> Message:
+        return cls("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
     @classmethod
     def assistant(cls, text: str = "", *, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Message:
@@ -93,12 +105,26 @@ class Message:
         return cls("assistant", (*thoughts, Text(text)), tuple(calls))
 
     @classmethod
-    def tool(cls, value: Json, *, id: str | None = None, name: str | None = None, is_error: bool = False) -> Message:  # noqa: A002  what everybody calls it
-        return cls("tool", result=ToolResult(value, id, name, is_error))
+    def tool(
+        cls,
+        value: Json,
+        *,
+        id: str | None = None,  # noqa: A002  what everybody calls it
+        name: str | None = None,
+        is_error: bool = False,
+        media: Sequence[MediaPart] = (),
+    ) -> Message:
+        return cls("tool", result=ToolResult(value, id, name, is_error, tuple(media)))
 
     @property
     def texts(self) -> list[str]:
         return [part.text for part in self.content if isinstance(part, Text)]
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The images, sounds and documents of the message, in their order."""
+        own = tuple(part for part in self.content if isinstance(part, MediaPart))
+        return own if self.result is None else (*own, *self.result.media)
 
     @property
     def thinking(self) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.dialects.conversation.messages import MediaPart
+from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 
 
 class Encoder(Protocol):
@@ -17,12 +18,34 @@ class Encoder(Protocol):
     def encode_text(self, text: str) -> list[int]: ...
 
 
+class Placed(Protocol):
+    """As much of a medium that a model was prepared for as encoding a prompt needs: the ids that stand for it."""
+
+    @property
+    def before(self) -> tuple[int, ...]: ...
+
+    @property
+    def placeholders(self) -> tuple[int, ...]: ...
+
+    @property
+    def after(self) -> tuple[int, ...]: ...
+
+
+Placing: TypeAlias = Callable[[MediaPart], Sequence[tuple[str, Placed]]]  # each with what it is: image or audio
+
+
 @dataclass(frozen=True)
 class PromptPiece:
-    """A control token by its string, or text in which nothing is one, whoever wrote it."""
+    """A control token by its string, or text in which nothing is one, whoever wrote it.
+
+    Where an image or a sound stands, ``medium`` is it, the text is the format's name for one, and ``apart`` is the text
+    that stands around what takes its place.
+    """
 
     text: str
     is_control: bool = False
+    medium: MediaPart | None = None
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +66,7 @@ class EncodedPrompt:
     ids: tuple[int, ...]
     system: int
     marks: tuple[int, ...]
+    media: tuple[tuple[int, str, Placed], ...] = ()  # each with the place of its first placeholder, and what it is
 
 
 @dataclass(frozen=True)
@@ -61,7 +85,12 @@ class RenderedPrompt:
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
-    def encode(self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]] | None = None) -> EncodedPrompt:
+    def encode(
+        self,
+        tokenizer: Encoder,
+        generated: Mapping[int, Sequence[int]] | None = None,
+        placing: Placing | None = None,
+    ) -> EncodedPrompt:
         """Return the prompt's tokens.
 
         Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
@@ -73,18 +102,21 @@ class RenderedPrompt:
                 place of what the message is rendered as, because text that is encoded anew can have other ids. An end
                 of turn at their end may be there or not. They are left out where the format no longer shows
                 the thoughts that are in them.
+            placing: gives what stands for an image or a sound; for a document, what stands for each page.
 
         Raises:
             UnsupportedModelError: the vocabulary lacks a control token of this format.
+            InputError: there is an image or a sound, and nothing that places it.
         """
-        runs, counts, at = _Runs(tokenizer), {0: 0}, 0
+        runs, counts, at = _Runs(tokenizer, placing), {0: 0}, 0
         for start, end, ids in self._replacements(tokenizer, generated or {}):
             self._add(runs, counts, at, start)
             runs.ids(ids)
             at = end
         self._add(runs, counts, at, len(self.pieces))
         counts[len(self.pieces)] = len(runs.done())
-        return EncodedPrompt(tuple(runs.done()), counts[self.system], tuple(counts[mark] for mark in self.marks))
+        ids, marks = tuple(runs.done()), tuple(counts[mark] for mark in self.marks)
+        return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media))
 
     def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
         """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
@@ -92,7 +124,9 @@ class RenderedPrompt:
             if number == self.system or number in self.marks:
                 counts[number] = len(runs.done())
             piece = self.pieces[number]
-            if piece.is_control:
+            if piece.medium is not None:
+                runs.medium(piece.medium, piece.apart)
+            elif piece.is_control:
                 runs.control(piece.text)
             else:
                 runs.text(piece.text)
@@ -120,8 +154,9 @@ class RenderedPrompt:
 class _Runs:
     """Collects ids, joining text that stands together."""
 
-    def __init__(self, tokenizer: Encoder) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Encoder, placing: Placing | None) -> None:
+        self._tokenizer, self._placing = tokenizer, placing
+        self.media: list[tuple[int, str, Placed]] = []
         self._ids: list[int] = []
         self._run: list[str] = []
 
@@ -136,6 +171,17 @@ class _Runs:
                 "format that the model was trained in, or leave the choice to the checkpoint."
             )
         self.ids([token_id])
+
+    def medium(self, part: MediaPart, apart: str) -> None:
+        if self._placing is None:
+            raise InputError(f"{part.block.at}: this prompt has an image or a sound in it, and nothing to place it.")
+        for kind, placed in self._placing(part):
+            self.text(apart)
+            self.ids(placed.before)
+            self.media.append((len(self.done()), kind, placed))
+            self.ids(placed.placeholders)
+            self.ids(placed.after)
+            self.text(apart)
 
     def ids(self, ids: Sequence[int]) -> None:
         self.done().extend(ids)
@@ -168,6 +214,10 @@ class PromptWriter:
             self.pieces[-1] = PromptPiece(last.text + text)
         else:
             self.pieces.append(PromptPiece(text))
+
+    def medium(self, part: MediaPart, name: str, apart: str = "") -> None:
+        """Write an image or a sound, which the format calls by this name, with a text around it."""
+        self.pieces.append(PromptPiece(name, is_control=True, medium=part, apart=apart))
 
     def cut(self) -> int:
         """Return how many pieces there are. The text that is written from here on joins none of them."""

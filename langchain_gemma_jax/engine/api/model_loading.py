@@ -97,7 +97,7 @@ class ModelLoader:
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
         self._runner_factory = RunnerFactory(
-            self._models, self._evictor, metrics, guards, settings, self.prefixes, others
+            self._models, self._evictor, metrics, guards, settings, self._rereads, self.prefixes, others
         )
 
     # What the owner thread asks for.

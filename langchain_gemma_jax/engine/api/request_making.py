@@ -12,10 +12,40 @@ from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
-from langchain_gemma_jax.errors import ClosedError
+from langchain_gemma_jax.errors import ClosedError, InputError, UnsupportedModelError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from langchain_gemma_jax.reentry import Inside
+
+
+def _check_media(known: KnownModel, prompt: Prompt) -> None:
+    """See that a model can take what stands in a prompt beside text.
+
+    Raises:
+        UnsupportedModelError: it takes none. InputError: it was prepared for another model.
+    """
+    encoders, name = known.served.model.encoders, known.served.name
+    if not prompt.media:
+        return
+    if encoders is None:
+        raise UnsupportedModelError(f"{name!r} reads text alone: it has no encoder of pictures or sounds.")
+    if not known.shape.architecture.encoders:
+        raise UnsupportedModelError(
+            f"{name!r} is divided among several devices, where its encoders do not run. Load it on one device to show "
+            "it pictures: devices=1."
+        )
+    if prompt.media[-1].end == len(prompt):
+        raise InputError(
+            "expected tokens behind the last picture or sound of a prompt, those of its media.place() at least, found "
+            "none. The answer follows a token, which is read by itself."
+        )
+    for placed in prompt.media:
+        found = encoders.encoder_of(placed.span.inputs or {})
+        if found is None or len(placed.span.ids) > encoders.encoders[found[0]].soft_tokens(found[1]):
+            raise InputError(
+                f"expected a medium that was prepared for {name!r}, as its media.place() does it, found another one at "
+                f"place {placed.start} of the prompt."
+            )
 
 
 class RequestMaker:
@@ -45,6 +75,8 @@ class RequestMaker:
         sampling = checked_sampling(sampling, vocabulary)
         ids = checked_prompt(prompt.ids if isinstance(prompt, Prompt) else prompt, vocabulary, served.max_context)
         check_place(scope, system, len(ids))
+        if isinstance(prompt, Prompt):
+            _check_media(known, prompt)
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         with self._grammars.here():
             constraint, banned = known.grammars.begin(sampling, stops)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from langchain_gemma_jax.config import prefix_folder
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.guards import Guards
-from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
+from langchain_gemma_jax.engine.base.ladders import Ladders, MediaLadder, TextLadder
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
@@ -36,6 +36,7 @@ from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, k
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
@@ -69,6 +70,26 @@ class DeviceShare:
         served = self.known.served
         return [runner.kv_store for runner in self.models.beside(served, served.model.placement)]
 
+    def take_beside(self, nbytes: int) -> bool:
+        """Have room for so many bytes of encoders, from now on: idle conversations go for it, then idle models."""
+        ledger, entry = self.evictor.ledger, self.known.entry
+        for give_up in (self._give_up_conversations, lambda missing: self.evictor.free(missing, entry)):
+            if (missing := ledger.used(entry.home) + nbytes - ledger.budget(entry.home)) > 0:
+                give_up(missing)
+        if ledger.used(entry.home) + nbytes > ledger.budget(entry.home):
+            return False
+        entry.encoders += nbytes
+        return True
+
+    def give_beside(self, nbytes: int) -> None:
+        """Give room back that encoders had."""
+        self.known.entry.encoders -= nbytes
+
+    def _give_up_conversations(self, missing: int) -> None:
+        for runner in self.models.running_at(self.known.entry.home):
+            if missing > 0:
+                missing -= runner.kv_store.give_up(missing)
+
     def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
         self.evictor.log.add(self.known.entry.name, what, reason, nbytes, seconds)
 
@@ -76,8 +97,18 @@ class DeviceShare:
 def program_keys(shape: Shape, ladders: Ladders) -> Iterator[ProgramKey]:
     """Every program that a model can ever be asked for."""
     if shape.architecture.embedding_width is not None:
-        return TextLadder.for_context(shape.max_context).program_keys()
-    return ladders.program_keys(smallest_window(shape.layout))
+        yield from TextLadder.for_context(shape.max_context).program_keys()
+        return
+    yield from ladders.program_keys(smallest_window(shape.layout))
+    yield from media_ladder(shape, ladders).program_keys(ladders.capacities)
+
+
+def media_ladder(shape: Shape, ladders: Ladders) -> MediaLadder:
+    """Return the sizes in which a model's pictures and sounds are encoded and read."""
+    encoders = shape.architecture.encoders
+    return MediaLadder.of(
+        ladders.chunks, [(each.sizes, each.fewest_soft_tokens, each.most_soft_tokens) for each in encoders]
+    )
 
 
 class RunnerFactory:
@@ -90,11 +121,12 @@ class RunnerFactory:
         metrics: Metrics,
         guards: Guards,
         settings: CurrentSettings,
+        background: Background,
         prefixes: PrefixStore | None = None,
         others: OtherHosts | None = None,
     ) -> None:
         self._models, self._evictor, self._metrics = models, evictor, metrics
-        self._guards, self._settings, self._others = guards, settings, others
+        self._guards, self._settings, self._background, self._others = guards, settings, background, others
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
         self._prefixes, self._disk_costs = prefixes, DiskCosts()
@@ -121,7 +153,13 @@ class RunnerFactory:
         shared = DeviceShare(self._evictor, self._models, known)
         held = KvHoldings(shape, library, device, ladders, self._metrics)
         kv_store = KvStore(held, policy, shared, known.host_store, self._disk_store(known, held))
-        return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts)
+        media = None
+        if model.encoders is not None and shape.architecture.encoders:
+            ladder, dtype = media_ladder(shape, ladders), shape.recipe.dtype
+            media = MediaEncoding(
+                model.encoders, dtype, ladder, device, library, self._metrics, shared, self._background
+            )
+        return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts, media=media)
 
     def _disk_store(self, known: KnownModel, held: KvHoldings) -> DiskStore | None:
         """A model's conversations on the disk. None: they are not kept, or nothing says which model it is."""

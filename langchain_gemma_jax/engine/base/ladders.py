@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 STEP_SLACK = 16  # physical slots beyond a capacity; as in models/gemma/kv_cache.py, which needs JAX
@@ -150,6 +150,46 @@ class Ladders:
             "snapshot": [(capacity,) for capacity in all_ if rings],
             "restore": [(ring, capacity) for ring in rings for capacity in all_],
         }
+
+
+@dataclass(frozen=True)
+class MediaLadder:
+    """The sizes in which pictures and sounds are encoded and read, each medium whole, in one chunk.
+
+    >>> ladder = MediaLadder.of((16, 256), encoders=(((896,), 256, 256), ((2520, 10080), 1, 1120)))
+    >>> ladder.chunks
+    ((256,), (16, 256, 512, 1024, 1120))
+    >>> ladder.chunk(1, 264)
+    512
+    """
+
+    sizes: tuple[tuple[int, ...], ...]  # of the inputs of each encoder
+    chunks: tuple[tuple[int, ...], ...]  # that its soft tokens are read in
+
+    @classmethod
+    def of(cls, chunks: tuple[int, ...], encoders: Sequence[tuple[tuple[int, ...], int, int]]) -> MediaLadder:
+        """Return the ladder for encoders of which each has some sizes of input, and makes so many to so many tokens."""
+        lengths = (_between(chunks, fewest, most) for _, fewest, most in encoders)
+        return cls(tuple(sizes for sizes, _, _ in encoders), tuple(lengths))
+
+    def chunk(self, encoder: int, tokens: int) -> int:
+        """Return the size of the chunk that so many soft tokens of an encoder are read in."""
+        return self.chunks[encoder][bisect_left(self.chunks[encoder], tokens)]
+
+    def program_keys(self, capacities: tuple[int, ...]) -> Iterator[ProgramKey]:
+        """Every program that can ever be asked for."""
+        for number, (sizes, chunks) in enumerate(zip(self.sizes, self.chunks, strict=True)):
+            for part in ENCODING:
+                yield from ((part, number, size) for size in sizes)
+            yield from (("read_medium", number, chunk, capacity) for capacity in capacities for chunk in chunks)
+
+
+def _between(chunks: tuple[int, ...], fewest: int, most: int) -> tuple[int, ...]:
+    """The chunks that are needed for so many to so many tokens, and longer ones where they do not do."""
+    found = [*chunks]
+    while found[-1] < most:
+        found.append(min(2 * found[-1], most))
+    return tuple(found[bisect_left(found, fewest) : bisect_left(found, most) + 1])
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,8 @@ class Counters:
     parked: int = 0  # conversations that were moved to host memory
     restored: int = 0  # and back
     restored_tokens: int = 0
+    media_encoded: int = 0  # pictures and sounds that went through an encoder
+    media_tokens: int = 0  # soft tokens of theirs that were read
 
 
 @dataclass(kw_only=True)

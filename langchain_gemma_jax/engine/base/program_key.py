@@ -7,3 +7,6 @@ from typing import TypeAlias
 ProgramKey: TypeAlias = tuple[str | int, ...]
 """``("step", rows, capacity)``. ``ladders.Ladders.program_keys`` says which keys there can be, ``device/programs.py``
 what each runs."""
+
+ENCODING = ("encode_begin", "encode_layer", "encode_end")
+"""The programs of an encoder, in their order."""

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 
@@ -189,7 +189,7 @@ class PrefixIndex:
         best, best_rank = Reuse(), (0, False, False, 0)
         common, nearest = 0, None
         for resident in members:
-            same = common_prefix(prompt, resident.keys, min(most, len(resident.keys)))
+            same = whole_media(keys, common_prefix(prompt, resident.keys, min(most, len(resident.keys))))
             if same > common:
                 common, nearest = same, resident
             end = len(resident.keys)

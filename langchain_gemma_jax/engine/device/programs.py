@@ -8,6 +8,10 @@
     loop     several steps without the host                     instead of the last three, where that is faster
     empty, resize, snapshot, restore                            a conversation's memory as a whole
     embed    whole texts, by a model that makes vectors of them one for each (rows, tokens)
+    encode_begin, encode_layer, encode_end
+             the parts of an encoder of pictures or sounds      one of each for each (encoder, size of its input)
+    read_medium
+             the soft tokens of one picture or sound            one for each (encoder, chunk, capacity)
 
 Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders``
 alone, so the number of programs has a bound. Picking is large to compile and the same for every
@@ -26,7 +30,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
@@ -97,6 +101,10 @@ class Programs:
             return self.empty(int(key[1]))
         if kind == "resize":
             return self.resize(int(key[2]))
+        if kind == "read_medium":
+            return self.read_medium(int(key[1]))
+        if kind in ENCODING:
+            return self.encoding(kind, int(key[1]))
         if kind == "step":
             rows = int(key[1])
             kind = "loop" if self.shape.loop_steps > 1 else "step" if rows == 1 else "advance"
@@ -114,9 +122,24 @@ class Programs:
         """Copies a sequence into one of this capacity."""
         return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.layout, capacity=capacity)))
 
-    def _jit(self, body: Callable[..., Any], donate: str | None = None) -> Jitted:
+    def read_medium(self, encoder: int) -> Jitted:
+        """Reads what an encoder made of one medium."""
+        return self._jit(partial(_read_medium, encoder=encoder), donate="sequence", name="read_medium")
+
+    def encoding(self, part: str, encoder: int) -> Jitted:
+        """One part of an encoder."""
+        kind = self.shape.architecture.encoders[encoder]
+        bodies = dict(zip(ENCODING, (kind.begin, kind.layer, kind.end), strict=True))
+
+        def program(arrays: Any, given: Any) -> Any:
+            return bodies[part](arrays, given)
+
+        program.__name__ = part
+        return jax.jit(self._kept(program))
+
+    def _jit(self, body: Callable[..., Any], donate: str | None = None, name: str | None = None) -> Jitted:
         program = partial(body, self.shape)
-        program.__name__ = body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
+        program.__name__ = name or body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
         return jax.jit(self._kept(program), donate_argnames=donate)
 
     def _kept(self, program: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,6 +166,27 @@ def _read(
     """Read a chunk: the hidden state after its last real token ``[1, width]``, its end, the sequence."""
     hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,), keep=count - 1)
     return hidden[:, 0], start + count, sequence
+
+
+def _read_medium(
+    shape: Shape,
+    params: Any,
+    tokens: jax.Array,  # [1, token] int32: the placeholders, padded
+    vectors: jax.Array,  # [1, token, width] float32: what is read in their place
+    start: jax.Array,  # [1] int32
+    count: jax.Array,  # [1] int32
+    sequence: SequenceKV,
+    *,
+    encoder: int,
+) -> tuple[jax.Array, jax.Array, SequenceKV]:
+    """Read one medium: the hidden state after its last token ``[1, width]``, its end, the sequence."""
+    hidden, cache = shape.architecture.read_medium(
+        params, shape.recipe, encoder, vectors, start, count, sequence.layers, count - 1
+    )
+    at = jnp.arange(sequence.ids.shape[0]) - start[0]  # padding may reach beyond the end, and is not written
+    new = jnp.take(tokens[0], jnp.clip(at, 0, tokens.shape[1] - 1))
+    ids = jnp.where((at >= 0) & (at < count[0]), new, sequence.ids)
+    return hidden[:, 0], start + count, SequenceKV(cache, ids)
 
 
 def _embed(

@@ -43,7 +43,12 @@ WITHOUT_EFFECT = (  # the first letters of settings that no compiled program dep
 def family(shape: Shape, placement: Placement) -> str:
     """What the programs of one model in one place have in common, as a digest."""
     device = placement.devices[0]
-    theirs = (shape.architecture, shape.recipe.storage, placement)  # may come from anybody's module
+    theirs = (
+        shape.architecture,
+        *shape.architecture.encoders,
+        shape.recipe.storage,
+        placement,
+    )  # may come from anybody's module
     client = device.client
     facts = [
         jax.__version__,

@@ -7,6 +7,7 @@ run in the steps that are: fewer rows at a time, or more than are needed. Their 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from langchain_gemma_jax.engine.base.guards import Asks
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
@@ -14,7 +15,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 
-_OF_A_CAPACITY = ("read", "step", "verify")  # programs whose key ends in the capacity of a cache
+_OF_A_CAPACITY = ("read", "step", "verify", "read_medium")  # programs whose key ends in the capacity of a cache
 
 
 class ProgramsAtHand:
@@ -58,7 +59,9 @@ class ProgramsAtHand:
         fits = there and there[0] <= capacity + STEP_SLACK - start - count + 1
         return there if fits else everything
 
-    def needed(self, request: Asks, chunks: set[int], capacity: int, *, steps: bool) -> None:
+    def needed(
+        self, request: Asks, chunks: set[int], capacity: int, *, steps: bool, media: Sequence[ProgramKey] = ()
+    ) -> None:
         """Have what a prompt needs made at once, where it is not there yet: not one program after the other.
 
         Args:
@@ -66,11 +69,12 @@ class ProgramsAtHand:
             chunks: the sizes that it is read in.
             capacity: that of its cache.
             steps: whether tokens follow behind the first one.
+            media: what its pictures and sounds need.
 
         Raises:
             GuardError: a guard does not let the request begin.
         """
-        keys: list[ProgramKey] = [*(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
+        keys: list[ProgramKey] = [*media, *(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
         if steps:
             keys.append(("step", 1, capacity))
         missing = [key for key in keys if key not in self._device.seen]

@@ -6,12 +6,13 @@ weights, no conversation. ``ladders.Ladders`` says which keys there are, ``progr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowKnobs, Shape
@@ -21,6 +22,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.gemma import kv_cache
 from langchain_gemma_jax.models.gemma.kv_cache import AXES, LayerKV
 from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.vision.encoder import Tensor
 from langchain_gemma_jax.models.weights import map_specs
 
 
@@ -40,6 +42,8 @@ class Signatures:
         """What the program is called with: trees of ``ShapeDtypeStruct``."""
         kind, *rest = key
         sizes = tuple(int(size) for size in rest)
+        if kind in {*ENCODING, "read_medium"}:
+            return self._of_media(str(kind), *sizes)
         match kind:
             case "empty":
                 return ()
@@ -77,8 +81,12 @@ class Signatures:
                 return self._rings(None)
             case "restore":
                 return self.sequence(sizes[1])
-            case "read" | "verify":
+            case "read" | "verify" | "read_medium":
                 return 0, 0, self.sequence(sizes[-1])
+            case "encode_begin" | "encode_layer":
+                return self._state(*sizes)
+            case "encode_end":
+                return 0
             case "pick":
                 return self._picked()
             case "embed":
@@ -93,6 +101,33 @@ class Signatures:
         """A conversation of this capacity."""
         ids = self._ints(sequence_kv.physical(self._shape.max_context))
         return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
+
+    def _of_media(self, kind: str, encoder: int, *sizes: int) -> tuple[Any, ...]:
+        if kind in ENCODING:
+            return self._encoding(kind, encoder, *sizes)
+        chunk, capacity = sizes
+        vectors, one = self._spec((1, chunk, self._shape.architecture.width), "float32"), self._ints(1)
+        return self.params, self._ints(1, chunk), vectors, one, one, self.sequence(capacity)
+
+    def _encoding(self, part: str, encoder: int, size: int) -> tuple[Any, ...]:
+        """An encoder's arrays and what it makes something of, in one of its parts."""
+        kind = self._shape.architecture.encoders[encoder]
+        tree = kind.tensors()
+        begin, layer, end = tree.begin, tree.layers[0] if tree.layers else {}, tree.end
+        if part == "encode_begin":
+            inputs = {name: self._spec(given.shape, given.dtype) for name, given in kind.inputs(size).items()}
+            return self._encoder_arrays(begin), inputs
+        return self._encoder_arrays(layer if part == "encode_layer" else end), self._state(encoder, size)
+
+    def _encoder_arrays(self, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+        dtype = self._shape.recipe.dtype
+        return {key: self._spec(tensor.shape, tensor.dtype(dtype)) for key, tensor in tensors.items()}
+
+    def _state(self, encoder: int, size: int) -> Any:
+        """What the parts of an encoder hand on."""
+        arguments = self._encoding("encode_begin", encoder, size)
+        state = jax.eval_shape(self._shape.architecture.encoders[encoder].begin, *arguments)
+        return jax.tree.map(lambda leaf: self._spec(leaf.shape, leaf.dtype), state)
 
     def _cache(self, slots: int) -> tuple[LayerKV | None, ...]:
         layout, dtype = self._shape.layout, self._shape.recipe.kv_dtype

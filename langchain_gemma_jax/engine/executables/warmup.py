@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.progress import is_wanted
 
-_ORDER = {"empty": 0, "read": 1, "pick": 2, "step": 3, "verify": 4, "snapshot": 5, "restore": 6, "resize": 7}
+_ORDER = {
+    kind: number
+    for number, kind in enumerate(
+        ("empty", "read", "pick", "step", "verify", "snapshot", "restore", "resize", *ENCODING, "read_medium")
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def warm(
 def _capacities(key: ProgramKey) -> tuple[int, ...]:
     """The capacities in a program's key: the last size; of a resize both; of a pick none."""
     sizes = tuple(int(size) for size in key[1:])
-    return () if key[0] == "pick" else sizes if key[0] == "resize" else sizes[-1:]
+    return () if key[0] in {"pick", *ENCODING} else sizes if key[0] == "resize" else sizes[-1:]
 
 
 def _for_drafts(key: ProgramKey, ladders: Ladders) -> bool:

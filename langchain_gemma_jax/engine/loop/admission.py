@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
 from langchain_gemma_jax.engine.loop.replica_choice import ReplicaChoice
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
@@ -53,7 +54,14 @@ class Admission:
             if runner.kv_store.awaits(request):
                 continue
             try:
-                taken = runner.kv_store.take(request)
+                media = runner.media_are_there(request)
+            except Exception as error:  # noqa: BLE001  its encoders cannot be read
+                self._endings.finish(request, again(error))
+                continue
+            if media is False:
+                continue
+            try:
+                taken = media is not None and runner.kv_store.take(request)
             except Exception as error:  # noqa: BLE001
                 self._failures.drop_half_done(runner)
                 self._failures.fail(error, (request,))

@@ -30,7 +30,7 @@ class Dispatching:
         runner.device.asked_by = tuple(request.asked for request in requests)
         try:
             if isinstance(work, Read):
-                flight = runner.read(work.request) if self._fits(work.request, runner) else None
+                flight = runner.read(work.request) if self._may_read(work.request, runner) else None
             elif not self._prepare(work, runner):
                 return False  # something changed: the next round schedules anew
             elif isinstance(work, Verify):
@@ -54,6 +54,13 @@ class Dispatching:
             return (), rows
         scheduler.split(requests[together:])
         return requests[:together], rows
+
+    def _may_read(self, request: Request, runner: Runner) -> bool:
+        """Whether the next of a request's context can be read now. False: not as it is."""
+        if request.asked.prompt.media and runner.media_are_there(request) is not True:
+            self._endings.start_again(request)  # what was encoded when it began was given up: it waits for the encoder
+            return False
+        return self._fits(request, runner)
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""

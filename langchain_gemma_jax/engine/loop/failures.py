@@ -116,6 +116,8 @@ class Failures:
         """Forget what runners kept for the next step of requests that are over."""
         for runner in self._work.models.runners.values():
             runner.forget_feed()
+            if runner.media is not None:
+                runner.media.forget()
 
     def give_up_everything(self) -> None:
         """The thread ends: nothing stays on the device."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 KEY_TYPE = "q"  # 64 bits: ids are not negative, and the keys of media are
 _KEY_BYTES = 8
@@ -54,20 +56,42 @@ Span: TypeAlias = TokenSpan | MediaSpan
 
 
 @dataclass(frozen=True)
+class PlacedSpan:
+    """A medium, and where in a prompt it begins."""
+
+    start: int
+    span: MediaSpan
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.span.ids)
+
+
+@dataclass(frozen=True)
 class Prompt:
     """What a request reads before it answers."""
 
     spans: tuple[Span, ...]
     ids: array[int] = field(init=False, repr=False, compare=False)  # typecode "i"
     keys: array[int] = field(init=False, repr=False, compare=False)  # as long; typecode KEY_TYPE
+    media: tuple[PlacedSpan, ...] = field(init=False, repr=False, compare=False)  # those that an encoder is asked for
 
     def __post_init__(self) -> None:
         ids, keys = array("i"), array(KEY_TYPE)
+        media: list[PlacedSpan] = []
         for span in self.spans:
+            if isinstance(span, MediaSpan) and span.inputs is not None:
+                media.append(PlacedSpan(len(ids), span))
             ids.extend(span.ids)
             keys.extend(span.keys)
         object.__setattr__(self, "ids", ids)
         object.__setattr__(self, "keys", keys)
+        object.__setattr__(self, "media", tuple(media))
+
+    @property
+    def media_tokens(self) -> int:
+        """How many of its tokens stand for media."""
+        return sum(len(span.ids) for span in self.spans if isinstance(span, MediaSpan))
 
     @classmethod
     def of_tokens(cls, ids: Iterable[int]) -> Prompt:
@@ -76,6 +100,19 @@ class Prompt:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def whole_media(keys: Sequence[int], length: int) -> int:
+    """Return the most of the first ``length`` places that do not end within a medium.
+
+    What a place within it holds can depend on those behind, so a medium is read, and taken over, as a whole. Media
+    without anything between them count as one.
+    """
+    if not 0 < length < len(keys) or keys[length] >= 0:
+        return length
+    while length and keys[length - 1] < 0:
+        length -= 1
+    return length
 
 
 def token_keys(ids: Iterable[int]) -> array[int]:

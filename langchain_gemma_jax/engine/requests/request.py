@@ -70,6 +70,7 @@ class Completion:
     compiled: int  # programs that were compiled meanwhile, for whichever request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
+    media_tokens: int = 0  # of the prompt: they stand for pictures and sounds
     complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
     decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
@@ -264,6 +265,7 @@ class Request:
             logprobs=tuple(progress.logprobs),
             complete=reason is FinishReason.STOP and may_end,
             decoded=tuple(progress.decoded),
+            media_tokens=asked.prompt.media_tokens,
         )
 
     def timings(self, now: float) -> Timings:

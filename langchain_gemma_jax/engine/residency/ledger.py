@@ -60,7 +60,7 @@ class Ledger:
     def kv_room(self, entry: LedgerEntry) -> int:
         """Bytes that a model's conversations may take together, beside all else. The smallest one always fits."""
         others = sum(other.nbytes for other in self.at(entry.home) if other is not entry)
-        return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.workspace)
+        return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.encoders - entry.workspace)
 
     def can_load(self, entry: LedgerEntry, now: float) -> Decision:
         """What has to happen before a model is loaded. Changes nothing."""

@@ -53,6 +53,7 @@ class LedgerEntry:
     keep_alive: float | None = None  # seconds that it stays when nobody uses it; None: until the memory is needed
     devices: int = 1  # that it is divided among
     chosen: str = ""  # why among so many; nothing: nobody said how many
+    encoders: int = 0  # bytes of those encoders of pictures and sounds that are in memory, or are being read
     pinned: bool = False
     leaving: bool = False  # it goes as soon as nobody uses it
     state: State = State.ABSENT
@@ -89,7 +90,9 @@ class LedgerEntry:
     @property
     def nbytes(self) -> int:
         """The bytes that the model takes now."""
-        return 0 if self.state is State.ABSENT else self.weights + self.workspace + self.kv_bytes
+        if self.state is State.ABSENT:
+            return 0
+        return self.weights + self.encoders + self.workspace + self.kv_bytes
 
     @property
     def idle_kv(self) -> int:
@@ -109,3 +112,4 @@ class LedgerEntry:
     def reset(self) -> None:
         """Note that the model is not in memory any more."""
         self.state, self.leaving, self.conversations, self.seen_kv = State.ABSENT, False, None, 0
+        self.encoders = 0

@@ -127,7 +127,7 @@ class ModelEvictor:
     def evict(self, known: KnownModel, reason: str) -> None:
         """A model that nobody uses leaves the device: conversations, programs, weights."""
         began, entry = time.perf_counter(), known.entry
-        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.kv().total
+        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.encoders + entry.kv().total
         with suppress(Exception):  # what cannot be kept is read again
             runner.kv_store.park_all()
         known.programs = tuple(runner.library.first_calls()) or known.programs

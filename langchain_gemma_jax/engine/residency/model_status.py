@@ -15,7 +15,7 @@ class ModelStatus:
 
     name: str
     state: State
-    weights: int  # bytes on the device; 0 unless it is there, or is being loaded
+    weights: int  # bytes on the device, encoders of pictures and sounds included; 0 unless they are there, or come
     kv: int  # bytes of its conversations there
     workspace: int  # bytes that its programs need while they run
     host_kv: int  # bytes of its conversations in host memory
@@ -68,7 +68,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
     return ModelStatus(
         name=entry.name,
         state=entry.state,
-        weights=entry.weights if there else 0,
+        weights=entry.weights + entry.encoders if there else 0,
         kv=entry.seen_kv,
         workspace=entry.workspace if there else 0,
         host_kv=entry.seen_host_kv,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, common_prefix
+from langchain_gemma_jax.engine.requests.prompt import whole_media
 from langchain_gemma_jax.engine.requests.request import Request
 
 WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
@@ -20,7 +21,7 @@ def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIn
     prompt = asked.prompt.keys.tobytes()
     for reader in readers:
         limit = min(len(asked.prompt), len(reader.asked.prompt)) - 1
-        common = common_prefix(prompt, reader.asked.prompt.keys, limit)
+        common = whole_media(asked.prompt.keys, common_prefix(prompt, reader.asked.prompt.keys, limit))
         waits = common in reader.progress.marks  # and goes on waiting: what is read meanwhile is what it waits for
         if reader.held < common and (waits or common - have >= WORTH_WAITING):
             reader.progress.marks.add(common)

@@ -22,9 +22,11 @@ from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shap
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
+from langchain_gemma_jax.engine.requests.prompt import PlacedSpan
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
+from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.row_knobs import KnobsOnDevice
 from langchain_gemma_jax.models.gemma.forward import Params
 
@@ -46,9 +48,10 @@ class Runner:
         metrics: Metrics,
         *,
         drafts: bool,
+        media: MediaEncoding | None = None,
     ) -> None:
         self.ladders, self.kv_store, self.drafts = ladders, kv_store, drafts and ladders.draft > 0
-        self.params, self.device, self._metrics = params, device, metrics
+        self.params, self.device, self._metrics, self.media = params, device, metrics, media
         self.library = kv_store.held.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
@@ -68,6 +71,8 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
+        if self.media is not None:
+            self.media.forget()
         self.kv_store.held.clear()
 
     def _chunk_cost(self, size: int) -> float:
@@ -91,10 +96,15 @@ class Runner:
         held, total = len(resident.keys), len(progress.context)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        until = min((mark for mark in progress.marks if held < mark < total), default=total)
+        ahead = tuple(placed for placed in request.asked.prompt.media if placed.end > held)
+        if ahead and ahead[0].start <= held:
+            return self._read_medium(request, ahead)
+        stops = (*progress.marks, *(placed.start for placed in ahead[:1]))
+        until = min((stop for stop in stops if held < stop < total), default=total)
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
-        self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1)
+        media = () if self.media is None else self.media.keys(ahead, capacity)
+        self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1, media=media)
         sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
         chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
         if self.kv_store.must_keep_before(resident, chunk.tokens):
@@ -109,8 +119,42 @@ class Runner:
             *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
             resident.handle,
         )
+        return self._after_chunk(request, end, hidden, ends)
+
+    def media_are_there(self, request: Request) -> bool | None:
+        """Whether what a request's pictures and sounds go through is in memory, or comes. None: there is no room."""
+        placed = tuple(each for each in request.asked.prompt.media if each.end > request.held)
+        return True if self.media is None or not placed else self.media.there(placed)
+
+    def _read_medium(self, request: Request, ahead: Sequence[PlacedSpan]) -> InFlight | None:
+        """Read a picture or a sound, whole; or encode a part of it, as long as it is not encoded."""
+        if self.media is None:
+            raise TypeError(f"request {request.asked.number} has media, and its model has no encoders")
+        resident, placed = _resident(request), ahead[0]
+        key = self.media.reading(placed.span, resident.capacity)
+        needed = self.media.keys(ahead, resident.capacity)
+        self._at_hand.needed(request, set(), resident.capacity, steps=request.room > 1, media=needed)
+        if (vectors := self.media.encoded(placed.span)) is None:
+            return None
+        held, count = len(resident.keys), len(placed.span.ids)
+        if held != placed.start:
+            raise RuntimeError(f"a medium at place {placed.start} would be read from {held} on, which is within it")
+        if self.kv_store.must_keep_before(resident, count):
+            self.kv_store.keep(resident)
+        size = int(key[2])
+        tokens, padded = np.zeros((1, size), np.int32), np.zeros((1, size, vectors.shape[1]), np.float32)
+        tokens[0, :count], padded[0, :count] = placed.span.ids, vectors
+        arrays = self.device.put((tokens, padded, np.array([held], np.int32), np.array([count], np.int32)))
+        hidden, ends, resident.handle = self.run(key, self.params, *arrays, resident.handle)
+        self._metrics.media_tokens += count
+        return self._after_chunk(request, placed.end, hidden, ends)
+
+    def _after_chunk(self, request: Request, end: int, hidden: jax.Array, ends: jax.Array) -> InFlight | None:
+        """Note that a request's context was read up to there. After the last chunk a token is picked."""
+        resident, progress = _resident(request), request.progress
+        held, total = len(resident.keys), len(progress.context)
         self.kv_store.index.extend(resident, request.keys(held, end))
-        self._count_prompt(request, held, chunk.tokens)
+        self._count_prompt(request, held, end - held)
         # What a grammar appended, behind what was read before, is no turn.
         if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)

@@ -21,7 +21,7 @@ Stamp: TypeAlias = tuple[int, int, int, int, int]
 """Device, number on it, size, and the two times that change when a file is written to or replaced."""
 
 _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
-_NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja"}
+_NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config.json", "processor_config.json"}
 _VOCABULARY = ".model"
 _SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
 _AGAIN = "Load the model again when nobody writes to its files."

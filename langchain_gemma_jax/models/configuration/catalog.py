@@ -125,3 +125,26 @@ def published(name: str) -> ModelConfig:
         return known()[name]
     except KeyError:
         raise UnsupportedModelError(f"expected one of {', '.join(known())}, found {name!r}.") from None
+
+
+# By the kind of model that a config.json names: the encoders that are implemented, and what each takes.
+_ENCODERS: Mapping[str, Mapping[str, str]] = {
+    "gemma3": {"vision_config": "image"},
+    "gemma4": {"vision_config": "image", "audio_config": "audio"},
+    "gemma4_unified": {"vision_config": "image", "audio_config": "audio"},
+}
+_ONLY_READ = ("gemma-2b", "gemma-7b", "gemma-2-", "gemma-3-270m", "gemma-3-1b", "functiongemma")
+_HEARING = ("gemma-4-e2b", "gemma-4-e4b")
+
+
+def senses_of_config(raw: Raw) -> frozenset[str]:
+    """Return what a model takes beside text, by its ``config.json``: ``image``, ``audio``, both or neither."""
+    encoders = _ENCODERS.get(str(raw.get("model_type")), {})
+    return frozenset(kind for name, kind in encoders.items() if raw.get(name) is not None)
+
+
+def senses_of_size(name: str) -> frozenset[str]:
+    """Return what a published size takes beside text."""
+    if name.startswith(_ONLY_READ):
+        return frozenset()
+    return frozenset({"image", "audio"} if name.startswith(_HEARING) else {"image"})

@@ -140,6 +140,16 @@ def remember(
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
 
+def remember_medium(
+    layer: LayerConfig, cache: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
+) -> tuple[LayerKV, VisibleKV]:
+    """As ``remember`` does, where padding may reach beyond the cache's end, so that it is not even written."""
+    if layer.window is not None:
+        return remember(layer, cache, keys, values, start, count)
+    cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
+    return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + count, cache.keys.shape[2]))
+
+
 def chunk_alone(keys: jax.Array, values: jax.Array, count: jax.Array, dtype: str) -> VisibleKV:
     """What a chunk's queries look at where it is all that there is: itself, without its padding."""
     at = jnp.arange(keys.shape[2])[None, :]
@@ -208,16 +218,26 @@ def _derivative(
 
 
 def attend(
-    queries: jax.Array, positions: jax.Array, seen: VisibleKV, config: ModelConfig, layer: LayerConfig, recipe: Recipe
+    queries: jax.Array,
+    positions: jax.Array,
+    seen: VisibleKV,
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+    until: jax.Array | None = None,
 ) -> jax.Array:
-    """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``."""
+    """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``.
+
+    With ``until [row]``, a query sees what is behind it as well, up to there.
+    """
     rows, tokens, heads, head_dim = queries.shape
     group = heads // layer.kv_heads
     # [row, kv_head, head of its group and token, head_dim]
     grouped = queries.astype(seen.keys.dtype).reshape(rows, tokens, layer.kv_heads, group, head_dim)
     grouped = grouped.transpose(0, 2, 3, 1, 4).reshape(rows, layer.kv_heads, group * tokens, head_dim)
     both_ways = config.embedding is not None
-    visible = jnp.tile(_visible(positions, seen.positions, layer.window, both_ways=both_ways), (1, group, 1))
+    visible = _visible(positions, seen.positions, layer.window, both_ways=both_ways, until=until)
+    visible = jnp.tile(visible, (1, group, 1))
     pairs_of = rows * layer.kv_heads
     few = pairs_of > 1 and seen.keys.shape[2] * head_dim <= FEW_NUMBERS
     if pairs_of <= recipe.attention_pairs and not few:
@@ -237,9 +257,24 @@ def attend(
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
 
 
-def _visible(query_at: jax.Array, key_at: jax.Array, window: int | None, *, both_ways: bool = False) -> jax.Array:
-    """Which of the slots each query may look at: ``[row, token, slot]``. ``both_ways``: also at what is behind it."""
+def _visible(
+    query_at: jax.Array,
+    key_at: jax.Array,
+    window: int | None,
+    *,
+    both_ways: bool = False,
+    until: jax.Array | None = None,
+) -> jax.Array:
+    """Which of the slots each query may look at: ``[row, token, slot]``.
+
+    ``both_ways``: also at what is behind it, as far as the window goes. ``until``: at all behind it, up to there.
+    """
     key_at, query_at = key_at[:, None, :], query_at[:, :, None]
+    if until is not None:
+        there = jnp.broadcast_to(
+            (key_at >= 0) & (key_at < until[:, None, None]), (*query_at.shape[:2], key_at.shape[2])
+        )
+        return there if window is None else there & (key_at > query_at - window)
     if both_ways:
         there = jnp.broadcast_to(key_at >= 0, (query_at.shape[0], query_at.shape[1], key_at.shape[2]))
         return there if window is None else there & (jnp.abs(key_at - query_at) < window)

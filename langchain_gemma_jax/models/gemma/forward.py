@@ -12,6 +12,7 @@ stacked weights would copy them each step on CPU.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -21,11 +22,13 @@ import numpy as np
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma.attention import (
     VisibleKV,
+    attend,
     attend_all,
     chunk_alone,
     is_by_kernel,
     project,
     remember,
+    remember_medium,
 )
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
@@ -34,10 +37,23 @@ from langchain_gemma_jax.models.gemma.rope import rotation
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
 from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.vision.encoder import Sight
 from langchain_gemma_jax.models.weights import PLAIN, Layer
 
 Params: TypeAlias = Mapping[str, Any]
 """The tree of ``recipe.abstract(config)``: arrays, ``Weight``s where it has matrices, and ``Layer``s."""
+
+
+@dataclass(frozen=True)
+class SoftChunk:
+    """A chunk that is no text: the soft tokens of one picture or sound, all of them."""
+
+    vectors: jax.Array  # [row, token, width] float32, in the place of embeddings
+    sight: Sight
+
+    def sees_all_in(self, layer: LayerConfig) -> bool:
+        """Whether its tokens see those behind them, too."""
+        return self.sight is Sight.EVERYWHERE or (self.sight is Sight.LOCAL and layer.window is not None)
 
 
 def forward(
@@ -69,15 +85,15 @@ def forward_apart(
     caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
     keep: jax.Array | None = None,  # [row] int32
     team: Teamwork = ALONE,
+    medium: SoftChunk | None = None,
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
     """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied.
 
     Of devices that share the matrices each goes through this with its part of them, and ``team`` is how they meet.
+    With a ``medium``, its vectors are read, whatever the tokens are; its padding may reach beyond the cache's end.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    rows = team.look_up(params, _asked_of_tables(config, recipe, tokens))
-    x = rows["embed"] * _embed_scale(config, recipe)
-    signals = _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
+    x, signals = _embedded(params, config, recipe, tokens, team, medium)
     turns = _Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
@@ -95,17 +111,15 @@ def forward_apart(
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
         if keys is not None and values is not None:
             seen[index] = []
-            by_kernel = is_by_kernel(tokens.shape[1], layer, jnp.dtype(recipe.kv_dtype), recipe)
-            in_loop = recipe.write_in_loop and not by_kernel
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
-                if config.embedding is not None:  # nothing is read behind a text: there is no cache
-                    seen[index].append(chunk_alone(k, v, c, recipe.kv_dtype))
-                    continue
-                old = cast("LayerKV", new[number][index])
-                new[number][index], what = remember(layer, old, k, v, s, c, in_loop=in_loop)
+                new[number][index], what = _remembered(config, recipe, layer, new[number][index], k, v, s, c, medium)
                 seen[index].append(what)
         source = index if layer.kv_from is None else layer.kv_from
-        mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
+        if medium is None:
+            mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
+        else:
+            end = start + count if medium.sees_all_in(layer) else None
+            mixed = attend(queries, positions, seen[source][0], config, layer, recipe, end)
         h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
@@ -128,6 +142,42 @@ def forward_apart(
         h = rms_norm(x, to_come, eps, form)
 
     return h, tuple(tuple(cache) for cache in new)
+
+
+def _embedded(
+    params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, team: Teamwork, medium: SoftChunk | None
+) -> tuple[jax.Array, jax.Array | None]:
+    """What the first layer takes, and the per-layer inputs if the model has them."""
+    asked = _asked_of_tables(config, recipe, tokens)
+    if medium is None:
+        rows = team.look_up(params, asked)
+        x = rows["embed"] * _embed_scale(config, recipe)
+    else:  # soft tokens are not scaled, and their second embedding is that of the padding
+        rows = team.look_up(params, {name: each for name, each in asked.items() if name != "embed"})
+        x = medium.vectors
+    return x, _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
+
+
+def _remembered(
+    config: ModelConfig,
+    recipe: Recipe,
+    layer: LayerConfig,
+    old: LayerKV | None,
+    keys: jax.Array,
+    values: jax.Array,
+    start: jax.Array,
+    count: jax.Array,
+    medium: SoftChunk | None,
+) -> tuple[LayerKV | None, VisibleKV]:
+    """A layer's cache with the chunk in it, and what the chunk's queries may look at."""
+    if config.embedding is not None:  # nothing is read behind a text: there is no cache
+        return old, chunk_alone(keys, values, count, recipe.kv_dtype)
+    cache = cast("LayerKV", old)
+    if medium is not None:
+        return remember_medium(layer, cache, keys, values, start, count)
+    by_kernel = is_by_kernel(keys.shape[2], layer, jnp.dtype(recipe.kv_dtype), recipe)
+    in_loop = recipe.write_in_loop and not by_kernel
+    return remember(layer, cache, keys, values, start, count, in_loop=in_loop)
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from langchain_gemma_jax.models.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
-from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.kv_cache import KVCache
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class GemmaFacts(Architecture):
 class Gemma(GemmaFacts):
     """A Gemma of any generation."""
 
+    encoders: tuple[MediaEncoder, ...] = ()
+
     def forward(
         self,
         params: Any,
@@ -65,6 +69,26 @@ class Gemma(GemmaFacts):
         keep: jax.Array | None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
         return forward_apart(params, self.config, recipe, tokens, start, count, caches, keep)
+
+    def read_medium(
+        self,
+        params: Any,
+        recipe: Recipe,
+        encoder: int,
+        vectors: jax.Array,
+        start: jax.Array,
+        count: jax.Array,
+        cache: KVCache,
+        keep: jax.Array,
+    ) -> tuple[jax.Array, KVCache]:
+        medium, padding = (
+            SoftChunk(vectors, self.encoders[encoder].sight),
+            jnp.full(vectors.shape[:2], self.config.pad_id),
+        )
+        hidden, (cache,) = forward_apart(
+            params, self.config, recipe, padding, start, count, (cache,), keep, medium=medium
+        )
+        return hidden, cache
 
     def embed(self, params: Any, recipe: Recipe, tokens: jax.Array, count: jax.Array) -> jax.Array:
         return text_vectors(params, self.config, recipe, tokens, count)

@@ -46,7 +46,7 @@ Files: TypeAlias = dict[str, int | None]
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _BESIDE_WEIGHTS = frozenset(
     {CONFIG, "generation_config.json", INDEX, *_TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json"}
-    | {MODULES, PROMPTS, LENGTH, "chat_template.jinja"}
+    | {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config.json", "processor_config.json"}
 )
 
 _MOST_BYTES = 1 << 63  # no file is so large

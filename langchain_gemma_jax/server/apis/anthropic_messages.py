@@ -10,7 +10,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller
-from langchain_gemma_jax.server.apis.fields import as_blocks, as_list, as_object, as_text, as_truth, refuse_unknown
+from langchain_gemma_jax.server.apis.fields import (
+    as_blocks,
+    as_list,
+    as_object,
+    as_text,
+    as_truth,
+    refuse_unknown,
+    texts_or_blocks,
+)
 
 _KNOWN = {
     "model", "messages", "system", "max_tokens", "tools", "tool_choice", "stop_sequences", "temperature", "top_p",
@@ -82,7 +90,7 @@ def _message(told: dict[str, Any], where: str) -> list[BaseMessage]:
         _result(block, place) for block, place in blocks if block.get("type") == "tool_result"
     ]
     said = [(block, place) for block, place in blocks if block.get("type") != "tool_result"]
-    texts: Any = [text for block, place in said for text in as_blocks([block], place, _TEXT)]
+    texts: Any = [each for block, place in said for each in as_blocks([block], place, _TEXT, shows=role == "user")]
     kind = SystemMessage if role == "system" else HumanMessage
     return [*results, *([kind(texts)] if texts or not results else [])]
 
@@ -108,7 +116,8 @@ def _assistant(blocks: list[tuple[dict[str, Any], str]]) -> AIMessage:
 def _result(block: dict[str, Any], where: str) -> ToolMessage:
     number = as_text(block.get("tool_use_id"), f"{where}.tool_use_id")
     wrong = as_truth(block.get("is_error"), f"{where}.is_error")
-    text = _text(block.get("content") or "", f"{where}.content")
+    content = as_blocks(block.get("content") or "", f"{where}.content", _TEXT, shows=True)
+    text = texts_or_blocks(content, between="\n")
     return ToolMessage(text, tool_call_id=number, status="error" if wrong else "success")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.fields import as_arguments, as_blocks, as_list, as_object, as_text
+from langchain_gemma_jax.server.apis.fields import as_arguments, as_blocks, as_list, as_object, as_text, texts_or_blocks
 
 _TEXTS = {"text": "text", "refusal": "refusal"}
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -25,9 +25,10 @@ def chat_messages(told: object) -> list[BaseMessage]:
     return [_message(as_object(each, f"messages[{n}]"), f"messages[{n}]") for n, each in enumerate(listed)]
 
 
-def _message(told: dict[str, Any], where: str) -> BaseMessage:
-    role, content = told.get("role"), told.get("content")
-    blocks: Any = as_blocks(content if content is not None or role != "assistant" else "", f"{where}.content", _TEXTS)
+def _message(message: dict[str, Any], where: str) -> BaseMessage:
+    role, content = message.get("role"), message.get("content")
+    told = content if content is not None or role != "assistant" else ""
+    blocks: Any = as_blocks(told, f"{where}.content", _TEXTS, shows=role in ("user", "tool"))
     text: Any = content if isinstance(content, str) else blocks
     match role:
         case "system" | "developer":
@@ -35,11 +36,11 @@ def _message(told: dict[str, Any], where: str) -> BaseMessage:
         case "user":
             return HumanMessage(text)
         case "tool":
-            number = as_text(told.get("tool_call_id"), f"{where}.tool_call_id")
-            return ToolMessage("".join(block["text"] for block in blocks), tool_call_id=number)
+            number = as_text(message.get("tool_call_id"), f"{where}.tool_call_id")
+            return ToolMessage(texts_or_blocks(blocks), tool_call_id=number)
         case "assistant":
-            calls = as_list(told.get("tool_calls") or [], f"{where}.tool_calls")
-            thought = told.get("reasoning_content") or told.get("reasoning")
+            calls = as_list(message.get("tool_calls") or [], f"{where}.tool_calls")
+            thought = message.get("reasoning_content") or message.get("reasoning")
             return AIMessage(
                 "".join(block["text"] for block in blocks),
                 tool_calls=[_call(each, f"{where}.tool_calls[{n}]") for n, each in enumerate(calls)],

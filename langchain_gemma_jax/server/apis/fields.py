@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.media.block_forms import is_media
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
@@ -76,8 +77,15 @@ def as_arguments(value: object, where: str) -> dict[str, Any]:
     return as_object(found, where)
 
 
-def as_blocks(value: object, where: str, kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return content as LangChain's blocks. ``kinds``: what each kind of text is called, and its field.
+def as_blocks(value: object, where: str, kinds: Mapping[str, str], *, shows: bool = False) -> list[dict[str, Any]]:
+    """Return content as LangChain's blocks.
+
+    Args:
+        value: the content.
+        where: its place, for errors.
+        kinds: what each kind of text is called, and its field.
+        shows: whether images, sounds and files may be in it. They are left as they are, to be read where they are
+            decoded.
 
     Raises:
         InputError: it is no content.
@@ -90,12 +98,21 @@ def as_blocks(value: object, where: str, kinds: Mapping[str, str]) -> list[dict[
         kind = as_text(block.get("type"), f"{place}.type")
         if kind in kinds:
             found.append({"type": "text", "text": as_text(block.get(kinds[kind]), f"{place}.{kinds[kind]}")})
+        elif shows and is_media(block):
+            found.append(block)
         else:
             raise InputError(
-                f"{place}: expected a block of type {', '.join(kinds)}; found {kind[:50]!r}. This model reads text "
-                "alone: describe in words what is in it."
+                f"{place}: expected a block of type {', '.join(kinds)}; found {kind[:50]!r}. Images, sounds and files "
+                "are shown by users and tools alone: describe in words what is in it."
             )
     return found
+
+
+def texts_or_blocks(blocks: list[dict[str, Any]], between: str = "") -> str | list[str | dict[Any, Any]]:
+    """Return content that is all text as one text, and other content as it is."""
+    if all(block["type"] == "text" for block in blocks):
+        return between.join(block["text"] for block in blocks)
+    return list(blocks)
 
 
 def _shown(value: object) -> str:

@@ -18,6 +18,7 @@ from langchain_gemma_jax.server.apis.fields import (
     as_text,
     as_truth,
     refuse_unknown,
+    texts_or_blocks,
 )
 from langchain_gemma_jax.server.apis.openai_parts import (
     NO_EFFECT,
@@ -85,8 +86,8 @@ def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
     """Add an item to the conversation. What an assistant thought, said and called in one go is one message."""
     match item.get("type", "message"):
         case "message":
-            blocks = as_blocks(item.get("content"), f"{where}.content", _TEXTS)
             role = item.get("role")
+            blocks = as_blocks(item.get("content"), f"{where}.content", _TEXTS, shows=role == "user")
             if role == "assistant":
                 _join(found, AIMessage("".join(block["text"] for block in blocks)))
             elif role in ("user", "system", "developer"):
@@ -103,7 +104,7 @@ def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
             _join(found, AIMessage("", tool_calls=[call]))
         case "function_call_output":
             output = item.get("output")
-            text = "".join(block["text"] for block in as_blocks(output, f"{where}.output", _TEXTS))
+            text = texts_or_blocks(as_blocks(output, f"{where}.output", _TEXTS, shows=True))
             found.append(ToolMessage(text, tool_call_id=as_text(item.get("call_id"), f"{where}.call_id")))
         case "reasoning":
             parts = as_list(item.get("content") or [], f"{where}.content")

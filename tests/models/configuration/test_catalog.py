@@ -6,8 +6,9 @@ import pytest
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
-from langchain_gemma_jax.models.configuration.catalog import known, published
+from langchain_gemma_jax.models.configuration.catalog import _ENCODERS, known, published, senses_of_size
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.vision.media_config import _READERS
 from tests.goldens.published import PUBLISHED
 
 # Parameters of the text model, as the model cards count them (Gemma 4 E2B and E4B: with the per-layer embeddings).
@@ -38,6 +39,15 @@ def test_a_size_is_as_its_config_json_has_it(name):
 def test_a_size_has_the_parameters_that_it_is_named_for(name):
     parameters = total_bytes(abstract(published(name), "float32")) / 4
     assert round(parameters / 1e6) == MILLIONS[name]
+
+
+def test_what_profiles_say_is_what_is_read():
+    assert set(_ENCODERS) == set(_READERS), "each kind of model whose encoders are implemented"
+    assert {name for name in known() if senses_of_size(name)} == {
+        *("gemma-3-4b", "gemma-3-12b", "gemma-3-27b"),
+        *(name for name in known() if name.startswith("gemma-4")),
+    }
+    assert {name for name in known() if "audio" in senses_of_size(name)} == {"gemma-4-e2b", "gemma-4-e4b"}
 
 
 def test_an_unknown_size_names_the_known_ones():

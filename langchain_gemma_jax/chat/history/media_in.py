@@ -1,0 +1,124 @@
+"""The images, sounds and documents of a conversation, as a model takes them: decoded once, prepared once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
+from langchain_gemma_jax.dialects import MediaPart, Message
+from langchain_gemma_jax.errors import InputError, MediaError
+from langchain_gemma_jax.media.media_reader import MediaReader
+from langchain_gemma_jax.media.medium import Medium, Picture
+
+if TYPE_CHECKING:
+    from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.models.vision.support import MediaSupport, PlacedMedium
+
+V = TypeVar("V")
+
+MOST_DECODED = 256 << 20  # bytes of pixels and samples
+MOST_PLACED = 256 << 20  # bytes of what encoders are given
+
+
+class MediaMemory:
+    """The media that an engine's callers have decoded and prepared, the least recently used of which go first."""
+
+    def __init__(self, most_decoded: int = MOST_DECODED, most_placed: int = MOST_PLACED) -> None:
+        self.decoded: BoundedMemory[tuple[Medium, ...]] = BoundedMemory(most_decoded, _decoded_bytes)
+        self.placed: BoundedMemory[PlacedMedium] = BoundedMemory(most_placed, _placed_bytes)
+
+
+def media_memory() -> MediaMemory:
+    """Return the memory of media that this process's engine owns. Closing the engine drops it."""
+    from langchain_gemma_jax.engine.api.process import engine
+
+    return engine().companion(MediaMemory)
+
+
+@dataclass(frozen=True)
+class MediaPlacing:
+    """How the media of one call become what a model takes."""
+
+    model: Model
+    scope: str
+    reader: MediaReader
+    max_soft_tokens: int | None = None
+    apart: tuple[int, ...] = ()  # what the chat format writes around each itself, as ids
+    memory: MediaMemory = field(default_factory=media_memory, repr=False)
+
+    def placed(
+        self, messages: Sequence[Message], seconds: float | None = None
+    ) -> Mapping[bytes, list[tuple[str, PlacedMedium]]]:
+        """Return what stands for each image, sound and page of a conversation, by the digests of their blocks.
+
+        Raises:
+            MediaError: the model takes none of this kind, or it may not be read, is too much, or is none.
+        """
+        parts = [part for message in messages for part in message.media]
+        if not parts:
+            return {}
+        if (support := self.model.media) is None:
+            raise MediaError(
+                parts[0].block.at, f"this is an image, a sound or a file, and {self.model.name} reads text alone. "
+                "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on",
+            )  # fmt: skip
+        self.reader.check_count([part.block for part in parts])
+        found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
+        read: list[tuple[MediaPart, tuple[Medium, ...]]] = []
+        for part in parts:
+            media = self.reader.read(part.block, self._remembered, seconds)
+            read.append((part, media))
+            self.reader.check([(each.block, media) for each, media in read])
+            if part.block.digest not in found:
+                found[part.block.digest] = [(_kind(each), self._place(support, each, part.block.at)) for each in media]
+        return found
+
+    def _remembered(self, digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:
+        """Return what was decoded before, in this scope, or is decoded now."""
+        return _kept(self.memory.decoded, self._key(digest), read)
+
+    def _place(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
+        key = self._key(medium.digest, self.model.name, support, self.max_soft_tokens, self.apart)
+        return _kept(self.memory.placed, key, partial(self._placed_now, support, medium, at))
+
+    def _placed_now(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
+        try:
+            found = support.place(medium, max_soft_tokens=self.max_soft_tokens)
+        except MediaError:
+            raise
+        except InputError as error:
+            raise MediaError(at, str(error).rstrip(".")) from error
+        before, after = _without(found.before, self.apart), _without(found.after[::-1], self.apart[::-1])[::-1]
+        return replace(found, before=before, after=after)
+
+    def _key(self, *told: object) -> bytes:
+        return hashlib.sha256(repr((self.scope, *told)).encode("utf-8", "surrogatepass")).digest()
+
+
+def _kept(memory: BoundedMemory[V], key: bytes, make: Callable[[], V]) -> V:
+    found = memory.get(key)
+    if found is None:
+        found = make()
+        memory.keep(key, found)
+    return found
+
+
+def _without(ids: tuple[int, ...], begin: tuple[int, ...]) -> tuple[int, ...]:
+    """Return ids without those that the chat format has written already."""
+    return ids[len(begin) :] if begin and ids[: len(begin)] == begin else ids
+
+
+def _kind(medium: Medium) -> str:
+    return "image" if isinstance(medium, Picture) else "audio"
+
+
+def _decoded_bytes(media: tuple[Medium, ...]) -> int:
+    return sum((each.pixels if isinstance(each, Picture) else each.samples).nbytes for each in media)
+
+
+def _placed_bytes(placed: PlacedMedium) -> int:
+    return sum(array.nbytes for array in placed.inputs.values()) + 8 * len(placed)

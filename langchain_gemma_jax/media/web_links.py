@@ -1,0 +1,204 @@
+"""Links to images, sounds and documents: fetched from public addresses, within bounds, or not at all.
+
+Whoever writes a conversation may write a link in it, and this process asks. So an address is looked at after its name
+was resolved, and the connection is made to that very address: a name that means another machine a moment later changes
+nothing. Each redirect is looked at as the first link was. No proxy, no cookie and no password is used.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from langchain_gemma_jax.errors import MediaAccessError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.media.block_forms import check_bytes
+
+IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_PIECE = 64 * 1024
+_ASKED = {
+    "User-Agent": "langchain-gemma-jax",
+    "Accept": "image/*, audio/*, application/pdf;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "identity",  # what unpacks itself may be larger than it says
+    "Connection": "close",
+}
+
+
+class Resolver(Protocol):
+    """What says which addresses a name has, as ``socket.getaddrinfo`` does."""
+
+    def __call__(self, host: str, port: int, *, type: int) -> list[tuple[object, ...]]: ...  # noqa: A002  its name there
+
+
+def is_public(address: IpAddress) -> bool:
+    """Whether an address is one of the public internet: not private, not this machine, not a cloud's own service."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or _translated(address)
+        if inner is not None:  # an address of the old kind in one of the new kind
+            return is_public(inner)
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+@dataclass(frozen=True)
+class LinkReader:
+    """What fetches links. The two functions are replaced in tests, which have no internet."""
+
+    allows: Callable[[IpAddress], bool] = is_public
+    resolve: Resolver = socket.getaddrinfo  # type: ignore[assignment]
+
+    def read(self, link: str, *, most: int, seconds: float, redirects: int, at: str) -> bytes:
+        """Return what is at a link, after at most so many redirects.
+
+        Raises:
+            MediaAccessError: it leads where nothing may be read; MediaLimitError: it takes too long, or is too much;
+            UnreadableMediaError: there is nothing.
+        """
+        until = time.monotonic() + seconds
+        for _ in range(redirects + 1):
+            parts = _checked(link, at)
+            found = self._asked(parts, most, until, at)
+            if isinstance(found, bytes):
+                return found
+            link = urljoin(link, found)
+            if parts.scheme == "https" and not link.lower().startswith("https:"):
+                raise MediaAccessError(at, "the link leads from https to a place without it")
+        raise MediaLimitError(at, f"the link leads on more than {redirects} times", "redirects")
+
+    def _asked(self, parts: SplitResult, most: int, until: float, at: str) -> bytes | str:
+        """Return what one server says: the content, or where it is instead."""
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        connection = _ToOneAddress(
+            host, port, self._addresses(host, port, until, at), until, secure=parts.scheme == "https"
+        )
+        watch = threading.Timer(max(0.0, until - time.monotonic()), connection.break_off)
+        watch.daemon = True
+        watch.start()  # a server that sends a byte now and then would never be late by its own measure
+        try:
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request("GET", target, headers=_ASKED)
+            with connection.getresponse() as response:
+                return _content(response, most, at)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if isinstance(error, UnreadableMediaError | MediaLimitError | MediaAccessError):
+                raise
+            _check_time(until, at)
+            raise UnreadableMediaError(
+                at, f"{host} gave nothing ({type(error).__name__}: {str(error)[:100]})"
+            ) from error
+        finally:
+            watch.cancel()
+            connection.close()
+            _check_time(until, at)
+
+    def _addresses(self, host: str, port: int, until: float, at: str) -> list[str]:
+        """Return the addresses of a name, all of which may be asked."""
+        found: list[list[tuple[object, ...]] | OSError | UnicodeError] = []
+
+        def look() -> None:
+            try:
+                found.append(self.resolve(host, port, type=socket.SOCK_STREAM))
+            except (OSError, UnicodeError) as error:
+                found.append(error)
+
+        looking = threading.Thread(target=look, name="gemma-jax-resolves-a-name", daemon=True)
+        looking.start()  # elsewhere, as nothing ends a look-up before it ends itself
+        looking.join(max(0.0, until - time.monotonic()))
+        _check_time(until, at)
+        told = found[0] if found else OSError("no answer")
+        if isinstance(told, Exception) or not told:
+            raise UnreadableMediaError(at, f"there is no machine called {host[:100]!r}")
+        addresses = [str(each[4][0]) for each in told]  # type: ignore[index]
+        for address in addresses:
+            if not self.allows(ipaddress.ip_address(address.partition("%")[0])):
+                raise MediaAccessError(
+                    at, f"{host[:100]} is at {address}, which is no address of the public internet. Links to this "
+                    "machine and to private networks are never followed: give the bytes",
+                )  # fmt: skip
+        return addresses
+
+
+class _ToOneAddress(http.client.HTTPConnection):
+    """A connection to addresses that were looked at, whatever the name means by now."""
+
+    def __init__(self, host: str, port: int, addresses: list[str], until: float, *, secure: bool) -> None:
+        super().__init__(host, port, timeout=max(0.1, until - time.monotonic()))
+        self._addresses, self._until, self._secure = addresses, until, secure
+        self._open: socket.socket | None = None  # as ``sock``, which is let go while the answer is still read
+
+    def connect(self) -> None:
+        error: OSError | None = None
+        for address in dict.fromkeys(self._addresses):
+            left = self._until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            try:
+                self.sock = socket.create_connection((address, self.port), left)
+                break
+            except OSError as found:
+                error = found
+        else:
+            raise error or OSError("no address")
+        self._open = self.sock
+        if self._secure:
+            self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+        self._open = self.sock
+
+    def break_off(self) -> None:
+        """End whatever is being waited for."""
+        if (sock := self._open) is not None:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return  # it is over already
+
+
+def _checked(link: str, at: str) -> SplitResult:
+    try:
+        parts = urlsplit(link)
+        legal = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 80) > 0
+    except ValueError:
+        legal = False
+    if not legal or not link.isascii() or any(character <= " " or character == "\x7f" for character in link):
+        raise MediaAccessError(at, f"expected a link such as https://example.org/image.png, found {link[:100]!r}")
+    if parts.username is not None or parts.password is not None:
+        raise MediaAccessError(at, "the link holds a name or a password, which is told to nobody")
+    return parts
+
+
+def _content(response: http.client.HTTPResponse, most: int, at: str) -> bytes | str:
+    if response.status in _REDIRECTS and (place := response.getheader("Location")):
+        return place
+    if response.status != 200:
+        raise UnreadableMediaError(at, f"the link's server says {response.status} {response.reason[:60]}")
+    if response.getheader("Content-Encoding", "identity").lower() != "identity":
+        raise UnreadableMediaError(at, "the link's server packs what it was asked not to pack")
+    check_bytes(response.length or 0, most, at)
+    found = bytearray()
+    while piece := response.read1(_PIECE):
+        found += piece
+        check_bytes(len(found), most, at)
+    if response.length:
+        raise UnreadableMediaError(at, f"the connection ended {response.length:,} bytes too early")
+    return bytes(found)
+
+
+def _check_time(until: float, at: str) -> None:
+    if time.monotonic() >= until:
+        raise MediaLimitError(at, "the link took longer than it may", "seconds")
+
+
+def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the old address in one that a network translates (RFC 6052)."""
+    if address in ipaddress.IPv6Network("64:ff9b::/96"):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return None

@@ -1,0 +1,105 @@
+"""A loaded model's encoders: read when a first picture or sound comes, and freed with their model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.vision.encoder import EncoderTree, MediaEncoder, Tensor
+from langchain_gemma_jax.models.vision.support import MediaSupport
+
+ReadsTensor: TypeAlias = Callable[[Tensor], npt.NDArray[Any]]
+
+KEPT_BYTES = 256 << 20  # of soft tokens in host memory: some 100 pictures of the largest model
+
+
+class KeptVectors:
+    """What was encoded, by its digest: as much as fits, those that were asked for last."""
+
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+        self._most, self._found = most_bytes, OrderedDict[bytes, npt.NDArray[np.float32]]()
+        self.nbytes = 0
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._found
+
+    def get(self, digest: bytes) -> npt.NDArray[np.float32] | None:
+        """Return what was made of a content, if it is still there."""
+        found = self._found.get(digest)
+        if found is not None:
+            self._found.move_to_end(digest)
+        return found
+
+    def put(self, digest: bytes, vectors: npt.NDArray[np.float32]) -> None:
+        """Keep this, and give up what was not asked for the longest time. The newest one always stays."""
+        self.nbytes += vectors.nbytes - (0 if (old := self._found.pop(digest, None)) is None else old.nbytes)
+        self._found[digest] = vectors
+        while self.nbytes > self._most and len(self._found) > 1:
+            self.nbytes -= self._found.popitem(last=False)[1].nbytes
+
+
+@dataclass(eq=False)
+class ModelMedia:
+    """What a model can see and hear, and the weights of its encoders as far as they are in memory."""
+
+    support: MediaSupport
+    encoders: tuple[MediaEncoder, ...]
+    # The files, as they were when the model was read.
+    open: Callable[[], AbstractContextManager[ReadsTensor]] = field(repr=False)
+    loaded: dict[int, EncoderTree] = field(default_factory=dict, repr=False)
+    kept: KeptVectors = field(default_factory=KeptVectors, repr=False)  # it stays when the weights go
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the weights that are in memory."""
+        return sum(leaf.nbytes for tree in self.loaded.values() for leaf in jax.tree.leaves(tree.parts()))
+
+    def encoder_of(self, inputs: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return which encoder takes this, and the size of it. None: none does."""
+        for number, encoder in enumerate(self.encoders):
+            if (size := encoder.takes(inputs)) is not None:
+                return number, size
+        return None
+
+    def nbytes_of(self, number: int, dtype: str) -> int:
+        """Return the bytes that the weights of one encoder take, whose matrices have this dtype."""
+        leaves = (each for part in self.encoders[number].tensors().parts() for each in part.values())
+        return sum(prod(each.shape) * numpy_dtype(each.dtype(dtype)).itemsize for each in leaves)
+
+    def read(self, number: int, dtype: str, where: Placement) -> EncoderTree:
+        """Read the weights of one encoder from the files, to where the model is.
+
+        Raises:
+            CheckpointError: they cannot be read, or are other files than before.
+        """
+        tree = self.encoders[number].tensors()
+
+        def put(read: ReadsTensor, tensors: Mapping[str, Tensor]) -> dict[str, jax.Array]:
+            found = {}
+            for key, tensor in tensors.items():
+                stored = read(tensor).reshape(tensor.shape)
+                if tensor.added:
+                    stored = stored.astype(np.float32) + np.float32(tensor.added)
+                found[key] = where.put(np.asarray(stored, numpy_dtype(tensor.dtype(dtype)), order="C"))
+            return found
+
+        with self.open() as read:
+            return EncoderTree(put(read, tree.begin), [put(read, layer) for layer in tree.layers], put(read, tree.end))
+
+    def close(self) -> None:
+        """Free the weights that are in memory. They are read again when they are needed."""
+        while self.loaded:
+            _, tree = self.loaded.popitem()
+            for leaf in jax.tree.leaves(tree.parts()):
+                if not leaf.is_deleted():
+                    leaf.delete()
