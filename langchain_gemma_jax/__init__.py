@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.provider import ProviderWarning
     from langchain_gemma_jax.routing import Calibration, Choice, Route, Signals
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "ApiKeyError",

@@ -90,7 +90,7 @@ def test_places_within_a_medium_are_no_end():
     assert whole_media(list(image), 3) == 0
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 @pytest.mark.long
 def test_random_conversations_with_pictures_equal_cold_runs(count, engine_of, tiny_model):
     """Branches, retries, neighbours, drafts and evictions: nothing of it changes an answer."""
