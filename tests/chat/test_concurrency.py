@@ -93,7 +93,7 @@ def test_a_failure_in_a_batch_is_its_own(scripted):
     model, _ = scripted("Hello", "Hello")
     image = [HumanMessage([{"type": "image", "url": "https://example.org/a.png"}])]
     first, failed, last = model.batch(["Hi", image, "Hi"], return_exceptions=True)
-    assert (first.content, type(failed).__name__, last.content) == ("Hello", "InputError", "Hello")
+    assert (first.content, type(failed).__name__, last.content) == ("Hello", "MediaError", "Hello")
 
 
 @pytest.mark.long

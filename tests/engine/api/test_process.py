@@ -52,7 +52,7 @@ def fresh(monkeypatch, engine_of):
     def fresh(loader: object = None) -> list[Engine]:
         made: list[Engine] = []
 
-        def make(settings: Settings) -> Engine:
+        def make(settings: Settings, **_: object) -> Engine:
             made.append(engine_of(ladders=SMALL, max_waiting=settings.max_waiting))
             if loader is not None:
                 made[-1]._loader._load_model = loader  # type: ignore[assignment]
