@@ -1,7 +1,7 @@
 """Run the benchmarks one after the other, and show every bar in one table.
 
     make bench                                    everything, some 20 minutes on two cores
-    make bench BENCH=quick                        the most telling part, some four minutes
+    make bench BENCH=quick                        the most telling part, some six minutes
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run
     make bench ARGS="--only engine,serving"       some of them
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(prog="benchmarks/suite.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="some four minutes instead of twenty")
+    parser.add_argument("--quick", action="store_true", help="some six minutes instead of twenty")
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--setup", action="store_true", help="make the missing environments of the rivals first")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="the results of an earlier run")
