@@ -147,10 +147,10 @@ def test_what_was_read_is_not_read_again_and_changes_no_answer(packed):
 def test_drafts_are_accepted_and_change_no_answer(packed):
     prompt = ids_of(packed, LIST * 4)
     plain = greedy(packed, prompt, 48, drafts=False)
-    for _ in range(30):  # the program that looks at several tokens is compiled beside the first answers
-        drafted = greedy(packed, prompt, 48, drafts=True)
+    for _ in range(30):  # the program that looks at several tokens is compiled beside the first answers, and may come
+        drafted = greedy(packed, prompt, 48, drafts=True)  # in the middle of one
         assert drafted.ids == plain.ids
-        if drafted.accepted_tokens:
+        if drafted.accepted_tokens > 16:
             break
         time.sleep(2)
     assert drafted.accepted_tokens > 16
