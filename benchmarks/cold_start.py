@@ -151,7 +151,7 @@ def report(found: Mapping[str, Mapping[str, list[Times]]], dtype: str, rounds: i
 
 
 def rows(found: Mapping[str, Mapping[str, list[Times]]]) -> list[Row]:
-    """What became of each bar."""
+    """The bars of this benchmark, and how far each was reached."""
     bars = []
     for name, kinds in found.items():
         middle = {kind: {stage: median(t[stage] for t in times) for stage in times[0]} for kind, times in kinds.items()}

@@ -130,14 +130,14 @@ def report(found: dict[str, list[Completion]], dtype: str, others: float | None)
 
 
 def beside_free(costs: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """What a token of each work costs, in tokens of the free one: the median of the rounds."""
+    """The cost of a token by work, in tokens of the free one: the median of the rounds."""
     return {
         work: median(one / free for one, free in zip(each, costs["free"], strict=True)) for work, each in costs.items()
     }
 
 
 def rows(found: Mapping[str, Sequence[Completion]], dtype: str) -> list[Row]:
-    """What became of each bar."""
+    """The bars of this benchmark, and how far each was reached."""
     costs = {work: [seconds_a_token(done) for done in answers] for work, answers in found.items()}
     ratios, beside = beside_free(costs), f"free: {1000 * median(costs['free']):.1f} ms"
     bars = {"easy": ("a token under an easy grammar", COST_BAR), "call": ("a token of a tool's call", 1.0)}

@@ -215,7 +215,7 @@ def report(found: Mapping[str, Times], rounds: int, others: float | None) -> str
 
 
 def rows(found: Mapping[str, Times]) -> list[Row]:
-    """What became of each bar."""
+    """The bars of this benchmark, and how far each was reached."""
     return [
         row
         for name, times in found.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import cast
 
@@ -60,11 +61,15 @@ def _of_file(run: Run, label: str, file: File) -> Iterator[Row]:
     if file.bandwidth_bar is not None:
         yield _of_bandwidth(label, ours, memory, file.bandwidth_bar)
     for length in (PROMPT, LONG_PROMPT):
-        yield faster(f"prefill of {length}", 1.0, lambda each, length=length: median(each.prefill(length)))  # type: ignore[misc]
+        yield faster(f"prefill of {length}", 1.0, partial(_prefill, length))
     if file.talks:
         yield faster("ten turns", file.talk_bar, of.conversation_seconds, "s")
         yield faster(f"first token behind {min(NEW_TOKENS)} new ones", 1.0, _short_turn, "s")
     yield _resident(label, ours)
+
+
+def _prefill(length: int, figures: Figures) -> float:
+    return median(figures.prefill(length))
 
 
 def _short_turn(figures: Figures) -> float:

@@ -1,6 +1,6 @@
 """Run the benchmarks one after the other, and show every bar in one table.
 
-    make bench                                    everything, some 20 minutes on two cores
+    make bench                                    everything
     make bench BENCH=quick                        the most telling part, some six minutes
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run
     make bench ARGS="--only engine,serving"       some of them
@@ -63,7 +63,7 @@ PARTS: Mapping[str, Part] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What one benchmark gave: its bars, or why there are none."""
+    """The bars that one benchmark gave, or why there are none."""
 
     rows: tuple[Row, ...]
     seconds: float
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(prog="benchmarks/suite.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="some six minutes instead of twenty")
+    parser.add_argument("--quick", action="store_true", help="only what takes some six minutes")
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--setup", action="store_true", help="make the missing environments of the rivals first")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="the results of an earlier run")
@@ -157,7 +157,7 @@ def report(found: Mapping[str, Found], seconds: float, others: float | None) -> 
 
 
 def as_json(found: Mapping[str, Found], others: float | None) -> Mapping[str, object]:
-    """What ``--compare`` reads again."""
+    """The results as a later run's ``--compare`` reads them."""
     parts = {
         name: {"seconds": part.seconds, "problem": part.problem, "bars": [vars(row) for row in part.rows]}
         for name, part in found.items()
@@ -168,7 +168,7 @@ def as_json(found: Mapping[str, Found], others: float | None) -> Mapping[str, ob
 def regressions(
     before: Mapping[str, Mapping[str, Mapping[str, list[Mapping[str, object]]]]], found: Mapping[str, Found]
 ) -> list[str]:
-    """What is worse than it was: ratios by more than rounds differ by, and bars that were reached and are missed."""
+    """The bars that became worse: ratios by more than rounds differ by, and bars that were reached and are missed."""
     then = {
         (name, str(row["work"]), str(row["dtype"])): row
         for name, part in before["parts"].items()
@@ -186,7 +186,7 @@ def regressions(
 
 
 def is_worse(old: Mapping[str, object], new: Row) -> bool:
-    """Whether a bar is further away than it was. What was not measured then, or is not now, tells nothing."""
+    """Compare a bar with an earlier run: true if it is further away. One that was not measured twice tells nothing."""
     before = old["ratio"]
     if isinstance(before, float) and new.ratio is not None:
         least = new.bar.startswith("≥")

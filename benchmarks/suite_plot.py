@@ -42,7 +42,7 @@ def draw(named: Sequence[tuple[str, Row]]) -> str:
 
 
 def share_of(row: Row) -> float | None:
-    """What share of the bar was reached, if both are ratios: 1 and more is all of it."""
+    """The share of a bar that was reached, if both are ratios: 1 and more is all of it."""
     asked = re.fullmatch(r"([≥≤]) ([\d.]+) ×", row.bar)
     if asked is None or row.ratio is None or row.ratio <= 0:
         return None
