@@ -27,7 +27,8 @@ def group_of(options: argparse.Namespace) -> GroupPlan | None:
     Raises:
         InputError: something is missing, or not possible.
     """
-    from langchain_gemma_jax.scale.hosts.group import GroupPlan, read_group_key
+    from langchain_gemma_jax.private.key_file import read_key
+    from langchain_gemma_jax.scale.hosts.group import GroupPlan
 
     given = {
         "--hosts": options.hosts,
@@ -41,4 +42,5 @@ def group_of(options: argparse.Namespace) -> GroupPlan | None:
     if missing:
         raise InputError(f"Several hosts: expected {', '.join(given)}; {', '.join(missing)} is missing.")
     plan = GroupPlan(options.hosts, options.host_number, options.leader, b"")
-    return GroupPlan(plan.hosts, plan.number, plan.leader, read_group_key(options.hosts_key_file))
+    key = read_key(options.hosts_key_file, "--hosts-key-file", "Make one, and give all hosts the same")
+    return GroupPlan(plan.hosts, plan.number, plan.leader, key)

@@ -29,7 +29,6 @@ from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.engine.prefix_store.key_file import read_key
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
@@ -41,6 +40,7 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.private.key_file import read_key
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,6 @@ def prefix_store_of(settings: Settings) -> PrefixStore | None:
         )
     if settings.prefix_store is None:
         return None
-    sealing = None if key is None else Encrypted(read_key(key))
+    sealing = None if key is None else Encrypted(read_key(key, "prefix_key_file"))
     reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
     return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)

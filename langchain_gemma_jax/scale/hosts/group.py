@@ -12,19 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NoReturn
 
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
-from langchain_gemma_jax.private.private_file import read_private
 from langchain_gemma_jax.scale.hosts.line import SILENCE, Line
 
 TOGETHER = 300.0  # seconds that the processes wait for each other at the start
 LAST_RESORT = 8.0  # seconds after a loss at which the leader ends, whoever is still to hear of it
 _AGAIN = 0.3  # seconds between two tries to reach the leader
 _AT_ONCE = 64
-_SHORTEST, _LARGEST = 32, 2**16  # bytes of a key
 _log = OwnLog(__name__)
 
 
@@ -60,20 +57,6 @@ class GroupPlan:
         """The leader's host and port."""
         host, _, port = self.leader.rpartition(":")
         return host.removeprefix("[").removesuffix("]"), int(port) if port.isdecimal() else 0
-
-
-def read_group_key(path: str | os.PathLike[str]) -> bytes:
-    """Return the key of a group, from a file that only its user can read.
-
-    Raises:
-        InputError: there is no such file, others can read it, or it is too short.
-    """
-    file = Path(path).expanduser()
-    make = f"Make one, and give all hosts the same: (umask 077; head -c 32 /dev/urandom | base64 > {file})"
-    data = read_private(file, "--hosts-key-file", f"a file with a key of up to {_LARGEST} bytes", _LARGEST, make)
-    if len(key := data.strip()) < _SHORTEST:
-        raise InputError(f"--hosts-key-file: expected {_SHORTEST} bytes at least, found {len(key)} in {file}. {make}")
-    return key
 
 
 @contextmanager
