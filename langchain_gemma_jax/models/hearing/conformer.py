@@ -61,9 +61,6 @@ class Conformer(MediaEncoder):
     def layers(self) -> int:
         return self.depth
 
-    def soft_tokens(self, size: int) -> int:
-        return size
-
     def inputs(self, size: int) -> Mapping[str, Input]:
         frames = size * HALVED
         return {"spectrogram": Input((frames, PITCHES), "float32"), "real": Input((frames,), "int32")}

@@ -88,13 +88,13 @@ class MediaEncoder(ABC):
         """The sizes that programs are made for, ascending: what one is, the encoder says in ``inputs``."""
 
     @property
-    @abstractmethod
     def layers(self) -> int:
         """How many layers it has."""
+        return 0
 
-    @abstractmethod
     def soft_tokens(self, size: int) -> int:
-        """Return how many soft tokens it makes of an input of this size, padding included."""
+        """Return how many soft tokens it makes of an input of this size, padding included. By default, its size."""
+        return size
 
     @abstractmethod
     def inputs(self, size: int) -> Mapping[str, Input]:
@@ -108,9 +108,9 @@ class MediaEncoder(ABC):
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         """Return what the first layer takes."""
 
-    @abstractmethod
-    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:  # noqa: ARG002  some have no layer
         """Return what the next layer takes, or ``end``."""
+        return state
 
     @abstractmethod
     def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:

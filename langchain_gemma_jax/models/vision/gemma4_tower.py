@@ -64,9 +64,6 @@ class Gemma4Tower(MediaEncoder):
     def layers(self) -> int:
         return self.depth
 
-    def soft_tokens(self, size: int) -> int:
-        return size
-
     def inputs(self, size: int) -> Mapping[str, Input]:
         patches = size * self.pool**2
         return {"patches": Input((patches, 3 * self.patch**2), "uint8"), "places": Input((patches, 2), "int32")}

@@ -41,13 +41,6 @@ class UnifiedPictures(MediaEncoder):
     def sizes(self) -> tuple[int, ...]:
         return self.budgets
 
-    @property
-    def layers(self) -> int:
-        return 0
-
-    def soft_tokens(self, size: int) -> int:
-        return size
-
     def inputs(self, size: int) -> Mapping[str, Input]:
         return {"patches": Input((size, self.patch_numbers), "uint8"), "places": Input((size, 2), "int32")}
 
@@ -72,10 +65,6 @@ class UnifiedPictures(MediaEncoder):
         x = norm(product(x, arrays["dense"], arrays["dense_bias"]), "patch_ln2")
         return {"x": norm(x + placed(arrays["places"].swapaxes(0, 1), inputs["places"]), "pos_norm")}
 
-    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
-        del arrays  # there are none
-        return state
-
     def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         return product(rms_norm(state["x"], None, self.eps), arrays["project"])
 
@@ -94,13 +83,6 @@ class UnifiedSounds(MediaEncoder):
     def sizes(self) -> tuple[int, ...]:
         return self.frames
 
-    @property
-    def layers(self) -> int:
-        return 0
-
-    def soft_tokens(self, size: int) -> int:
-        return size
-
     def inputs(self, size: int) -> Mapping[str, Input]:
         return {"frames": Input((size, self.frame), "float32")}
 
@@ -111,10 +93,6 @@ class UnifiedSounds(MediaEncoder):
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
         del arrays  # there are none
         return {"x": inputs["frames"]}
-
-    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:
-        del arrays
-        return state
 
     def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         return product(rms_norm(state["x"], None, self.eps), arrays["project"])
