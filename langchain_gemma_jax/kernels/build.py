@@ -42,6 +42,7 @@ _VARIANTS: Mapping[str, tuple[Sequence[str], tuple[str, ...]]] = {  # of which m
     "avx512": (_X86, (*_AVX2, *_AVX512)),
     "neon": (_ARM, ()),
     "dotprod": (_ARM, ("-mcpu=generic+dotprod",)),
+    "i8mm": (_ARM, ("-mcpu=generic+dotprod+i8mm",)),
 }
 # Which compilers need long for, and which gain nothing that was measured: what only calls, and what runs where the
 # processor is none of those that the others are for.

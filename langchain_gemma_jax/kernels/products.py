@@ -10,13 +10,13 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 
-MOST_ROWS = 16
+MOST_ROWS = 16  # of activations as they are, with a matrix in blocks
 DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
-def can_multiply(rows: int, *, rounded: bool = False) -> bool:
-    """Return True if the kernels run here and take so many rows: any number, of those that are rounded first."""
-    return (1 <= rows <= MOST_ROWS or (rounded and rows > 0)) and kernels_run()
+def can_multiply(rows: int, *, dense: bool = False, rounded: bool = False) -> bool:
+    """Return True if the kernels run here and take so many rows: any number with a dense matrix, or rounded first."""
+    return (1 <= rows <= MOST_ROWS or ((dense or rounded) and rows > 0)) and kernels_run()
 
 
 def kernels_run() -> bool:
@@ -29,33 +29,39 @@ def kernels_run() -> bool:
     return bool(library.kernels().run)
 
 
-def multiply(x: jax.Array, parts: Sequence[jax.Array], kind: str, *, rounded: bool = False) -> jax.Array:
+def multiply(
+    x: jax.Array, parts: Sequence[jax.Array], kind: str, *, rounded: bool = False, real: jax.Array | None = None
+) -> jax.Array:
     """``x [row, in]`` times a matrix of some kind, whose arrays begin ``[out, block]``: float32 ``[row, out]``.
 
     Activations are float32, and so are all sums. A row's numbers are the same whatever the other rows are. With
     ``rounded``, activations are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks;
-    there may be any number of rows then.
+    there may be any number of rows then. ``real``, one int32, says how many rows are no padding: the others take no
+    time and come to zeros.
     """
     out = jax.ShapeDtypeStruct((x.shape[0], parts[0].shape[0]), jnp.float32)
     found: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
-        x.astype(jnp.float32), *parts
+        x.astype(jnp.float32), *parts, *(() if real is None else (real,))
     )
     return found
 
 
 @jax.custom_jvp
-def multiply_dense(x: jax.Array, weight: jax.Array) -> jax.Array:
+def multiply_dense(x: jax.Array, weight: jax.Array, real: jax.Array | None = None) -> jax.Array:
     """``x [row, in]`` times a dense matrix ``[out, in]``, with derivatives as any product has them."""
-    return multiply(x, (weight,), DENSE[weight.dtype.name])
+    return multiply(x, (weight,), DENSE[weight.dtype.name], real=real)
 
 
 @multiply_dense.defjvp
 def _derivative(
-    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+    primals: tuple[jax.Array, jax.Array, jax.Array | None], tangents: tuple[jax.Array, jax.Array, object]
 ) -> tuple[jax.Array, jax.Array]:
-    (x, weight), (dx, dweight) = primals, tangents
+    (x, weight, real), (dx, dweight, _) = primals, tangents
     by_x, by_weight = (
         jnp.einsum("mi,oi->mo", *pair, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
         for pair in ((dx, weight.astype(dx.dtype)), (x, dweight.astype(x.dtype)))
     )
-    return multiply_dense(x, weight), by_x + by_weight
+    change = by_x + by_weight
+    if real is not None:
+        change = jnp.where(jnp.arange(x.shape[0])[:, None] < real, change, 0)
+    return multiply_dense(x, weight, real), change

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = "v1"  # of what the targets take: part of their names, so of every program that calls them
+VERSION = "v2"  # of what the targets take: part of their names, so of every program that calls them
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 IN_BLOCKS = KINDS[3:]  # those that activations can be rounded for
 

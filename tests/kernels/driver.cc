@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
@@ -243,7 +244,7 @@ void try_products(const Library& library, bool large) {
   auto* product = library.get<Product>("gemma_jax_product");
   for (const Kind& kind : kinds) {
     const int64_t outputs = large ? 999 : between(1, 30), inputs = kind.elements * (large ? 1024 / kind.elements : kind.elements > 1 ? between(1, 768 / kind.elements) : between(1, 90));
-    const int64_t rows = between(1, 16), blocks = inputs / kind.elements;
+    const int64_t rows = between(1, kind.elements > 1 ? 16 : 64), blocks = inputs / kind.elements;
     std::vector<std::vector<char>> parts;
     std::vector<const void*> at;
     std::vector<Array> arrays;
@@ -266,9 +267,19 @@ void try_products(const Library& library, bool large) {
         done(product(variant.c_str(), kind.name, at.data(), outputs, inputs, x.data() + row * inputs, 1, one.data(), 0, outputs, rounded), what);
         same(what + " alone", one.data(), out.data() + row * outputs, outputs);
         library.get<Choose>("gemma_jax_choose")(variant.c_str());
-        call(library.opened, std::string(rounded ? "gemma_jax_rounded_" : "gemma_jax_product_") + kind.name, *library.pool,
-             arrays, {{shared.data(), XLA_FFI_DataType_F32, {rows, outputs}}}, {});
+        const std::string name = std::string(rounded ? "gemma_jax_rounded_" : "gemma_jax_product_") + kind.name;
+        const std::vector<Array> made = {{shared.data(), XLA_FFI_DataType_F32, {rows, outputs}}};
+        call(library.opened, name, *library.pool, arrays, made, {});
         same(what + " shared", shared.data(), out.data(), out.size());
+        int32_t real = (int32_t)between(-1, rows + 1);  // the others are padding: of no number, and zeros come of them
+        const int64_t kept = real < 0 ? 0 : real < rows ? real : rows;
+        std::vector<float> padded(x);
+        std::fill(padded.begin() + kept * inputs, padded.end(), std::nanf(""));
+        std::fill(out.begin() + kept * outputs, out.end(), 0.0f), std::fill(shared.begin(), shared.end(), 7.0f);
+        std::vector<Array> told = arrays;
+        told[0].data = padded.data(), told.push_back({&real, XLA_FFI_DataType_S32, {}});
+        call(library.opened, name, *library.pool, told, made, {});
+        same(what + " of real rows", shared.data(), out.data(), out.size());
       }
     }
   }
@@ -356,7 +367,7 @@ int main(int count, char** given) {
   if (count != 3) return std::printf("expected a library and how many rounds\n"), 2;
   Library library = {dlopen(given[1], RTLD_NOW), nullptr, {}};
   if (!library.opened) return std::printf("%s\n", dlerror()), 2;
-  for (const char* name : {"portable", "avx2", "avx512", "neon", "dotprod"}) {
+  for (const char* name : {"portable", "avx2", "avx512", "neon", "dotprod", "i8mm"}) {
     if (library.get<Choose>("gemma_jax_runs")(name) == 0) library.variants.push_back(name);
   }
   {

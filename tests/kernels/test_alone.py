@@ -70,7 +70,12 @@ def test_an_instruction_set_that_is_not_there_is_never_reached(tmp_path, process
 
 
 @pytest.mark.parametrize(
-    ("processor", "variants"), [("cortex-a57", ["portable", "neon"]), ("max", ["portable", "neon", "dotprod"])]
+    ("processor", "variants"),
+    [
+        ("cortex-a57", ["portable", "neon"]),
+        ("neoverse-n1", ["portable", "neon", "dotprod"]),
+        ("max", ["portable", "neon", "dotprod", "i8mm"]),
+    ],
 )
 def test_the_library_for_arm(tmp_path, processor, variants):
     """That of the wheel itself, as ``scripts/wheels`` made it."""

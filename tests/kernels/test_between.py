@@ -214,6 +214,7 @@ def test_gates_of_any_size_and_what_is_no_number():
         assert np.isnan(found).sum() == 1
 
 
+@pytest.mark.long
 def test_derivatives_and_numbers_are_those_of_xla():
     random = np.random.default_rng(5)
     x, h = (jnp.asarray(random.standard_normal((2, 3, 64)), jnp.float32) for _ in range(2))

@@ -116,7 +116,7 @@ def test_what_is_asked_for_has_to_be_known(monkeypatch):
     monkeypatch.setattr(library, "_known", None)
     monkeypatch.setenv("GEMMA_JAX_KERNELS", "sse9")
     with pytest.raises(
-        InputError, match="expected one of auto, off, portable, avx2, avx512, neon, dotprod, found 'sse9'"
+        InputError, match="expected one of auto, off, portable, avx2, avx512, neon, dotprod, i8mm, found 'sse9'"
     ):
         kernels()
     assert "found 'sse9'" in in_words()

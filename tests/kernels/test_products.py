@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,8 @@ from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.weights import PLAIN, Form, Plan
 from tests.kernels.made_up_matrices import dense, library, matrix, product, variants
 
-BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
+BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL, many_rows=Form.KERNEL)
+MANY_ROWS = 64  # of dense matrices and rounded rows, which may have any number
 
 pytestmark = pytest.mark.skipif(
     not kernels().run and "not compiled: " in kernels().why, reason=f"there was no compiler: {kernels().why}"
@@ -47,7 +49,7 @@ def try_shapes(kind, count, seed, loaded=None):
     for _ in range(count):
         outputs = int(random.integers(1, 40))
         inputs = block * int(random.integers(1, 90 if block == 1 else 1 + 1200 // block))
-        rows = int(random.integers(1, MOST_ROWS + 1))
+        rows = int(random.integers(1, (MANY_ROWS if block == 1 else MOST_ROWS) + 1))
         parts, off = matrix(kind, outputs, inputs, random), int(random.integers(0, 4))
         x = random.standard_normal((rows, inputs)).astype(np.float32)
         row, first = int(random.integers(0, rows)), int(random.integers(0, outputs))
@@ -66,6 +68,36 @@ def try_shapes(kind, count, seed, loaded=None):
             assert np.isnan(np.delete(alone, range(first, last), axis=1)).all(), "others were written"
 
 
+def try_padding(kind, count, seed):
+    """Every variant as XLA calls it: what is padding changes no other row, is not looked at, and comes to zeros."""
+    random, loaded = np.random.default_rng(seed), library()
+    block = KINDS[kind].elements
+    most = MANY_ROWS if block == 1 else MOST_ROWS
+    for _, rounds in itertools.product(range(count), (False, True)[: 1 + (kind in IN_BLOCKS)]):
+        outputs, blocks = int(random.integers(1, 300)), int(random.integers(1, 1 + 600 // block))
+        rows = int(random.integers(2, (MANY_ROWS if rounds else most) + 1))  # of rounded ones: any number
+        parts = matrix(kind, outputs, block * blocks, random)
+        x = random.standard_normal((rows, block * blocks)).astype(np.float32)
+        run = jax.jit(partial(multiply, kind=kind, rounded=rounds))
+        for variant in variants(loaded):
+            assert loaded.gemma_jax_choose(variant.encode()) == 0
+            whole = np.asarray(run(x, parts, real=np.int32(rows)))
+            close_enough(whole, parts, kind, in_eight_bits(x) if rounds else x)
+            for real in (-1, 0, 1, *map(int, random.integers(1, rows, 3)), rows + 1):
+                kept = min(max(0, real), rows)
+                padded = np.where(np.arange(rows)[:, None] < kept, x, np.float32("nan"))
+                found = np.asarray(run(padded, parts, real=np.int32(real)))
+                np.testing.assert_array_equal(found[:kept], whole[:kept], err_msg=f"{variant} {kind} {real} of {rows}")
+                assert not found[kept:].any(), (variant, kind, real, rows)
+
+
+@pytest.fixture
+def chosen_again():
+    """The variant that was chosen is chosen again behind a test of all of them."""
+    yield
+    assert library().gemma_jax_choose(kernels().variant.encode()) == 0
+
+
 def test_the_kernels_run_here():
     assert kernels().run, kernels().why
     assert list(TARGETS) == list(dict.fromkeys([*TARGETS, *KINDS])), "a kind without a kernel, or the other way round"
@@ -82,6 +114,20 @@ def test_random_shapes(kind):
 @pytest.mark.parametrize("kind", TARGETS)
 def test_many_random_shapes(kind):
     try_shapes(kind, 5000, seed=2)
+
+
+@pytest.mark.usefixtures("chosen_again")
+@pytest.mark.parametrize("kind", TARGETS)
+def test_rows_of_padding_come_to_zeros_and_change_no_other(kind):
+    try_padding(kind, 3, seed=6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("chosen_again")
+@pytest.mark.parametrize("kind", TARGETS)
+def test_rows_of_padding_in_many_random_shapes(kind):
+    try_padding(kind, 150, seed=7)
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -114,10 +160,16 @@ def test_what_xla_runs(kind):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_dense_products_are_what_other_forms_give(dtype):
     random = np.random.default_rng(4)
-    x = jnp.asarray(random.standard_normal((5, 640)), jnp.float32)
     weight = jnp.asarray(random.standard_normal((77, 640)) * 0.02, dtype)
-    found, plain = (jax.jit(linear, static_argnums=2)(x, weight, plan) for plan in (BY_KERNEL, PLAIN))
+    x = jnp.asarray(random.standard_normal((130, 640)), jnp.float32)
+    by_kernel, by_xla = (
+        jax.jit(linear, static_argnums=2).lower(x, weight, plan).compile() for plan in (BY_KERNEL, PLAIN)
+    )
+    assert "gemma_jax" in by_kernel.as_text(), "long prompts have a form of their own"
+    found, plain = by_kernel(x, weight), by_xla(x, weight)
     np.testing.assert_allclose(found, plain, rtol=0, atol=2e-5)
+    x, plain = x[:5], plain[:5]
+    np.testing.assert_array_equal(jax.jit(linear, static_argnums=2)(x, weight, BY_KERNEL), found[:5])
     other_way = Plan(False, Form.KERNEL, Form.KERNEL)  # inputs first: not for kernels
     np.testing.assert_allclose(linear(x, weight.T, other_way), plain, rtol=0, atol=2e-5)
 
@@ -139,12 +191,14 @@ def f32(*shape):
 @pytest.mark.parametrize(
     ("kind", "x", "parts", "out", "words"),
     [
-        ("F32", f32(17, 8), [f32(4, 8)], (17, 4), "expected x of 1 to 16 rows, [row, in], found [17, 8]"),
+        ("Q8_0", f32(17, 32), [f32(4, 1), f32(4, 1, 32)], (17, 4), "of 1 to 16 rows, [row, in], found [17, 32]"),
         ("F32", f32(8), [f32(4, 8)], (1, 4), "[row, in], found [8]"),
         ("F32", f32(2, 8), [f32(4, 8)], (1, 4), "expected a result [row, out] of 2 rows, found [1, 4]"),
         ("F32", f32(2, 8), [f32(4, 9)], (2, 4), "array 0 of the weights: expected [4, 8] with 1 numbers"),
         ("F32", f32(2, 8), [f32(5, 8)], (2, 4), "expected [4, 8]"),
-        ("F32", f32(2, 8), [f32(4, 8), f32(4, 8)], (2, 4), "expected 1 arrays of weights, found 2"),
+        ("F32", f32(2, 8), [f32(4, 8)] * 3, (2, 4), "expected 1 arrays of weights, found 3"),
+        ("F32", f32(2, 8), [f32(4, 8), f32(1)], (2, 4), "expected how many rows are real, one number in s32"),
+        ("F32", f32(2, 8), [f32(4, 8), jnp.ones(2, jnp.int32)], (2, 4), "expected how many rows are real"),
         ("BF16", f32(2, 8), [f32(4, 8)], (2, 4), "has another dtype"),
         ("Q8_0", f32(1, 40), [f32(4, 1), f32(4, 1, 32)], (1, 4), "whole blocks of 32, found 40"),
         ("Q8_0", f32(1, 64), [f32(4, 2).astype("float16"), f32(4, 2, 31).astype("int8")], (1, 4), "found [4, 2, 31]"),
@@ -162,6 +216,7 @@ def test_what_does_not_fit_is_refused_by_name(kind, x, parts, out, words):
 def test_other_numbers_of_rows_are_not_for_kernels():
     several = (0, 1, MOST_ROWS, MOST_ROWS + 1)
     assert [can_multiply(rows) for rows in several] == [False, True, True, False]
+    assert [can_multiply(rows, dense=True) for rows in several] == [False, True, True, True]
     assert [can_multiply(rows, rounded=True) for rows in several] == [False, True, True, True]
     assert multiply(f32(1, 4), [f32(3, 4)], "F32").tolist() == [[4, 4, 4]]
     assert multiply_dense(f32(2, 4), f32(3, 4)).tolist() == [[4, 4, 4]] * 2

@@ -237,7 +237,7 @@ ffi::Error attention(int, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Re
     if (i % 2) task.caches.back().values = data;
     else task.caches.push_back({data, nullptr, dims[2]});
   }
-  task.variant = chosen_variant()->attention;
+  task.variant = attention_of(*chosen_variant());
   task.sight = {window, cap};
   task.queries = queries->typed_data<float>(), task.out = (*out)->typed_data<float>();
   task.first = first->typed_data<int32_t>(), task.split = split->typed_data<int32_t>();
@@ -257,7 +257,7 @@ EXPORTED int gemma_jax_attend(const char* variant, int stored, int apart, const 
   const Variant* found = variant_named(variant);
   if (!found || stored < 0 || stored >= STORED_WAYS || sizes[4] % 16) return 1;
   Task task;
-  task.variant = found->attention, task.stored = (Stored)stored;
+  task.variant = attention_of(*found), task.stored = (Stored)stored;
   task.rows = sizes[0], task.tokens = sizes[1], task.heads = sizes[2], task.kv_heads = sizes[3], task.dim = sizes[4];
   task.behind = sizes[6], task.sight = {sizes[7], cap};
   task.queries = queries, task.first = first, task.split = split, task.out = out;

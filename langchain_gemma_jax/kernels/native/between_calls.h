@@ -116,7 +116,7 @@ ffi::Error between(int number, ffi::ThreadPool pool, ffi::RemainingArgs args, ff
   int64_t numbers = 1;
   for (size_t i = 0; i < x.size(); i++) numbers *= x[i];
   if (last < 1 || numbers < 1) return wrong(which, "expected rows of a multiple of 16 numbers, found " + shape(x));
-  task.which = which, task.variant = chosen_variant()->between;
+  task.which = which, task.variant = between_of(*chosen_variant());
   task.rows = numbers / last, task.n = last, task.tokens = 1;
   task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.how.eps = *given, task.how.size = *size;
@@ -201,7 +201,7 @@ EXPORTED int gemma_jax_between(const char* variant, int which, const int64_t* si
   const Variant* found = variant_named(variant);
   if (!found || which < NORM || which > BEST || (which != BEST && sizes[1] % 16)) return 1;
   Task task = {};
-  task.which = (Which)which, task.variant = found->between, task.rows = sizes[0], task.n = sizes[1];
+  task.which = (Which)which, task.variant = between_of(*found), task.rows = sizes[0], task.n = sizes[1];
   task.tokens = sizes[2], task.x = in[0], task.out = out[0], task.second = out[1], task.third = out[2];
   task.h = in[1], task.next = which == NORM ? in[1] : in[2], task.post = which == JOIN ? in[3] : nullptr;
   task.how = {sizes[3], sizes[4], sizes[5], sizes[6] != 0, in[1], in[2], in[3], in[4], sizes[7] != 0, eps, size};

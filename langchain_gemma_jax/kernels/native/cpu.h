@@ -33,20 +33,24 @@ static inline bool has_avx512() {  // F, DQ, BW, VL and VNNI
 
 #include <sys/sysctl.h>
 
-static inline bool has_dotprod() {
+static inline bool has_feature(const char* name) {
   int found = 0;
   size_t size = sizeof found;
-  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &found, &size, nullptr, 0) == 0 && found;
+  return sysctlbyname(name, &found, &size, nullptr, 0) == 0 && found;
 }
+static inline bool has_dotprod() { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+static inline bool has_i8mm() { return has_dotprod() && has_feature("hw.optional.arm.FEAT_I8MM"); }
 
 #elif defined(__aarch64__) && defined(__linux__)
 
 #include <sys/auxv.h>
 
 static inline bool has_dotprod() { return getauxval(AT_HWCAP) & 1ul << 20; }
+static inline bool has_i8mm() { return has_dotprod() && getauxval(AT_HWCAP2) & 1ul << 13; }
 
 #elif defined(__aarch64__)
 
 static inline bool has_dotprod() { return false; }
+static inline bool has_i8mm() { return false; }
 
 #endif

@@ -33,6 +33,7 @@ const Choice choices[] = {
 #elif defined(__aarch64__)
     {&neon, always},
     {&dotprod, has_dotprod},
+    {&i8mm, has_i8mm},
 #endif
 };
 
@@ -81,6 +82,10 @@ const Kind kinds[KINDS] = {
     {"Q6_K", 256, 4, {{kF16, 1}, {kS8, 16}, {kU8, 64}, {kU8, 128}}},
 };
 
+bool takes_rows(const Kind& kind, int64_t rows, bool rounded) {
+  return rows > 0 && (rows <= MOST_ROWS || rounded || kind.elements == 1);
+}
+
 int64_t row_bytes(const Kind& kind, int64_t inputs) {
   int64_t found = 0;
   for (int i = 0; i < kind.parts; i++) {
@@ -92,6 +97,7 @@ int64_t row_bytes(const Kind& kind, int64_t inputs) {
 // ---- work, shared
 
 constexpr int64_t kChunkBytes = 96 << 10;  // of weights: long enough to be worth a thread's while
+constexpr int64_t kMostBytes = 1 << 20;    // and no more: other rows find them in a cache
 constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
 
 constexpr int64_t kAloneBlocks = 4096;     // of activations to be rounded
@@ -116,6 +122,15 @@ Rows rounded_rows(ffi::ThreadPool* pool, int64_t threads, const Variant& variant
   return {x, codes, scales, scales + blocks, room};
 }
 
+// Outputs go through registers by three, four or eight: 24 of them are whole whichever it is.
+int64_t outputs_at_a_time(int64_t outputs, int64_t bytes, int64_t threads) {
+  const int64_t of_each = outputs / (4 * threads);  // some shares for each thread, even if one begins late
+  const int64_t wanted = kChunkBytes / bytes < of_each ? kChunkBytes / bytes : of_each;
+  if (wanted >= 24) return wanted / 24 * 24;
+  if (of_each >= 24 && 24 * bytes <= kMostBytes) return 24;
+  return wanted < 8 ? 8 : wanted / 8 * 8;
+}
+
 void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int64_t bytes, const float* x, int64_t rows,
               float* out, const Variant* rounds) {
   std::unique_ptr<char[]> scratch;  // of rounded rows
@@ -124,10 +139,7 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
                             : Rows{x, nullptr, nullptr, nullptr, nullptr};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
-  int64_t wanted = kChunkBytes, whole = bytes * matrix.outputs;
-  if (whole / wanted < 4 * threads) wanted = whole / (4 * threads);  // a share for each, even if one begins late
-  int64_t chunk = wanted / bytes / 8 * 8;
-  if (chunk < 8) chunk = 8;
+  const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, threads);
   share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
     const int64_t first = index * chunk, last = first + chunk;
     product(matrix, given, rows, out, first, last < matrix.outputs ? last : matrix.outputs);
@@ -143,9 +155,9 @@ ffi::Error wrong(const Kind& kind, const std::string& what) {
 ffi::Error product_of(int number, bool rounded, ffi::ThreadPool& pool, const ffi::RemainingArgs& args,
                       const ffi::RemainingRets& rets) {
   const Kind& kind = kinds[number];
-  if ((int)args.size() != 1 + kind.parts) {
-    return wrong(kind, "expected " + std::to_string(kind.parts) + " arrays of weights, found " +
-                           std::to_string((int)args.size() - 1));
+  const int given = (int)args.size() - 1;
+  if (given != kind.parts && given != kind.parts + 1) {
+    return wrong(kind, "expected " + std::to_string(kind.parts) + " arrays of weights, found " + std::to_string(given));
   }
   const auto x = args.get<ffi::AnyBuffer>(0);
   auto out = rets.get<ffi::AnyBuffer>(0);
@@ -154,7 +166,7 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool& pool, const ffi
     return wrong(kind, "expected one result in f32");
   }
   const Dims in = x->dimensions(), to = (*out)->dimensions();
-  if (in.size() != 2 || in[0] < 1 || (in[0] > MOST_ROWS && !rounded)) {
+  if (in.size() != 2 || !takes_rows(kind, in[0], rounded)) {
     return wrong(kind, "expected x of 1 to " + std::to_string(MOST_ROWS) + " rows, [row, in], found " + shape(in));
   }
   if (to.size() != 2 || to[0] != in[0] || to[1] < 1) {
@@ -184,9 +196,21 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool& pool, const ffi
     }
     matrix.parts[i] = part->untyped_data();
   }
+  int64_t real = in[0];  // rows; those behind are padding, and come to zeros
+  if (given > kind.parts) {
+    const auto told = args.get<ffi::AnyBuffer>(1 + kind.parts);
+    if (!told.has_value() || told->element_type() != ffi::DataType::S32 || told->element_count() != 1) {
+      return wrong(kind, "expected how many rows are real, one number in s32");
+    }
+    const int64_t count = told->typed_data<int32_t>()[0];
+    real = count < 0 ? 0 : count < real ? count : real;
+  }
+  float* const results = (*out)->typed_data<float>();
+  std::memset(results + real * matrix.outputs, 0, sizeof(float) * (size_t)((in[0] - real) * matrix.outputs));
+  if (!real) return ffi::Error::Success();
   const Variant* variant = chosen.load(std::memory_order_relaxed);
   multiply(pool, product_by(variant, number, rounded), matrix, row_bytes(kind, matrix.inputs),
-           x->typed_data<float>(), in[0], (*out)->typed_data<float>(), rounded ? variant : nullptr);
+           x->typed_data<float>(), real, results, rounded ? variant : nullptr);
   return ffi::Error::Success();
 }
 
@@ -238,10 +262,10 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
                                int64_t inputs, const float* x, int64_t rows, float* out, int64_t first, int64_t last,
                                int rounded) {
   const Variant* found = variant_named(variant);
-  if (!found || rows < 1 || (rows > MOST_ROWS && !rounded) || first < 0 || last > outputs) return 1;
+  if (!found || rows < 1 || first < 0 || last > outputs) return 1;
   for (int k = 0; k < KINDS; k++) {
     if (std::strcmp(kinds[k].name, kind_name)) continue;
-    if (inputs < 1 || inputs % kinds[k].elements) return 1;
+    if (inputs < 1 || inputs % kinds[k].elements || !takes_rows(kinds[k], rows, rounded)) return 1;
     Matrix matrix = {{}, outputs, inputs};
     for (int i = 0; i < kinds[k].parts; i++) matrix.parts[i] = parts[i];
     const Product run = product_by(found, k, rounded);

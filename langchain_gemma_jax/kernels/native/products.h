@@ -1,8 +1,11 @@
-// Products of one to sixteen rows with a matrix, for whichever variant includes this.
+// Products of some rows with a matrix, for whichever variant includes this.
 //
 // Weights are made floats in registers, as models/packed/kinds.py defines them and to the same bit, and multiplied by
 // float32 activations. A weight is read once for up to eight rows. Each sum has W lanes, which run along the inputs
 // from the first to the last and are added at the end.
+//
+// Memory is read one output after the other, or as several lines of outputs that are far apart: a processor that sees two
+// lines in one page takes them for neither, and fetches nothing ahead.
 #pragma once
 
 #include "simd.h"
@@ -10,28 +13,40 @@
 
 namespace {
 
+enum { AHEAD = 1024 };  // bytes, that are asked for before they are needed
+
 // ---- dense
 
-// M rows of activations with R outputs at once: M * R sums are under way, enough to hide how long one addition takes.
+// W numbers of R outputs, so many apart, with those of M rows.
 template <class D, int M, int R>
-INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t ahead) {
+INLINE void dense_step(const typename D::T* w, int64_t n, const float* x, int64_t apart, V (*sums)[M]) {
+  V v[R];
+  for (int r = 0; r < R; r++) v[r] = D::get(w + r * apart * n);
+  for (int m = 0; m < M; m++) {
+    const V those = load(x + m * n);
+    for (int r = 0; r < R; r++) sums[r][m] = fma(v[r], those, sums[r][m]);
+  }
+}
+
+// M rows of activations with R outputs: M * R sums are under way, enough to hide how long one addition takes.
+template <class D, int M, int R>
+INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t apart) {
+  enum { LINE = 64 / sizeof(typename D::T) };  // what memory gives at a time
   V sums[R][M];
   for (int r = 0; r < R; r++)
     for (int m = 0; m < M; m++) sums[r][m] = zero();
   int64_t k = 0;
-  for (; k + W <= n; k += W) {
-    for (int r = 0; r < R; r++) {
-      const V v = D::get(w + r * n + k);
-      if (k * sizeof(typename D::T) % 64 == 0) fetch(w + r * n + k + ahead);
-      for (int m = 0; m < M; m++) sums[r][m] = fma(v, load(x + m * n + k), sums[r][m]);
-    }
+  for (; k + LINE <= n; k += LINE) {
+    for (int r = 0; r < R; r++) fetch((const char*)(w + r * apart * n + k) + AHEAD);
+    for (int i = 0; i < LINE; i += W) dense_step<D, M, R>(w + k + i, n, x + k + i, apart, sums);
   }
+  for (; k + W <= n; k += W) dense_step<D, M, R>(w + k, n, x + k, apart, sums);
   if (k < n) {
     typename D::T some[W];
     float those[W];
     for (int r = 0; r < R; r++) {
       memset(some, 0, sizeof some);
-      memcpy(some, w + r * n + k, (size_t)(n - k) * sizeof some[0]);
+      memcpy(some, w + r * apart * n + k, (size_t)(n - k) * sizeof some[0]);
       const V v = D::get(some);
       for (int m = 0; m < M; m++) {
         memset(those, 0, sizeof those);
@@ -41,24 +56,21 @@ INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, flo
     }
   }
   for (int r = 0; r < R; r++)
-    for (int m = 0; m < M; m++) out[m * outputs + r] = sum(sums[r][m]);
-}
-
-template <class D>
-void one_dense_output(const typename D::T* w, int64_t n, const float* x, float* out) {
-  dense_outputs<D, 1, 1>(w, n, x, out, 1, 0);
+    for (int m = 0; m < M; m++) out[m * outputs + r * apart] = sum(sums[r][m]);
 }
 
 template <class D, int M>
 void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first, int64_t last) {
-  enum { R = !ONE_PASS ? 1 : M == 1 ? 8 : M == 2 ? 4 : M <= 4 ? 2 : 1 };
+  enum { R = !ONE_PASS ? 1 : M <= 2 ? 4 : 3 };  // outputs at once: with as many rows, what registers hold
   const int64_t n = matrix.inputs;
   const typename D::T* w = (const typename D::T*)matrix.parts[0];
-  const int64_t ahead = n < 2048 ? R * n : 1024 / (int64_t)sizeof(typename D::T);
-  int64_t o = first;
-  for (; o + R <= last; o += R) dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, ahead);
-  for (; o < last; o++)  // the last few: row by row, so that there is one function for all of them
-    for (int m = 0; m < M; m++) one_dense_output<D>(w + o * n, n, x + m * n, out + m * matrix.outputs + o);
+  const int64_t apart = (last - first) / R;
+  for (int64_t o = first; o < first + apart; o++) {
+    dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, apart);
+  }
+  for (int64_t o = first + R * apart; o < last; o++) {  // the last few
+    dense_outputs<D, M, 1>(w + o * n, n, x, out + o, matrix.outputs, 1);
+  }
 }
 
 // ---- blocks: runs of 32 numbers, eight runs at a time. A number is scale * code + offset.
@@ -74,11 +86,10 @@ INLINE const T* part(const Runs& runs, int64_t each, int64_t index) {
   return (const T*)runs.matrix.parts[PART] + index * each;
 }
 
-// Have the codes fetched that are needed next: the same place of the next outputs or, in a long row, further on in it.
-template <class F, int R>
-INLINE void fetch_next(const Runs& runs) {
-  const int64_t row = runs.matrix.inputs / 32 * F::BYTES;
-  const char* codes = (const char*)runs.matrix.parts[F::CODES] + runs.at * F::BYTES + (row < 2048 ? R * row : 1024);
+// Have the codes fetched that come so many bytes later.
+template <class F>
+INLINE void fetch_later(const Runs& runs, int64_t bytes) {
+  const char* codes = (const char*)runs.matrix.parts[F::CODES] + runs.at * F::BYTES + bytes;
   for (int line = 0; line < 8 * F::BYTES; line += 64) fetch(codes + line);
 }
 
@@ -252,26 +263,27 @@ INLINE void each_run(const Runs& runs, int some, const float* scale, const float
   if (F::SUPER || some > 7) run<F, 7>(runs, scale, offset, then);
 }
 
-enum { AT_ONCE = 4 };  // outputs that are gone through together
+enum { AT_ONCE = 2 };  // outputs that are gone through together
 
-// One row, the usual case: nothing is put down between reading a weight and multiplying by it. What is done with 256
-// weights is there once, for whichever of the outputs.
+// One row, the usual case, with some outputs that are so many apart: nothing is put down between reading a weight and
+// multiplying by it. What is done with 256 weights is there once, for whichever of the outputs.
 template <class F>
-INLINE void block_outputs(const Matrix& matrix, int64_t o, int outputs, const float* x, float* out) {
+INLINE void block_outputs(const Matrix& matrix, int64_t o, int outputs, int64_t apart, const float* x, float* out) {
   const int64_t n = matrix.inputs, count = n / 32;
   V sums[AT_ONCE];
   for (int r = 0; r < AT_ONCE; r++) sums[r] = zero();
   for (int64_t at = 0; at < count; at += 8) {
     const int some = count - at < 8 ? (int)(count - at) : 8;
     ONCE for (int r = 0; r < outputs; r++) {
-      const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
-      fetch_next<F, AT_ONCE>(runs);
+      const int64_t run = (o + r * apart) * count + at;
+      const Runs runs = {matrix, run, F::SUPER ? run / 8 : 0};
+      fetch_later<F>(runs, AHEAD);
       float scale[8 * F::SCALES], offset[8 * F::SCALES];
       F::scales(runs, some, scale, offset);
       each_run<F>(runs, some, scale, offset, Multiplied{x + 32 * at, sums + r});
     }
   }
-  for (int r = 0; r < outputs; r++) out[r] = sum(sums[r]);
+  for (int r = 0; r < outputs; r++) out[o + r * apart] = sum(sums[r]);
 }
 
 // Some rows: 256 weights of a few outputs at a time are put down as floats, to be multiplied by each of the rows.
@@ -279,7 +291,7 @@ template <class F>
 void unpack(const Matrix& matrix, int64_t o, int64_t at, int some, float* to) {
   const int64_t count = matrix.inputs / 32;
   const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
-  fetch_next<F, 2>(runs);
+  fetch_later<F>(runs, AHEAD);
   float scale[8 * F::SCALES], offset[8 * F::SCALES];
   F::scales(runs, some, scale, offset);
   each_run<F>(runs, some, scale, offset, PutDown{to});
@@ -288,7 +300,7 @@ void unpack(const Matrix& matrix, int64_t o, int64_t at, int some, float* to) {
 typedef void (*Unpack)(const Matrix& matrix, int64_t o, int64_t at, int some, float* to);
 
 template <int M, int R>
-INLINE void unpacked_outputs(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t o) {
+INLINE void unpacked_outputs(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t o, int64_t apart) {
   const int64_t n = matrix.inputs, count = n / 32;
   float weights[R][256];
   V sums[R][M];
@@ -296,7 +308,7 @@ INLINE void unpacked_outputs(const Matrix& matrix, Unpack unpack, const float* x
     for (int m = 0; m < M; m++) sums[r][m] = zero();
   for (int64_t at = 0; at < count; at += 8) {
     const int some = count - at < 8 ? (int)(count - at) : 8;
-    for (int r = 0; r < R; r++) unpack(matrix, o + r, at, some, weights[r]);
+    for (int r = 0; r < R; r++) unpack(matrix, o + r * apart, at, some, weights[r]);
     const float* from = x + 32 * at;
     for (int k = 0; k < 32 * some; k += W) {
       for (int m = 0; m < M; m++) {
@@ -306,15 +318,15 @@ INLINE void unpacked_outputs(const Matrix& matrix, Unpack unpack, const float* x
     }
   }
   for (int r = 0; r < R; r++)
-    for (int m = 0; m < M; m++) out[m * matrix.outputs + o + r] = sum(sums[r][m]);
+    for (int m = 0; m < M; m++) out[m * matrix.outputs + o + r * apart] = sum(sums[r][m]);
 }
 
 template <int M>
 void unpacked_rows(const Matrix& matrix, Unpack unpack, const float* x, float* out, int64_t first, int64_t last) {
   enum { R = !ONE_PASS || M > 4 ? 1 : M > 2 ? 2 : 4 };
-  int64_t o = first;
-  for (; o + R <= last; o += R) unpacked_outputs<M, R>(matrix, unpack, x, out, o);
-  for (; o < last; o++) unpacked_outputs<M, 1>(matrix, unpack, x, out, o);
+  const int64_t apart = (last - first) / R;
+  for (int64_t o = first; o < first + apart; o++) unpacked_outputs<M, R>(matrix, unpack, x, out, o, apart);
+  for (int64_t o = first + R * apart; o < last; o++) unpacked_outputs<M, 1>(matrix, unpack, x, out, o, 1);
 }
 
 // ---- any number of rows, eight at most at a time
@@ -325,10 +337,9 @@ INLINE int64_t some_of(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : ro
 template <class D>
 void dense(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, int64_t first, int64_t last) {
   const float* x = rows_of.numbers;
-  while (rows > 0) {
-    const int64_t some = some_of(rows);
-    if (some == 8) dense_rows<D, 8>(matrix, x, out, first, last);
-    else if (some == 4) dense_rows<D, 4>(matrix, x, out, first, last);
+  while (rows > 0) {  // weights come from memory for the first rows, and from a cache for the others
+    const int64_t some = rows >= 4 ? 4 : rows;
+    if (some == 4) dense_rows<D, 4>(matrix, x, out, first, last);
     else if (some == 3) dense_rows<D, 3>(matrix, x, out, first, last);
     else if (some == 2) dense_rows<D, 2>(matrix, x, out, first, last);
     else dense_rows<D, 1>(matrix, x, out, first, last);
@@ -341,8 +352,9 @@ void blocks(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out,
   const float* x = rows_of.numbers;
   if constexpr (ONE_PASS) {
     if (rows == 1) {
-      for (int64_t o = first; o < last; o += AT_ONCE) {
-        block_outputs<F>(matrix, o, last - o < AT_ONCE ? (int)(last - o) : AT_ONCE, x, out + o);
+      const int64_t apart = (last - first + AT_ONCE - 1) / AT_ONCE;
+      for (int64_t o = first; o < first + apart; o++) {
+        block_outputs<F>(matrix, o, (int)((last - o + apart - 1) / apart), apart, x, out);
       }
       return;
     }

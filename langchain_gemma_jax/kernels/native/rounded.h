@@ -81,27 +81,23 @@ INLINE Eight rounded_runs(const Runs& runs, int given, const Rows& x, int64_t at
   }
 }
 
+// One output after the other: its sums are whole numbers for the most part, which do not wait for one another.
 template <class F>
-INLINE void rounded_outputs(const Matrix& matrix, int64_t o, int outputs, const Rows& x, float* out) {
+INLINE void rounded_output(const Matrix& matrix, int64_t o, const Rows& x, float* out) {
   const int64_t count = matrix.inputs / 32;
-  Eight sums[AT_ONCE];
-  for (int r = 0; r < AT_ONCE; r++) sums[r] = eight_all(0);
+  Eight sums = eight_all(0);
   int64_t at = 0;
   for (; at + 8 <= count; at += 8) {
-    ONCE for (int r = 0; r < outputs; r++) {
-      const Runs runs = {matrix, (o + r) * count + at, F::SUPER ? ((o + r) * count + at) / 8 : 0};
-      fetch_next<F, AT_ONCE>(runs);
-      sums[r] = rounded_runs<F, true>(runs, 8, x, at, sums[r]);
-    }
+    const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
+    fetch_later<F>(runs, 2 * AHEAD);
+    sums = rounded_runs<F, true>(runs, 8, x, at, sums);
   }
   if (!F::SUPER && at < count) {
-    ONCE for (int r = 0; r < outputs; r++) {
-      const Runs runs = {matrix, (o + r) * count + at, 0};
-      fetch_next<F, AT_ONCE>(runs);
-      sums[r] = rounded_runs<F, false>(runs, (int)(count - at), x, at, sums[r]);
-    }
+    const Runs runs = {matrix, o * count + at, 0};
+    fetch_later<F>(runs, 2 * AHEAD);
+    sums = rounded_runs<F, false>(runs, (int)(count - at), x, at, sums);
   }
-  for (int r = 0; r < outputs; r++) out[o + r] = eight_sum(sums[r]);
+  *out = eight_sum(sums);
 }
 
 #endif
@@ -125,7 +121,8 @@ template <class F>
 void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to) {
   const int64_t count = matrix.inputs / 32;
   const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
-  fetch_next<F, 8>(runs);
+  const int64_t row = count * F::BYTES;
+  fetch_later<F>(runs, row < 2048 ? 8 * row : AHEAD);
   F::scales(runs, some, to.scale, to.offset);
   put_down_run<F, 0>(runs, some, to);
   put_down_run<F, 1>(runs, some, to);
@@ -142,12 +139,13 @@ typedef void (*PutDownCodes)(const Matrix& matrix, int64_t o, int64_t at, int so
 #if defined(IN_REGISTERS)
 
 // Eight outputs at a time, side by side: in each register four numbers of every one of them, which four numbers of a row
-// are multiplied by. They are unpacked once for all rows. The sums are those of the above, and in their order.
+// are multiplied by; or eight of two of them, where an instruction multiplies those by eight of two rows. They are
+// unpacked once for all rows. The sums are those of the above, and in their order.
 
 INLINE int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct EightOutputs {
-  int8_t* codes;                // [block, eight fours, output, 4]
+  int8_t* codes;                // [block, eight fours, output, 4], or [block, four eights, output, 8]
   float *scales, *offsets;      // [block, scale, output], [block, output]
 };
 
@@ -158,6 +156,20 @@ INLINE EightOutputs eight_outputs(const Rows& x, int64_t count, int scales) {
   return {(int8_t*)room, floats, floats + 8 * scales * count};
 }
 
+#if defined(MATRICES)
+INLINE void lay_side_by_side(const Codes* codes, int block, int8_t* to) {
+  for (int r = 0; r < 8; r++)
+    for (int k = 0; k < 4; k++) memcpy(to + 64 * k + 8 * r, codes[r].code + 32 * block + 8 * k, 8);
+}
+#else
+INLINE void lay_side_by_side(const Codes* codes, int block, int8_t* to) {
+  C32 eight[8];
+  for (int r = 0; r < 8; r++) eight[r] = load_codes(codes[r].code + 32 * block);
+  turn_fours(eight);
+  for (int k = 0; k < 8; k++) memcpy(to + 32 * k, eight + k, 32);
+}
+#endif
+
 template <int SCALES, bool OFFSETS>
 void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, int outputs, const EightOutputs& to) {
   const int64_t count = matrix.inputs / 32;
@@ -166,10 +178,7 @@ void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, in
     const int some = count - at < 8 ? (int)(count - at) : 8;
     for (int r = 0; r < 8; r++) put_down(matrix, o + (r < outputs ? r : 0), at, some, codes[r]);
     for (int b = 0; b < some; b++) {
-      C32 eight[8];
-      for (int r = 0; r < 8; r++) eight[r] = load_codes(codes[r].code + 32 * b);
-      turn_fours(eight);
-      for (int k = 0; k < 8; k++) memcpy(to.codes + 256 * (at + b) + 32 * k, eight + k, 32);
+      lay_side_by_side(codes, b, to.codes + 256 * (at + b));
       for (int s = 0; s < SCALES; s++)
         for (int r = 0; r < 8; r++) to.scales[((at + b) * SCALES + s) * 8 + r] = codes[r].scale[b * SCALES + s];
       if (OFFSETS)
@@ -177,6 +186,26 @@ void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, in
     }
   }
 }
+
+#if defined(MATRICES)
+
+// A block of eight outputs with M rows, two at a time; one that is left over is taken twice.
+template <int SCALES, bool OFFSETS, int M>
+INLINE void dots_of_block(const int8_t* codes, const int8_t* from, int64_t n, Whole (*dots)[M]) {
+  for (int s = 0; s < SCALES; s++) {
+    Squares sums[(M + 1) / 2][4];
+    for (int m = 0; m < M; m += 2)
+      for (int j = 0; j < 4; j++) sums[m / 2][j] = no_squares();
+    for (int k = 4 / SCALES * s; k < 4 / SCALES * (s + 1); k++)
+      for (int m = 0; m < M; m += 2) {
+        const int8_t *one = from + m * n + 8 * k, *other = m + 1 < M ? one + n : one;
+        for (int j = 0; j < 4; j++) sums[m / 2][j] = add_squares(sums[m / 2][j], one, other, codes + 64 * k + 16 * j);
+      }
+    for (int m = 0; m < M; m++) dots[s][m] = row_of_squares(sums[m / 2], m % 2);
+  }
+}
+
+#else
 
 // Four numbers of a block of eight outputs with those of M rows. In templates, so that all of it is in registers.
 #if defined(DOTS)
@@ -207,11 +236,8 @@ INLINE void one_four(const int8_t* codes, const int8_t* from, int64_t n, Pairs* 
   }
 }
 
-// A block of eight outputs with M rows.
 template <int SCALES, bool OFFSETS, int M>
-INLINE void one_block(const EightOutputs& w, int64_t at, const Rows& x, int64_t n, Eight* sums) {
-  const int8_t *codes = w.codes + 256 * at, *from = x.codes + 32 * at;
-  Whole dots[SCALES][M];
+INLINE void dots_of_block(const int8_t* codes, const int8_t* from, int64_t n, Whole (*dots)[M]) {
   Pairs pairs[M];
   one_four<SCALES, OFFSETS, M, 0>(codes, from, n, pairs, dots);
   one_four<SCALES, OFFSETS, M, 1>(codes, from, n, pairs, dots);
@@ -221,6 +247,15 @@ INLINE void one_block(const EightOutputs& w, int64_t at, const Rows& x, int64_t 
   one_four<SCALES, OFFSETS, M, 5>(codes, from, n, pairs, dots);
   one_four<SCALES, OFFSETS, M, 6>(codes, from, n, pairs, dots);
   one_four<SCALES, OFFSETS, M, 7>(codes, from, n, pairs, dots);
+}
+
+#endif
+
+// A block of eight outputs with M rows, added to their sums.
+template <int SCALES, bool OFFSETS, int M>
+INLINE void one_block(const EightOutputs& w, int64_t at, const Rows& x, int64_t n, Eight* sums) {
+  Whole dots[SCALES][M];
+  dots_of_block<SCALES, OFFSETS, M>(w.codes + 256 * at, x.codes + 32 * at, n, dots);
   const int64_t count = n / 32;
   for (int m = 0; m < M; m++) {
     const Eight size = eight_all(x.scales[m * count + at]);
@@ -319,9 +354,8 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
   }
   Rows other = x;
   if (rows > 1) other.codes += matrix.inputs, other.scales += matrix.inputs / 32, other.totals += matrix.inputs / 32;
-  for (int64_t o = first; o < last; o += AT_ONCE) {
-    const int some = last - o < AT_ONCE ? (int)(last - o) : AT_ONCE;
-    for (int m = 0; m < rows; m++) rounded_outputs<F>(matrix, o, some, m ? other : x, out + m * matrix.outputs);
+  for (int64_t o = first; o < last; o++) {
+    for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, m ? other : x, out + m * matrix.outputs + o);
   }
 }
 
@@ -348,19 +382,26 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
 }  // namespace
 
 // Packed weights as floats are those of AVX2 with AVX-512 too: there is nothing in them that wider registers make faster.
-#if defined(VARIANT_AVX512)
+// I8MM has instructions for rounded rows alone: everything else is that of the dot product.
+#if defined(VARIANT_I8MM)
+#define DENSE(FORMAT) 0
 #define BLOCKS(FORMAT) 0
-#define OTHERS &avx2
+#define PARTS(NAME) 0, 0, &dotprod
+#elif defined(VARIANT_AVX512)
+#define DENSE(FORMAT) dense<FORMAT>
+#define BLOCKS(FORMAT) 0
+#define PARTS(NAME) &attention_##NAME, &between_##NAME, &avx2
 #else
+#define DENSE(FORMAT) dense<FORMAT>
 #define BLOCKS(FORMAT) blocks<FORMAT>
-#define OTHERS 0
+#define PARTS(NAME) &attention_##NAME, &between_##NAME, 0
 #endif
 
 #define DEFINE_VARIANT(NAME)                                                                                        \
   extern const Variant NAME = {                                                                                     \
       #NAME,                                                                                                        \
-      {dense<OfF32>, dense<OfF16>, dense<OfBF16>, BLOCKS(OfQ8_0), BLOCKS(OfQ4_0), BLOCKS(OfINT4), BLOCKS(OfQ4_1),   \
+      {DENSE(OfF32), DENSE(OfF16), DENSE(OfBF16), BLOCKS(OfQ8_0), BLOCKS(OfQ4_0), BLOCKS(OfINT4), BLOCKS(OfQ4_1),   \
        BLOCKS(OfQ5_0), BLOCKS(OfQ5_1), BLOCKS(OfQ4_K), BLOCKS(OfQ5_K), BLOCKS(OfQ6_K)},                             \
       {0, 0, 0, rounded<OfQ8_0>, rounded<OfQ4_0>, rounded<OfINT4>, rounded<OfQ4_1>, rounded<OfQ5_0>,                \
        rounded<OfQ5_1>, rounded<OfQ4_K>, rounded<OfQ5_K>, rounded<OfQ6_K>},                                         \
-      round_rows, &attention_##NAME, &between_##NAME, OTHERS};
+      round_rows, PARTS(NAME)};

@@ -1,6 +1,7 @@
 // The same on ARM's 64-bit processors: every register of the others is two of theirs.
 //
-// Included by simd.h alone. With VARIANT_DOTPROD there is an instruction for four products of eight bits and their sum.
+// Included by simd.h alone. With VARIANT_DOTPROD there is an instruction for four products of eight bits and their sum;
+// with VARIANT_I8MM one for eight numbers of two rows with eight of two others.
 #pragma once
 
 #include <arm_neon.h>
@@ -139,6 +140,24 @@ INLINE Pairs pairs_unsigned(C32 u, C32 x) { return pairs_signed(u, x); }  // no 
 INLINE Pairs add_pairs(Pairs a, Pairs b) { return {vaddq_s16(a.a, b.a), vaddq_s16(a.b, b.b)}; }
 INLINE Whole whole_of(Pairs p) { return {vpaddlq_s16(p.a), vpaddlq_s16(p.b)}; }
 INLINE Whole dot_signed(C32 w, C32 x) { return whole_of(pairs_signed(w, x)); }
+
+#endif
+
+#if defined(VARIANT_I8MM)
+
+#define MATRICES  // of two by two sums, each of eight products
+typedef int32x4_t Squares;  // [row, output]
+INLINE Squares no_squares() { return vdupq_n_s32(0); }
+INLINE Squares add_squares(Squares sums, const int8_t* one, const int8_t* other, const int8_t* outputs) {
+  return vmmlaq_s32(sums, vcombine_s8(vld1_s8(one), vld1_s8(other)), vld1q_s8(outputs));
+}
+INLINE int32x4_t row_of_two(int32x4_t a, int32x4_t b, bool second) {
+  const int64x2_t x = vreinterpretq_s64_s32(a), y = vreinterpretq_s64_s32(b);
+  return vreinterpretq_s32_s64(second ? vtrn2q_s64(x, y) : vtrn1q_s64(x, y));
+}
+INLINE Whole row_of_squares(const Squares* four, bool second) {
+  return {row_of_two(four[0], four[1], second), row_of_two(four[2], four[3], second)};
+}
 
 #endif
 

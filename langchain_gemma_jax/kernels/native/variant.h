@@ -6,7 +6,7 @@
 #include "attention.h"
 #include "between.h"
 
-enum { MOST_ROWS = 16, MOST_PARTS = 6 };
+enum { MOST_ROWS = 16, MOST_PARTS = 6 };  // rows with floats of a matrix in blocks; others may have any number
 
 // One matrix as it lies in memory: the arrays of models/packed/kinds.py in their order, or one dense array.
 struct Matrix {
@@ -36,14 +36,21 @@ struct Variant {
   void (*round)(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals);
   const Attention* attention;
   const Between* between;
-  const Variant* others;  // whose products are taken where it has none of its own
+  const Variant* others;  // whose products and parts are taken where it has none of its own
 };
+
+inline const Attention* attention_of(const Variant& variant) {
+  return variant.attention ? variant.attention : attention_of(*variant.others);
+}
+inline const Between* between_of(const Variant& variant) {
+  return variant.between ? variant.between : between_of(*variant.others);
+}
 
 extern const Variant portable;
 #if defined(__x86_64__)
 extern const Variant avx2, avx512;
 #elif defined(__aarch64__)
-extern const Variant neon, dotprod;
+extern const Variant neon, dotprod, i8mm;
 #endif
 
 const Variant* chosen_variant();                 // by which XLA's calls are answered

@@ -9,18 +9,19 @@ from langchain_gemma_jax.kernels.products import can_multiply, multiply_dense
 from langchain_gemma_jax.models.weights import Form, Packed, Plan, Weight
 
 
-def linear(x: jax.Array, weight: Weight, plan: Plan) -> jax.Array:
+def linear(x: jax.Array, weight: Weight, plan: Plan, real: jax.Array | None = None) -> jax.Array:
     """``x @ weight`` for activations ``[..., in]`` and a logical ``(out, in)`` matrix; float32 ``[..., out]``.
 
-    Products with a dense matrix are taken in its dtype and summed in float32.
+    Products with a dense matrix are taken in its dtype and summed in float32. ``real``, an int32, says how many
+    rows are no padding: kernels do nothing for the others, and what they come to has no meaning.
     """
     if isinstance(weight, Packed):
-        return weight.product(x, plan)
+        return weight.product(x, plan, real)
     rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
     count = rows.shape[0]
     form = plan.form(count)
-    if form is Form.KERNEL and plan.out_first and can_multiply(count):
-        out = multiply_dense(rows, weight)
+    if form is Form.KERNEL and plan.out_first and can_multiply(count, dense=True):
+        out = multiply_dense(rows, weight, real)
     elif form is Form.WEIGHTS_FIRST and count > Plan.EACH_UP_TO:
         out = _turned_product(rows, weight, plan)
     elif form in {Form.EACH_ROW, Form.WEIGHTS_FIRST} and count > 1:

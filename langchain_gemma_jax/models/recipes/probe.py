@@ -17,9 +17,9 @@ from langchain_gemma_jax.models.recipes.linear import linear
 from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
 
-ONE, FEW, MOST_OF_FEW = 1, 4, 8
-BUDGET_SECONDS = 0.8
-LONG = 0.01  # a run this long needs no repeating: noise is small beside it
+ONE, FEW, MOST_OF_FEW, MANY = 1, 4, 8, 128
+BUDGET_SECONDS = 1.5
+RUNS, ENOUGH = 12, 0.02  # of a product at most, and seconds of them that are enough: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
 BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
 SOMEWHAT = 0.95  # the same for kernels, which also spare several rows their cliffs
@@ -52,30 +52,41 @@ def probe(
 
     The default is kept wherever nothing else is clearly faster or the time is up. One row comes
     first, since that is what most steps of an agent have. Where kernels run, they are what the default is compared with
-    first; the other forms matter only where they lose. Those that are known to be fast are what is kept when the time
-    is up: no release of XLA is as fast for several rows, and some are far slower for one.
+    first; the other forms matter only where they lose. Those that are known to be fast are kept unless they clearly
+    lose, and when the time is up: no release of XLA is as fast for several rows, and some are far slower for one.
     """
     timer = timer or _Stopwatch(default.dtype, budget)
     if not with_kernels:
         return _by_xla(default, timer)
+    limit = 1 / CLEARLY if kernels_are_fast else SOMEWHAT
     try:
-        chosen = _with_kernels(default, timer)
+        chosen = _with_kernels(default, timer, limit)
         if chosen.layers != BY_KERNEL or chosen.embed != BY_KERNEL:
             found, complete = _by_xla(default, timer)
-            return _with_kernels(found, timer), complete
+            return _with_kernels(found, timer, limit), complete
     except OutOfTimeError:
         return dataclasses.replace(default, layers=BY_KERNEL, embed=BY_KERNEL) if kernels_are_fast else default, False
-    return chosen, True
+    return _with_many_rows(chosen, timer)
 
 
-def _with_kernels(recipe: Recipe, timer: Timer) -> Recipe:
-    """The recipe, with kernels for the matrices where they are faster."""
+def _with_kernels(recipe: Recipe, timer: Timer, limit: float) -> Recipe:
+    """The recipe, with kernels for the matrices where they take at most this share of the time."""
 
     def better(matrix: Matrix, plan: Plan) -> Plan:
-        return BY_KERNEL if _cost(timer, BY_KERNEL, matrix) < SOMEWHAT * _cost(timer, plan, matrix) else plan
+        return BY_KERNEL if _cost(timer, BY_KERNEL, matrix) < limit * _cost(timer, plan, matrix) else plan
 
     layers, embed = better(Matrix.LAYER, recipe.layers), better(Matrix.EMBED, recipe.embed)
     return dataclasses.replace(recipe, layers=layers, embed=embed, source="probe")
+
+
+def _with_many_rows(recipe: Recipe, timer: Timer) -> tuple[Recipe, bool]:
+    """The recipe, with kernels for long prompts too where they are faster, and whether there was time to see it."""
+    plan = dataclasses.replace(recipe.layers, many_rows=Form.KERNEL)
+    try:
+        faster = timer(Matrix.LAYER, plan, MANY) < SOMEWHAT * timer(Matrix.LAYER, recipe.layers, MANY)
+    except OutOfTimeError:
+        return recipe, False
+    return (dataclasses.replace(recipe, layers=plan) if faster else recipe), True
 
 
 def _by_xla(default: Recipe, timer: Timer) -> tuple[Recipe, bool]:
@@ -143,8 +154,8 @@ class _Stopwatch:
 
     def __call__(self, matrix: Matrix, plan: Plan, rows: int) -> float:
         # Plans that run the same program for this many rows share a measurement.
-        form = plan.one_row if rows == ONE else plan.few_rows
-        key = (matrix, Plan(plan.out_first, form, form), rows)
+        form = plan.form(rows)
+        key = (matrix, Plan(plan.out_first, form, form, form), rows)
         if key not in self._known:
             try:
                 self._known[key] = min(self._runs(*key))
@@ -160,9 +171,11 @@ class _Stopwatch:
         weight = jax.device_put(np.ones((outputs, inputs) if plan.out_first else (inputs, outputs), self._dtype))
         x = jax.device_put(np.ones((rows, inputs), self._dtype))
         program = jax.jit(linear, static_argnums=2).lower(x, weight, plan).compile()
-        for _ in range(4):
+        spent = 0.0
+        for again in range(RUNS):
             began = time.perf_counter()
             jax.block_until_ready(program(x, weight))
             yield (took := time.perf_counter() - began)
-            if took > LONG:
+            spent += took
+            if again and spent > ENOUGH:  # never after the first one, which reads memory that nothing has touched
                 return

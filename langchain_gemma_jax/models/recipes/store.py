@@ -89,7 +89,8 @@ def _open(file: Path) -> Folder:
 
 
 def _to_json(plan: Plan) -> dict[str, object]:
-    return {"out_first": plan.out_first, "one_row": plan.one_row.value, "few_rows": plan.few_rows.value}
+    forms = {"one_row": plan.one_row.value, "few_rows": plan.few_rows.value, "many_rows": plan.many_rows.value}
+    return {"out_first": plan.out_first, **forms}
 
 
 def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
@@ -105,7 +106,7 @@ def _plan(value: object) -> Plan:
     out_first = value["out_first"]
     if not isinstance(out_first, bool):
         raise TypeError("out_first is a bool")
-    return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]))
+    return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]), Form(value["many_rows"]))
 
 
 def _attention(value: object) -> Attention:

@@ -1,19 +1,29 @@
 """The probe decides by times alone, so made-up times show every decision."""
 
+import dataclasses
 import time
 
 import jax
 import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
-from langchain_gemma_jax.models.recipes.probe import BY_KERNEL, FEW, MOST_OF_FEW, ONE, Matrix, OutOfTimeError, probe
+from langchain_gemma_jax.models.recipes.probe import (
+    BY_KERNEL,
+    FEW,
+    MANY,
+    MOST_OF_FEW,
+    ONE,
+    Matrix,
+    OutOfTimeError,
+    probe,
+)
 
 
 def timer(times, default=1.0):
     """A made-up machine: its seconds by (out_first, form, rows), or by (matrix, form, rows)."""
 
     def measure(matrix, plan, rows):
-        form = plan.one_row if rows == ONE else plan.few_rows
+        form = plan.form(rows)
         seconds = times.get((plan.out_first, form, rows), times.get((matrix, form, rows), default))
         if seconds is None:
             raise OutOfTimeError
@@ -155,13 +165,27 @@ def test_weights_first_has_to_beat_row_by_row():
 
 def test_a_product_that_this_release_lacks_is_not_chosen(monkeypatch):
     def refuse(x, weight, plan):
-        if plan.few_rows is not Form.EACH_ROW and x.shape[0] > ONE:
+        several = x.shape[0] > ONE and plan.few_rows is not Form.EACH_ROW
+        if several or plan.one_row is Form.PAD_ROWS:  # and so no form is left to chance
             raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: unsupported element type")
         return x
 
     monkeypatch.setattr("langchain_gemma_jax.models.recipes.probe.linear", refuse)
     recipe, complete = probe(Recipe("float32", *(Plan(few_rows=Form.EACH_ROW),) * 2), budget=60)
     assert (recipe.embed.few_rows, complete) == (Form.EACH_ROW, True)
+
+
+def test_whatever_is_measured_runs_twice_since_the_first_run_meets_cold_memory(monkeypatch):
+    runs = []
+
+    def least(took):
+        runs.append(len(list(took)))
+        return 1.0
+
+    monkeypatch.setattr("langchain_gemma_jax.models.recipes.probe.ENOUGH", 0.0)
+    monkeypatch.setattr("langchain_gemma_jax.models.recipes.probe.min", least, raising=False)
+    probe(Recipe("float32"), budget=60)
+    assert set(runs) == {2}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float16"])
@@ -194,8 +218,19 @@ def test_kernels_are_taken_where_they_are_faster():
     both = {(True, Form.KERNEL, ONE): 0.5, (True, Form.KERNEL, FEW): 0.5}
     assert with_kernels(both) == (BY_KERNEL, BY_KERNEL, True)
     assert with_kernels({}) == (plain, plain, True)
+    assert with_kernels({}, fast=True) == (BY_KERNEL, BY_KERNEL, True)
+    slow = {(True, Form.KERNEL, rows): 1.3 for rows in (ONE, FEW)}
+    assert with_kernels(slow, fast=True) == (plain, plain, True)
     for_embed = {(Matrix.EMBED, Form.KERNEL, ONE): 0.5}
     assert with_kernels(for_embed) == (plain, BY_KERNEL, True)
+
+
+def test_long_prompts_are_for_kernels_where_these_are_faster_there_too():
+    fast = {(True, Form.KERNEL, rows): 0.5 for rows in (ONE, FEW)}
+    everywhere = dataclasses.replace(BY_KERNEL, many_rows=Form.KERNEL)
+    assert with_kernels({**fast, (True, Form.KERNEL, MANY): 0.5}) == (everywhere, BY_KERNEL, True)
+    assert with_kernels({**fast, (True, Form.KERNEL, MANY): 1.5}) == (BY_KERNEL, BY_KERNEL, True)
+    assert with_kernels({**fast, (True, Form.KERNEL, MANY): None}) == (BY_KERNEL, BY_KERNEL, False)
 
 
 def test_where_kernels_lose_other_forms_are_looked_at():

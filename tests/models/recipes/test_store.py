@@ -13,11 +13,11 @@ from langchain_gemma_jax.models.recipes.store import recall, recipe_file, rememb
 RECIPE = Recipe(
     "float32",
     Plan(out_first=False, one_row=Form.PAD_ROWS),
-    Plan(few_rows=Form.EACH_ROW),
+    Plan(few_rows=Form.EACH_ROW, many_rows=Form.KERNEL),
     Attention(few=AttentionForm.KERNEL),
     BetweenForm.KERNEL,
 )
-PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot"}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot"}'  # noqa: E501
+PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot"}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot"}'  # noqa: E501
 ATTENTION = '{"few": "kernel", "many": "kernel"}'
 
 
