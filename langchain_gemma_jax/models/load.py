@@ -16,6 +16,7 @@ import jax
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.errors import CheckpointError, InputError
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import TowerSource
 from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
@@ -25,7 +26,15 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
-from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for, weights_alone
+from langchain_gemma_jax.models.mesh.counts import (
+    Fit,
+    beyond_its_share,
+    checked_devices,
+    encoders_on_each,
+    plan_for,
+    weights_alone,
+)
+from langchain_gemma_jax.models.mmproj.beside import encoders_beside
 from langchain_gemma_jax.models.model import Model, ReadFrom
 from langchain_gemma_jax.models.packed.activations import checked_activations
 from langchain_gemma_jax.models.packed.from_file import BlockSource
@@ -43,6 +52,7 @@ from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
+from langchain_gemma_jax.models.torchax.read_template import images_apart_in
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
 from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
@@ -150,13 +160,13 @@ def load(
     ]
     first = placement_of(here[0] if replica else device)
     files = Unchanged.now(path)
-    with _open(path) as opened:
+    with _open(path, found.encoders) as opened:
         config, tensors, naming = opened.config, opened.tensors, opened.naming
         dtype = asked or opened.default_dtype(first)
         # What is small and can be wrong comes before what is large.
         tokenizer, digest = opened.tokenizer()
         generation_defaults = {**opened.generation_defaults(), **found.defaults}
-        spoken, templated = opened.spoken(tokenizer), opened.templated
+        spoken, templated, images_apart = opened.spoken(tokenizer), opened.templated, opened.images_apart
         if templated is not None:
             templated = templated or found.templated
         media = opened.media(tokenizer, files)
@@ -176,7 +186,9 @@ def load(
         else:
             plan, chosen = plan_for(devices, name, partial(why_not, config), plan_at, fits or weights_alone, here)
             tree = plan.recipe.abstract(config)
-            plan = replace(plan, chosen=chosen + beyond_its_share(plan.placement, tree))
+            seeing = 0 if media is None else media.nbytes_of_all(plan.recipe.dtype)
+            whole = beyond_its_share(plan.placement, tree) + encoders_on_each(plan.placement, seeing)
+            plan = replace(plan, chosen=chosen + whole)
         recipe, where = plan.recipe, plan.placement
         if planned is not None:
             planned(plan)
@@ -196,6 +208,7 @@ def load(
         placed=where,
         read_from=known,
         encoders=media,
+        images_apart=images_apart,
     )
 
 
@@ -260,6 +273,11 @@ class _Opened(ABC):
         """Whether the files have a chat template. None: that is looked for when somebody chats."""
         return None
 
+    @property
+    def images_apart(self) -> bool:
+        """Whether the files' chat template has empty lines around images."""
+        return False
+
     def media(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  not every format has
         """What the model can see and hear. None: it reads text alone."""
         return None
@@ -296,7 +314,15 @@ class _OpenedFolder(_Opened):
     def generation_defaults(self) -> Mapping[str, object]:
         return generation_defaults_in(self.folder)
 
+    @property
+    def images_apart(self) -> bool:
+        return images_apart_in(self.folder)
+
     def media(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
+        if isinstance(self.tensors, TowerSource):  # which is an Orbax checkpoint's
+            from langchain_gemma_jax.models.sources.orbax_media import orbax_media
+
+            return orbax_media(self.folder, self.tensors, self.config, tokenizer, files)
         return media_in(self.folder, self.config, tokenizer, files)
 
     def recipe(self, recipe: Recipe, asked: AskedStorage) -> Recipe:
@@ -308,8 +334,9 @@ class _OpenedFolder(_Opened):
 class _OpenedGguf(_Opened):
     """A GGUF file, whose matrices stay as they are in it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self._made = path, open_gguf(path)
+    def __init__(self, path: Path, encoders: Path | None = None) -> None:
+        """``encoders``: the mmproj file, where something else than its folder says which one it is."""
+        self.path, self._made, self._encoders = path, open_gguf(path), encoders
         self.config, self.tensors, self.naming = self._made.config, self._made.tensors, self._made.naming
         self._vocabulary: tuple[Tokenizer, bytes] | None = None
 
@@ -333,6 +360,13 @@ class _OpenedGguf(_Opened):
     def templated(self) -> bool | None:
         return self._made.templated
 
+    @property
+    def images_apart(self) -> bool:
+        return self._made.images_apart
+
+    def media(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  it has files of its own
+        return encoders_beside(self.path, self._encoders, self.config, tokenizer)
+
     def generation_defaults(self) -> Mapping[str, object]:
         return sampling_defaults(self._made.metadata)
 
@@ -345,9 +379,9 @@ def _of_unpacked(where: Placement) -> str:
     return "float32" if where.platform == "cpu" else "bfloat16"
 
 
-def _open(path: Path) -> _Opened:
+def _open(path: Path, encoders: Path | None = None) -> _Opened:
     if path.is_file():
-        return _OpenedGguf(path)
+        return _OpenedGguf(path, encoders)
     return _OpenedGguf(found) if (found := only_gguf(path)) is not None else _OpenedFolder(path)
 
 

@@ -80,6 +80,7 @@ class Model:
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
     encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
+    images_apart: bool = False  # whether its own template has empty lines around images, as Gemma 4's first one
 
     @property
     def config(self) -> ModelConfig:

@@ -47,18 +47,19 @@ class Plan:
 
     out_first: bool = True  # memory holds [out, in]
     one_row: Form = Form.DOT
-    few_rows: Form = Form.DOT  # 2 to FEW_ROWS rows; more rows are always one product
+    few_rows: Form = Form.DOT  # 2 to FEW_ROWS rows
+    many_rows: Form = Form.DOT  # more: one product, or the package's own
 
     FEW_ROWS = 8
     EACH_UP_TO = 3
-    KERNEL_ROWS = 16  # few, to a kernel
+    KERNEL_ROWS = 64  # few, to a kernel
 
     def form(self, rows: int) -> Form:
         """Return the form of a product with so many rows."""
         if rows == 1:
             return self.one_row
         few = self.KERNEL_ROWS if self.few_rows is Form.KERNEL else self.FEW_ROWS
-        return self.few_rows if rows <= few else Form.DOT
+        return self.few_rows if rows <= few else self.many_rows
 
 
 PLAIN = Plan()
@@ -78,8 +79,11 @@ class Packed(ABC):
         return total_bytes(self)
 
     @abstractmethod
-    def product(self, x: jax.Array, plan: Plan) -> jax.Array:
-        """Return ``x [..., in]`` times the matrix: float32 ``[..., out]``. ``plan`` is what a dense one would do."""
+    def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
+        """Return ``x [..., in]`` times the matrix: float32 ``[..., out]``. ``plan`` is what a dense one would do.
+
+        ``real``, an int32, says how many rows are no padding. What becomes of the others is the matrix's choice.
+        """
 
     @abstractmethod
     def rows(self, ids: jax.Array) -> jax.Array:

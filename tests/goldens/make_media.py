@@ -21,6 +21,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import transformers
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.goldens.reference_media import made_up_model, sound_features
 from tests.parity.media_models import (
     BEGIN,
     FEW,
@@ -47,19 +49,6 @@ from tests.parity.media_models import (
     shown,
     sound,
 )
-from tests.parity.reference_hf import read_config
-
-
-def make(name: str, seed: int) -> transformers.PreTrainedModel:
-    """A model with made-up weights, in float32 with attention written out."""
-    model = transformers.AutoModelForImageTextToText.from_config(
-        read_config(MODELS[name].config), attn_implementation="eager", dtype=torch.float32
-    ).eval()
-    tied = set(model.all_tied_weights_keys)
-    for key, value in model.state_dict().items():
-        if key not in tied:
-            value.copy_(torch.from_numpy(media_tensor(key, tuple(value.shape), name, seed)))
-    return model
 
 
 def gemma3_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]]:
@@ -119,17 +108,7 @@ READERS: Mapping[str, Callable[[str], Callable[[np.ndarray], dict[str, torch.Ten
 @torch.no_grad()
 def heard(model: transformers.PreTrainedModel, samples: np.ndarray) -> np.ndarray:
     """The soft tokens of a sound [token, width]."""
-    if model.config.model_type == "gemma4_unified":
-        frame = model.config.audio_config.audio_embed_dim
-        features = np.pad(samples, (0, -len(samples) % frame)).reshape(1, -1, frame)
-        mask = np.ones(features.shape[:2], bool)
-    else:
-        from transformers.models.gemma4.feature_extraction_gemma4 import Gemma4AudioFeatureExtractor
-
-        found = Gemma4AudioFeatureExtractor()([samples])
-        features, mask = np.array(found["input_features"]), np.array(found["input_features_mask"])
-    given = torch.from_numpy(features.astype(np.float32)), torch.from_numpy(mask)
-    found = model.model.get_audio_features(*given, return_dict=True)
+    found = model.model.get_audio_features(**sound_features(model, samples), return_dict=True)
     return found.pooler_output[found.attention_mask.bool()].numpy()
 
 
@@ -156,7 +135,8 @@ def write(name: str) -> None:
     kept: dict[str, Any] = {}
     prepare = READERS[str(MODELS[name].config["model_type"])](name)
     for seed in range(SEEDS):
-        model = make(name, seed)
+        weight = partial(media_tensor, model=name, seed=seed)
+        model = made_up_model(MODELS[name].config, weight)
         soft = {}
         for number in shown(seed) if seed else range(len(SIZES)):
             given = prepare(picture(name, seed, number))

@@ -59,6 +59,7 @@ def logits(name, folder):
     return runner.read([row[: prompt + NEW_TOKENS] for row, prompt in rows])
 
 
+@pytest.mark.long
 @every
 def test_logits_and_greedy_tokens_are_those_of_transformers(name, tmp_path):
     write_checkpoint(name, tmp_path)

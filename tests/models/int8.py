@@ -27,7 +27,7 @@ class Int8(Packed):
     scales: Any  # [..., out] float32
     dtype: str  # that products are taken in
 
-    def product(self, x: jax.Array, plan: Plan) -> jax.Array:
+    def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
         return linear(x, self.values.astype(self.dtype), PLAIN) * self.scales.reshape((1,) * (x.ndim - 1) + (-1,))
 
     def rows(self, ids: jax.Array) -> jax.Array:

@@ -107,6 +107,7 @@ def test_the_dtype_is_the_recipes_if_there_is_one(tree):
         from_gemma(Gemma3_Tiny(), tree, dtype="float32", recipe=Recipe("bfloat16"))
 
 
+@pytest.mark.long
 def test_a_float16_tree_becomes_float32_unless_float16_is_asked_for(gemma3, official_tree):
     tree = official_tree(gemma3, dtype=np.float16)
 

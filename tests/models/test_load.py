@@ -187,6 +187,16 @@ class TestAFolder:
         load(folder).close()
         assert closed == [str(folder)]
 
+    def test_whether_its_template_has_empty_lines_around_images(self, folder):
+        template = folder / "chat_template.jinja"
+        for text, apart in ((r"{{- '\n\n<|image|>\n\n' -}}", True), ("{{- '<|image|>' -}}", False)):
+            template.write_text(text)
+            with load(folder) as model:
+                assert model.images_apart is apart
+        template.write_bytes(b"\xff")  # whoever asks for the template itself is told
+        with load(folder) as model:
+            assert not model.images_apart
+
     def test_no_generation_defaults(self, folder):
         (folder / "generation_config.json").unlink()
         with load(folder) as model:
@@ -333,6 +343,7 @@ WATCH = """
 """
 
 
+@pytest.mark.long
 def test_no_code_that_comes_with_a_model_ever_runs(folder):
     sprung = folder.parent / "sprung"
     for name in ("pytorch_model.bin", "consolidated.canary.pth", "training_args.bin", "optimizer.canary.pt"):

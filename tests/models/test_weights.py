@@ -34,6 +34,7 @@ def pair(*shape: int, transposed: bool = False) -> tuple[Int8, jax.Array]:
     return jax.tree.map(jnp.asarray, packed), jnp.asarray(dense.swapaxes(-1, -2) if transposed else dense)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plan", [Plan(), TURNED, Plan(few_rows=Form.EACH_ROW)])
 def test_products_rows_and_matrices_of_a_stack_are_those_of_the_dense_twin(plan):
     packed, dense = pair(24, 10, transposed=not plan.out_first)
@@ -81,6 +82,7 @@ def test_a_packed_model_computes_what_its_dense_twin_does(name, out_first):
     np.testing.assert_allclose(one, other, atol=1e-4 * float(jnp.std(other)))
 
 
+@pytest.mark.long
 def test_bytes_are_those_that_are_stored_before_and_after():
     config = small("gemma-4-26b-a4b")
     specs, params = INT8.abstract(config), random_params(config, INT8)
@@ -97,6 +99,7 @@ def test_bytes_are_those_that_are_stored_before_and_after():
     assert model.closed
 
 
+@pytest.mark.long
 def test_a_dense_recipe_has_plain_arrays_of_the_shapes_that_abstract_says():
     config, recipe = small("gemma-4-e2b"), Recipe("bfloat16", Plan(False), TURNED)
     assert recipe.abstract(config) == abstract(config, "bfloat16", recipe.layout)

@@ -44,6 +44,7 @@ def result_of(reference):
     return result
 
 
+@pytest.mark.long
 def test_what_is_equal_passes():
     result = result_of(model()[2])
     assert result.passed
@@ -85,6 +86,7 @@ def test_every_difference_counts(name):
     assert not replace(good, **{name: 1.01 * BAR}).passed
 
 
+@pytest.mark.long
 def test_missing_models_fail(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "EXPECTED", {"gemma": ("gemma-2b",)})
     (result,) = measure(tmp_path, "gemma", seeds=2)

@@ -1,4 +1,4 @@
-"""What the names of GGUF files say: which are shards of one model, of which quantisation, and which are text models."""
+"""What the names of GGUF files say: which are one model's shards, of which quantisation, and which are encoders."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from langchain_gemma_jax.errors import CheckpointNotFoundError
 SUFFIX = ".gguf"
 PREFERRED = "Q4_K_M"
 MOST_SHARDS = 1_000
+_QUANTISED = re.compile(r"i?q\d\w*|ud|[kmsl]|x+[sl]|\d")  # words of a name that say how it is stored, or a number
+_ENCODERS, _PRECISIONS = "mmproj", ("bf16", "f16", "f32", "q8_0")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 _KNOWN = re.compile(r"[-._/](q\d(_[0-9k])?(_[0-9a-z]+)?|f16|bf16|f32)(?=[-._/])", re.IGNORECASE)
 
@@ -26,8 +28,41 @@ def shards_of(path: Path) -> list[Path]:
 
 def text_models(names: Collection[str]) -> list[str]:
     """The first files of the models among these names."""
-    found = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and "mmproj" not in name.lower()]
+    found = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and not _has_encoders(name)]
     return [name for name in found if shards_of(Path(name))[0] == Path(name)]
+
+
+def projectors(names: Collection[str], model: str) -> list[str]:
+    """The files of encoders in the folder of a model's file, by their names, those that fit best first.
+
+    First come those whose name has no word that the model's has not, as it is in a folder of several models; and of
+    one model's those that are nearest to what the encoders were trained in.
+    """
+    folder, words = PurePosixPath(model).parent, set(_words(model))
+
+    def order(name: str) -> tuple[int, int, str]:
+        lower = PurePosixPath(name).name.lower()
+        precision = next((at for at, each in enumerate(_PRECISIONS) if each in lower), len(_PRECISIONS))
+        return len(set(_words(name)) - words), precision, name
+
+    found = (name for name in names if name.lower().endswith(SUFFIX) and _has_encoders(name))
+    return sorted((name for name in found if PurePosixPath(name).parent == folder), key=order)
+
+
+def are_one_model(names: Collection[str]) -> bool:
+    """Whether all models among these names are the same one, by the words of their names, in several quantisations."""
+    found = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
+    return len(found) <= 1
+
+
+def _has_encoders(name: str) -> bool:
+    return _ENCODERS in name.lower()
+
+
+def _words(name: str) -> list[str]:
+    """The words of a file's name that name its model."""
+    plain = re.sub("|".join((_ENCODERS, *_PRECISIONS)), " ", PurePosixPath(name).name.lower().removesuffix(SUFFIX))
+    return [word for word in re.split(r"[-._ ]", plain) if word and word != "model"]
 
 
 def choose(names: Collection[str], wanted: str | None, where: str) -> list[str]:

@@ -13,3 +13,14 @@ class ChatTemplate:
     source: str
     with_tools: str | None = None  # another text, for conversations with tools
     names: Mapping[str, str] = field(default_factory=dict)  # "bos_token" and the like, to the tokens' strings
+
+
+_IMAGE_APART = r"\n\n<|image|>\n\n"  # as a template spells it
+
+
+def has_images_apart(source: str) -> bool:
+    """Whether a Gemma 4's template is of the first kind, which has empty lines around images, and around nothing else.
+
+    A template is a program. It is searched as any text, and not run.
+    """
+    return _IMAGE_APART in source

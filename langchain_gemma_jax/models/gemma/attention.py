@@ -49,11 +49,15 @@ def project(
     layer: LayerConfig,
     recipe: Recipe,
     sin_cos: tuple[jax.Array, jax.Array],
+    real: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
-    """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned."""
+    """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned.
+
+    ``real``: how many tokens are no padding, see ``linear``.
+    """
     rows, tokens, _ = x.shape
     # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
-    heads = linear(x, weights["qkv"], recipe.layers).reshape(rows, tokens, -1, layer.head_dim)
+    heads = linear(x, weights["qkv"], recipe.layers, real).reshape(rows, tokens, -1, layer.head_dim)
     if layer.owns_kv and recipe.between is BetweenForm.KERNEL and between.can_turn(layer.head_dim):
         return _heads_by_kernel(heads, weights, config, layer, sin_cos)
     return _split_heads(heads, weights, config, layer, sin_cos, recipe.between)

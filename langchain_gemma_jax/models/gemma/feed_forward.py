@@ -30,11 +30,15 @@ def feed_forward(
     recipe: Recipe,
     index: int = 0,
     team: Teamwork = ALONE,
+    real: jax.Array | None = None,
 ) -> jax.Array:
-    """The feed-forward of the layer ``index`` for the residual ``x``, normed ``h``, without its closing norm."""
+    """The feed-forward of the layer ``index`` for the residual ``x``, normed ``h``, without its closing norm.
+
+    ``real``: how many tokens are no padding, see ``linear``.
+    """
     form = recipe.between
-    inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers), form))
-    dense = linear(inner, weights["down"], recipe.layers)
+    inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers, real), form))
+    dense = linear(inner, weights["down"], recipe.layers, real)
     if config.moe is None:
         return team.sums(index, {"down": dense})["down"]
     flat = x.reshape(-1, x.shape[-1])

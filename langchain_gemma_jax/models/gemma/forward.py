@@ -93,6 +93,7 @@ def forward_apart(
     With a ``medium``, its vectors are read, whatever the tokens are; its padding may reach beyond the cache's end.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
+    real = count[0] if tokens.shape[0] == 1 < tokens.shape[1] else None  # rows of products that are no padding
     x, signals = _embedded(params, config, recipe, tokens, team, medium)
     turns = _Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
@@ -107,8 +108,8 @@ def forward_apart(
         if index == first_without_kv and keep is not None:
             x, h, positions = _only(keep, x), _only(keep, h), _only(keep, positions)
             signals = None if signals is None else _only(keep, signals)
-            turns, keep = _Rotations(positions), None
-        queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer))
+            turns, keep, real = _Rotations(positions), None, None
+        queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer), real)
         if keys is not None and values is not None:
             seen[index] = []
             for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
@@ -120,11 +121,11 @@ def forward_apart(
         else:
             end = start + count if medium.sees_all_in(layer) else None
             mixed = attend(queries, positions, seen[source][0], config, layer, recipe, end)
-        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers)
+        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
         x, h = add_and_norm(x, h, posts[0], weights["ffw_norm"], eps, form)
-        h = feed_forward(x, h, weights, config, recipe, index, team)
+        h = feed_forward(x, h, weights, config, recipe, index, team, real)
         last = index + 1 == len(layers)
         if last and keep is not None:
             x, h = _only(keep, x), _only(keep, h)

@@ -46,7 +46,7 @@ class ScoreShare:
 
     def max(self, x: jax.Array, axis: int | None = None) -> jax.Array:
         """The largest of all devices' numbers, NaN if one is."""
-        return jnp.max(x, axis)
+        return largest(x, axis)
 
     def min(self, x: jax.Array) -> jax.Array:
         """The smallest of all devices' numbers."""
@@ -59,6 +59,18 @@ class ScoreShare:
     def any(self, x: jax.Array) -> jax.Array:
         """Whether any of all devices' truths holds."""
         return jnp.any(x)
+
+
+def largest(x: jax.Array, axis: int | None = None) -> jax.Array:
+    """The largest of some numbers, NaN if one is. XLA's own maximum of many overlooks that on CPUs."""
+    found = jnp.max(x, axis)
+
+    def looked_at() -> jax.Array:
+        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, found)
+
+    one_may_be = jnp.any(jnp.isnan(jnp.sum(x, axis)))  # both infinities make NaN too. A sum costs least
+    seen: jax.Array = jax.lax.cond(one_may_be, looked_at, lambda: found)
+    return seen
 
 
 EVERY_SCORE = ScoreShare()

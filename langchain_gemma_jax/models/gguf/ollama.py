@@ -44,6 +44,7 @@ class OllamaModel:
     path: Path  # of the blob, which is a GGUF file
     defaults: Mapping[str, object] = field(default_factory=dict)  # in the words of a generation_config.json
     templated: bool = False  # whether a chat template lies beside it, Ollama's own
+    encoders: Path | None = None  # the blob of its mmproj file
 
 
 def find_ollama(source: str) -> OllamaModel:
@@ -93,7 +94,8 @@ def _model(manifest: Path, name: str) -> OllamaModel:
         found = parse_object(_small(shown), shown)
         sampling = {ours: found[theirs] for theirs, ours in _SAMPLING.items() if theirs in found}
         defaults = {"do_sample": True, **sampling} if sampling else {}
-    return OllamaModel(name, path, defaults, f"{_KIND}template" in layers)
+    encoders = _blob(manifest, name, *layers[projector]) if (projector := f"{_KIND}projector") in layers else None
+    return OllamaModel(name, path, defaults, f"{_KIND}template" in layers, encoders)
 
 
 def _layers(manifest: Path) -> dict[str, tuple[str, int]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from langchain_gemma_jax.errors import CheckpointError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
 from langchain_gemma_jax.models.checkpoint.parts import Naming
+from langchain_gemma_jax.models.configuration.chat_template import has_images_apart
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_config import EMBED, config_from_gguf
@@ -47,6 +48,11 @@ class Opened:
     def templated(self) -> bool:
         """Whether the file has a chat template."""
         return bool(self.metadata.text(_TEMPLATE, ""))
+
+    @property
+    def images_apart(self) -> bool:
+        """Whether the file's chat template has empty lines around images."""
+        return has_images_apart(self.metadata.text(_TEMPLATE, ""))
 
     def spoken(self, control_tokens: Collection[str]) -> str | None:
         """The chat format that the file's template writes. None: there is no template, or the vocabulary is another's.

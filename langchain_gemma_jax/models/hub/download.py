@@ -26,7 +26,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
-from langchain_gemma_jax.models.checkpoint.gguf_file_names import SUFFIX, choose, text_models
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, projectors, text_models
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
 from langchain_gemma_jax.models.configuration.strict_json import short
@@ -193,8 +193,8 @@ def _is_listed(name: object, size: object) -> bool:
 
 def _meant(folder: Path, files: Files) -> Path:
     """What is loaded of these files of a folder: the folder, or the first of its GGUF files."""
-    first = min(files)
-    return folder / first if first.endswith(SUFFIX) else folder
+    models = text_models(files)
+    return folder / models[0] if models else folder
 
 
 def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
@@ -207,7 +207,8 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
     else:
         weights = [SINGLE] if SINGLE in found else found
     if request.file is not None or (not weights and text_models(listed)):
-        return {name: listed.get(name) for name in choose(listed, request.file, model_id)}
+        chosen = choose(listed, request.file, model_id)
+        return {name: listed.get(name) for name in (*chosen, *projectors(listed, chosen[0])[:1])}
     if CONFIG in top and weights:
         of_modules = [name for name in sorted(listed) if MODULES in top and OF_MODULES.fullmatch(name)]
         named = [name for name in top if name in _BESIDE_WEIGHTS or name in weights]
@@ -315,6 +316,8 @@ def _cached(request: HubRequest, *, proven: bool) -> Path | None:
     except CachedRepoTreeNotFoundError:
         return _whole_copy(folder, request) if not proven else None
     files = _select({file.path: file.size for file in tree}, request)
+    if not proven and (models := text_models(files)):  # it can do without encoders, which other programs do not fetch
+        files = {name: size for name, size in files.items() if name not in projectors(files, models[0])}
     whole = all((folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items())
     return _meant(folder, files) if whole else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import jax
@@ -114,15 +116,20 @@ def plan_for(
         place = _first(int(asked), name, why_not, devices)
         return plan_at(place), f"devices={asked}"
     tried: list[str] = []
-    for count in working_counts(why_not, len(devices)):
+    for count in _counts(why_not, devices):
         plan = plan_at(_first(count, name, why_not, devices))
         fit = measure(plan)
         if fit.needs <= fit.has:
             return plan, 'devices="auto"' + "".join(f", as {line}" for line in tried[-1:])
         tried.append(f"{_of(count)} would need {_gigabytes(fit.needs)} each, of {_gigabytes(fit.has)}")
+    others = len(devices) - len(_alike(devices))
+    left_out = (
+        f" {others} of the {len(devices)} here are of another kind than the first, and left out." if others else ""
+    )
     raise DevicesError(
-        f'{name!r} fits on none of the numbers of devices that devices="auto" may choose from: {"; ".join(tried)}. '
-        'Take a smaller model, or store its matrices in fewer bits: weights="int8" or "int4", or a GGUF file.',
+        f'{name!r} fits on none of the numbers of devices that devices="auto" may choose from: {"; ".join(tried)}.'
+        f'{left_out} Take a smaller model, or store its matrices in fewer bits: weights="int8" or "int4", or a GGUF '
+        "file.",
         working=(),
     )
 
@@ -146,24 +153,45 @@ def beyond_its_share(where: Placement, tree: Any) -> str:
     return f"; beyond its share each has {listed}" if listed else ""
 
 
+def encoders_on_each(where: Placement, nbytes: int) -> str:
+    """Say what each device gets of a model's encoders of pictures and sounds. Nothing, where there is one device."""
+    if where.one_device or not nbytes:
+        return ""
+    if not where.here:
+        return "; its encoders do not run on several hosts"
+    return f"; with the first picture or sound each gets its encoders whole, of {_gigabytes(nbytes)}"
+
+
 def _first(count: int, name: str, why_not: WhyNot, devices: Sequence[jax.Device]) -> Placement:
-    works = working_counts(why_not, len(devices))
+    works = _counts(why_not, devices)
     possible = f"What works here: devices={_listed(works)}."
     if count > len(devices):
-        found = f"{len(devices)} {devices[0].device_kind}" if devices else "none"
+        kinds = Counter(device.device_kind for device in devices)
+        found = " and ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none"
         raise DevicesError(f"devices={count} was asked for, and this process has {found}. {possible}", works)
     if (reason := why_not(count)) is not None:
         raise DevicesError(f"{name!r} cannot be divided among {count} devices: {reason}. {possible}", works)
     if count == 1:
         return SingleDevice(devices[0])
     some = tuple(devices[:count])
-    if len(kinds := sorted({device.device_kind for device in some})) > 1:
+    if count > len(_alike(devices)):
+        several = ", ".join(sorted({device.device_kind for device in some}))
         raise DevicesError(
-            f"A model is divided among devices of one kind, and the first {count} here are {', '.join(kinds)}. Let the "
-            "process see those of one kind only, with CUDA_VISIBLE_DEVICES for example.",
+            f"A model is divided among devices of one kind, and the first {count} here are {several}. {possible} "
+            "For more, let the process see those of one kind only, with CUDA_VISIBLE_DEVICES for example.",
             works,
         )
     return DeviceMesh(some)
+
+
+def _counts(why_not: WhyNot, devices: Sequence[jax.Device]) -> tuple[int, ...]:
+    """The numbers of devices that work: a model can be divided among so many, and the first so many are alike."""
+    return working_counts(why_not, len(_alike(devices)))
+
+
+def _alike(devices: Sequence[jax.Device]) -> list[jax.Device]:
+    """The devices before the first one of another kind."""
+    return list(takewhile(lambda device: device.device_kind == devices[0].device_kind, devices))
 
 
 def _listed(counts: Sequence[int]) -> str:

@@ -15,4 +15,6 @@ class DeviceMesh(Partitions):
     """Several devices, which share each matrix and work together."""
 
     def architecture(self, kind: Architecture) -> Architecture:
-        return DividedGemma(kind.config, self) if isinstance(kind, Gemma) else kind.among(self.division)
+        if not isinstance(kind, Gemma):
+            return kind.among(self.division)
+        return DividedGemma(kind.config, self, kind.encoders if self.here else ())  # no weights of theirs elsewhere

@@ -18,13 +18,14 @@ from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.architecture import Made
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
-from langchain_gemma_jax.models.gemma.forward import forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma, GemmaFacts
 from langchain_gemma_jax.models.gemma.kv_cache import AXES, KVCache, LayerKV
-from langchain_gemma_jax.models.gemma.score_share import ScoreShare
+from langchain_gemma_jax.models.gemma.score_share import ScoreShare, largest
 from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
 from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
 from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder
 from langchain_gemma_jax.models.weights import Weight, map_specs, rows_of
 
 
@@ -33,6 +34,7 @@ class DividedGemma(GemmaFacts):
     """A Gemma of any generation, divided among the devices of a mesh."""
 
     where: Partitions
+    encoders: tuple[MediaEncoder, ...] = ()  # whole on each device
 
     @property
     def cache_of_a_device(self) -> CacheLayout:
@@ -54,8 +56,11 @@ class DividedGemma(GemmaFacts):
         count: jax.Array,
         caches: tuple[KVCache, ...],
         keep: jax.Array | None,
+        medium: SoftChunk | None = None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+        """The forward pass of each device with its part, of text or of a medium that each has whole."""
         team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
+        vectors = None if medium is None else medium.vectors
 
         def of_a_device(
             params: Any,
@@ -64,19 +69,37 @@ class DividedGemma(GemmaFacts):
             count: jax.Array,
             caches: tuple[KVCache, ...],
             keep: jax.Array | None,
+            vectors: jax.Array | None,
         ) -> tuple[jax.Array, tuple[KVCache, ...]]:
             own = self.config_of_a_device
-            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, team)
+            chunk = None if medium is None or vectors is None else SoftChunk(vectors, medium.sight)
+            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, team, chunk)
 
         shared = jax.shard_map(
             of_a_device,
             mesh=self.where.mesh,
-            in_specs=(self._partitions(recipe), WHOLE, WHOLE, WHOLE, cache, WHOLE),
+            in_specs=(self._partitions(recipe), WHOLE, WHOLE, WHOLE, cache, WHOLE, WHOLE),
             out_specs=(WHOLE, cache),
             check_vma=False,
         )
-        found: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep)
+        found: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
         return found
+
+    def read_medium(
+        self,
+        params: Any,
+        recipe: Recipe,
+        encoder: int,
+        vectors: jax.Array,
+        start: jax.Array,
+        count: jax.Array,
+        cache: KVCache,
+        keep: jax.Array,
+    ) -> tuple[jax.Array, KVCache]:
+        padding = jnp.full(vectors.shape[:2], self.config.pad_id)
+        medium = SoftChunk(vectors, self.encoders[encoder].sight)
+        hidden, (cache,) = self.forward(params, recipe, padding, start, count, (cache,), keep, medium)
+        return hidden, cache
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         name = "embed" if self.config.tied_head else "head"
@@ -257,7 +280,7 @@ class MeshScores(ScoreShare):
         return jnp.sum(self._of_each(own), axis=0)
 
     def max(self, x: jax.Array, axis: int | None = None) -> jax.Array:
-        return jnp.max(self._of_each(jnp.max(x, axis)), axis=0)
+        return largest(self._of_each(largest(x, axis)), axis=0)
 
     def min(self, x: jax.Array) -> jax.Array:
         return jnp.min(self._of_each(jnp.min(x)))

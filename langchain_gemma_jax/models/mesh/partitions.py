@@ -61,8 +61,11 @@ class Partitions(Placement):
 
     @cached_property
     def key(self) -> str:
-        """The devices, how they are joined as far as they say it, and the axes: another of these is another program."""
-        where = (f"{device.id}@{getattr(device, 'coords', '')}" for device in self.all_of_them)
+        """The devices, whose they are, how they are joined as far as they say it, and the axes.
+
+        Another of these is another program.
+        """
+        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.all_of_them)
         return f"mesh {'x'.join(map(str, self.division.axes))}: {', '.join(where)}"
 
     def __repr__(self) -> str:
@@ -155,6 +158,11 @@ class Partitions(Placement):
 
     def _along(self, axis: int, ways: int) -> Partition:
         return WHOLE if ways == 1 else jax.sharding.PartitionSpec(*[None] * axis, self.names(ways))
+
+
+def _host_of(device: jax.Device) -> str:
+    """Which process has a device, if it is not the first one."""
+    return f" of host {device.process_index}" if device.process_index else ""
 
 
 def _as_it_is(array: jax.Array) -> jax.Array:

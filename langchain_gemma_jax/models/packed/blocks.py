@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels.products import can_multiply, multiply
+from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
@@ -45,7 +45,7 @@ class BlockForms:
         # Rounding makes much of the last bits, which have to be the same for any number of rows.
         if self.activations == "int8" and self.few_rows is BlockForm.KERNEL and rows > 0:
             return self.few_rows
-        few = Plan.KERNEL_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
+        few = MOST_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
         return self.few_rows if rows <= few else self.more_rows
 
 
@@ -62,13 +62,14 @@ class BlockMatrix(Packed):
     dtype: str  # that products are taken in
     forms: BlockForms = DEFAULT
 
-    def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
+    def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:  # noqa: ARG002  the plan is
+        """Return the product. The plan is for dense ones."""
         rows = x.reshape(-1, x.shape[-1])
         count = rows.shape[0]
         rounded = self.forms.activations == "int8"
         form = self.forms.form(count)
         if form is BlockForm.KERNEL and can_multiply(count, rounded=rounded):
-            out = multiply(rows, self.parts, self.kind, rounded=rounded)
+            out = multiply(rows, self.parts, self.kind, rounded=rounded, real=real)
             return out.reshape(*x.shape[:-1], out.shape[-1])
         if rounded:
             rows = in_eight_bits(rows)
@@ -140,8 +141,8 @@ class Stacked(Packed):
     weights: tuple[Any, ...]  # each a ``Packed``
     outputs: tuple[int, ...]
 
-    def product(self, x: jax.Array, plan: Plan) -> jax.Array:
-        return jnp.concatenate([weight.product(x, plan) for weight in self.weights], axis=-1)
+    def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
+        return jnp.concatenate([weight.product(x, plan, real) for weight in self.weights], axis=-1)
 
     def rows(self, ids: jax.Array) -> jax.Array:
         found, first = jnp.zeros((), jnp.float32), 0

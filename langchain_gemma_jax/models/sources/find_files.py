@@ -22,6 +22,7 @@ class FoundFiles:
     name: str
     defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
     templated: bool = False  # whether a chat template is kept beside them
+    encoders: Path | None = None  # of pictures and sounds, where it is not their folder that says which these are
 
 
 def find_files(
@@ -45,7 +46,7 @@ def find_files(
         return FoundFiles(path, path.stem if path.is_file() else path.resolve().name)
     if in_ollama:
         found = find_ollama(str(source))
-        return FoundFiles(found.path, found.name, found.defaults, found.templated)
+        return FoundFiles(found.path, found.name, found.defaults, found.templated, found.encoders)
     model_id, _, file = str(source).partition(":")
     if not is_model_id(model_id):
         from langchain_gemma_jax.models.hub.known_ids import meant_by

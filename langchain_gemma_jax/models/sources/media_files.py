@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.links import real_file
@@ -19,7 +21,7 @@ from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.tokenizer import Tokenizer
-from langchain_gemma_jax.models.vision.encoder import MediaEncoder
+from langchain_gemma_jax.models.vision.encoder import MediaEncoder, Tensor
 from langchain_gemma_jax.models.vision.media_config import MediaFiles, senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
 from langchain_gemma_jax.models.vision.support import MediaSupport
@@ -110,5 +112,10 @@ def _reader(folder: Path, files: Unchanged) -> Iterator[ReadsTensor]:
     files.check()
     with open_safetensors(folder) as source:
         names = by_plain_name(source)
-        yield lambda tensor: np.asarray(source.read(names[tensor.name]))
+
+        def read(tensor: Tensor) -> npt.NDArray[Any]:
+            stored = np.asarray(source.read(names[tensor.name]))
+            return stored.astype(np.float32) + np.float32(tensor.added) if tensor.added else stored
+
+        yield read
         files.check()

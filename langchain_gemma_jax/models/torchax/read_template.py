@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from langchain_gemma_jax.errors import CorruptCheckpointError
+from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError, InputError
 from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate
+from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate, has_images_apart
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 
 _FILE, _TOKENIZER = "chat_template.jinja", "tokenizer_config.json"
@@ -46,3 +46,12 @@ def read_template(folder: Path) -> ChatTemplate | None:
     if found is None:
         return None
     raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(found))
+
+
+def images_apart_in(folder: Path) -> bool:
+    """Whether the chat template of a folder, if it has one that can be read, has empty lines around images."""
+    try:
+        found = read_template(folder)
+    except (CheckpointError, InputError, OSError):  # whoever asks for the template itself is told
+        return False
+    return found is not None and has_images_apart(found.source)

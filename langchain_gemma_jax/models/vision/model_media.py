@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.vision.encoder import EncoderTree, MediaEncoder,
 from langchain_gemma_jax.models.vision.support import MediaSupport
 
 ReadsTensor: TypeAlias = Callable[[Tensor], npt.NDArray[Any]]
+"""Reads a tensor as it is used, in any shape and dtype that hold the same numbers."""
 
 KEPT_BYTES = 256 << 20  # of soft tokens in host memory: some 100 pictures of the largest model
 
@@ -76,6 +77,10 @@ class ModelMedia:
         leaves = (each for part in self.encoders[number].tensors().parts() for each in part.values())
         return sum(prod(each.shape) * numpy_dtype(each.dtype(dtype)).itemsize for each in leaves)
 
+    def nbytes_of_all(self, dtype: str) -> int:
+        """Return the bytes that the weights of all encoders take, whose matrices have this dtype."""
+        return sum(self.nbytes_of(number, dtype) for number in range(len(self.encoders)))
+
     def read(self, number: int, dtype: str, where: Placement) -> EncoderTree:
         """Read the weights of one encoder from the files, to where the model is.
 
@@ -88,8 +93,6 @@ class ModelMedia:
             found = {}
             for key, tensor in tensors.items():
                 stored = read(tensor).reshape(tensor.shape)
-                if tensor.added:
-                    stored = stored.astype(np.float32) + np.float32(tensor.added)
                 found[key] = where.put(np.asarray(stored, numpy_dtype(tensor.dtype(dtype)), order="C"))
             return found
 

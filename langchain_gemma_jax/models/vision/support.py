@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -22,9 +22,19 @@ class PlacedMedium:
     after: tuple[int, ...]
     digest: bytes  # of all that decides what the model sees: the prepared content, and how it was prepared
     inputs: Mapping[str, npt.NDArray[Any]] = field(repr=False)  # padded to the shape of an encoder's program
+    said: str = ""  # words that the model's processor puts before it
 
     def __len__(self) -> int:
         return len(self.before) + len(self.placeholders) + len(self.after)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How a long picture is shown a second time in pieces, which the processors of Gemma 3 call pan and scan."""
+
+    min_crop_size: int = 256  # pixels of a piece's shorter side: a picture of which none would be so large stays whole
+    max_num_crops: int = 4
+    min_ratio_to_activate: float = 1.2  # of the longer side to the shorter one
 
 
 class PictureRules(ABC):
@@ -42,6 +52,17 @@ class PictureRules(ABC):
         Raises:
             InputError: it has a shape that the model cannot take, or this model has no such budget.
         """
+
+    def scanned(self, picture: Picture, scan: Scan) -> Sequence[tuple[str, Picture]]:  # noqa: ARG002  most have none
+        """Return what is shown of a picture, each with the words before it.
+
+        Raises:
+            InputError: this model was not trained with pieces of pictures.
+        """
+        raise InputError(
+            "pan_and_scan: this model takes a picture in its own shape, and was not trained with pieces of it. Leave "
+            "pan_and_scan out; max_soft_tokens shows it more."
+        )
 
 
 class SoundRules(ABC):
@@ -67,6 +88,21 @@ class MediaSupport:
 
     pictures: PictureRules | None = None
     sounds: SoundRules | None = None
+
+    def place_all(
+        self, medium: Medium, *, max_soft_tokens: int | None = None, scan: Scan | None = None
+    ) -> tuple[PlacedMedium, ...]:
+        """Prepare what this model is shown of a picture or a sound: with ``scan``, pieces of a picture too.
+
+        Raises:
+            InputError: as ``place``, or this model knows no pieces.
+        """
+        if scan is None or self.pictures is None or not isinstance(medium, Picture):
+            return (self.place(medium, max_soft_tokens=max_soft_tokens),)
+        return tuple(
+            replace(self.place(picture, max_soft_tokens=max_soft_tokens), said=said)
+            for said, picture in self.pictures.scanned(medium, scan)
+        )
 
     def place(self, medium: Medium, *, max_soft_tokens: int | None = None) -> PlacedMedium:
         """Prepare a picture or a sound for this model. ``max_soft_tokens`` bounds what a picture becomes.

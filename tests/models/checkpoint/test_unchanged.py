@@ -223,6 +223,7 @@ def cut_off(folder, seeds, files):
     assert (run.returncode, run.stdout) == (0, f"{seeds}\n"), (run.returncode, run.stderr[-2000:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_file_that_is_cut_off_while_it_is_read_does_not_end_the_process(tmp_path, seeds):
     """Of some megabytes: the pages of a smaller one are all there when the first of them is read."""

@@ -83,6 +83,7 @@ def test_a_query_that_sees_nothing_stays_finite():
     assert np.isfinite(found).all()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
 def test_attention_by_kernels_has_derivatives():
     """Those of products: of queries, keys and values."""

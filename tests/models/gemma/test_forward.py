@@ -93,6 +93,7 @@ def test_any_chunks_are_the_same_as_at_once(name, seed):
         same(np.concatenate(found[row]), whole[row])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", most_slow([STEP_SLACK + 1, RING + 1], [STEP_SLACK, STEP_SLACK + 2, RING]))
 def test_full_chunks_at_the_edges_of_slack_and_ring(length):
     """No padding: where a step becomes a chunk (one more than the slack would do), and a chunk longer than the ring."""
@@ -110,6 +111,7 @@ def test_full_chunks_at_the_edges_of_slack_and_ring(length):
 WILD = (-1, 2**31 - 1, 5, -(2**31), 10**6, 0)
 
 
+@pytest.mark.long
 @every
 def test_what_stands_in_the_padding_does_not_matter(name):
     """Not even ids that no vocabulary has; neither now nor for what is read later."""
@@ -176,6 +178,7 @@ def test_forgetting_is_needed():
     assert config.layers[0].window == WINDOW
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [SHARED_KV, "gemma-4-26b-a4b", "gemma-2b"])
 def test_keep_is_indexing(name):
     """Also where it lets the layers skip the rest of the chunk, and also what stays in the cache."""
@@ -288,6 +291,7 @@ def test_kernels_attend_as_products_do(name):
     same(*found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", most_slow(["bfloat16"], ["float16"]))
 def test_half_precision_is_near_and_its_scores_are_float32(dtype):
     config, _, tokens, whole = model("gemma-3-4b")

@@ -45,6 +45,7 @@ def write(folder, name, seed):
         save_file({"linear.weight": weight}, folder / inner / "model.safetensors")
 
 
+@pytest.mark.long
 @both
 def test_vectors_are_those_of_transformers_for_ten_models(name, tmp_path):
     program, found = jax.jit(text_vectors, static_argnums=(1, 2)), golden(name)

@@ -304,9 +304,9 @@ def _add_ends(writer: gguf.GGUFWriter) -> None:
     writer.add_pad_token_id(0)
 
 
-def small_tokenizer() -> Callable[[gguf.GGUFWriter], None]:
-    """A vocabulary of 270 tokens that can spell every text, with the markers of a conversation."""
-    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
+def small_tokenizer(*more: str) -> Callable[[gguf.GGUFWriter], None]:
+    """A vocabulary of 266 tokens that can spell every text, with the markers of a conversation and ``more`` of them."""
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>", *more]
     names = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *"ab\u2581", "ab"]
     matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     vocabulary = {name: token_id for token_id, name in enumerate(names)}

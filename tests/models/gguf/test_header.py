@@ -193,6 +193,7 @@ def check_mutations(path, sound, seeds):
     check_damaged(seeds, lambda rng: path.write_bytes(mutated(*sound, rng)), lambda: opened(path))
 
 
+@pytest.mark.long
 def test_mutations_are_typed_errors(tmp_path, sound):
     check_mutations(tmp_path / "x.gguf", sound, range(150))
 

@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.gguf.local_files import local_files
 from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models
 from langchain_gemma_jax.models.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
+from tests.models.mmproj.make import write_encoders, write_text
 
 KIND = "application/vnd.ollama.image."
 PARAMS = {"temperature": 0.7, "top_k": 64, "top_p": 0.95, "stop": ["<end_of_turn>"], "num_ctx": 4096}
@@ -62,6 +63,18 @@ def test_a_model_of_ollamas_is_loaded_with_its_own_parameters(ollama, tmp_path):
         assert model.templated  # the template is Ollama's own, and is never run
     with pytest.raises(InputError, match="is for models on the Hub"):
         load("ollama:gemma3:4b", revision="main")
+
+
+def test_encoders_that_ollama_pulled_with_a_model_are_its_own(ollama, tmp_path):
+    text, encoders = tmp_path / "x.gguf", tmp_path / "mmproj.gguf"
+    write_text(text, "gemma-3-4b-vision")
+    write_encoders(encoders, "gemma-3-4b-vision")
+    ollama.add("hf.co/org/repo-GGUF/Q8_0", text.read_bytes(), projector=encoders.read_bytes())
+    ollama.add("hf.co/org/repo-GGUF/Q4_0", text.read_bytes())
+    assert load("ollama:hf.co/org/repo-GGUF:Q4_0").media is None
+    model = load("ollama:hf.co/org/repo-GGUF:Q8_0")
+    assert model.media is not None
+    assert model.encoders.read(0, "float32", model.placement).layers
 
 
 def test_every_way_to_name_one(ollama):

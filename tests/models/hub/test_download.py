@@ -458,17 +458,19 @@ def no_network(request, hub, pauses, monkeypatch):
     return lambda: NO_NETWORK[request.param](hub)
 
 
+@pytest.mark.long
 def test_without_network_or_copy_the_message_says_what_to_do(hub, no_network):
     hub.add("org/model", FILES, tokens=(TOKEN,))
     no_network()
     began = time.monotonic()
     with pytest.raises(OfflineError, match=r"org/model cannot be fetched: http://127.*pass their folder") as caught:
         download("org/model", token=TOKEN)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert hub.url in str(caught.value)
     assert "Canary" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_without_network_a_complete_copy_is_used_with_one_warning(hub, no_network):
     hub.add("org/model", FILES)
     folder = download("org/model")
@@ -689,6 +691,7 @@ def test_a_cache_that_cannot_be_written_is_named(hub, monkeypatch, tmp_path):
         download("org/model")
 
 
+@pytest.mark.long
 def test_two_processes_at_once_both_get_the_whole_model(hub):
     big = FILES | {"model.safetensors": os.urandom(3_000_000)}
     hub.add("org/model", big)
@@ -701,7 +704,7 @@ def test_two_processes_at_once_both_get_the_whole_model(hub):
     ]
     folders = set()
     for child in children:
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=200)
         assert (child.returncode, err) == (0, "")
         folders.add(out.strip())
     (folder,) = folders

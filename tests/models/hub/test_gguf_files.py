@@ -1,4 +1,4 @@
-"""A GGUF file of a repository is fetched by its name or quantisation, and nothing beside it."""
+"""A GGUF file of a repository is fetched by its name or quantisation, with the encoders beside it and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,18 @@ def test_one_file_is_fetched(hub, file, name):
     hub.add("org/model-GGUF", MANY)
     path = download("org/model-GGUF", file=file)
     assert (path.name, path.read_bytes()) == (name, MANY[name])
-    assert fetched(hub) == {name}
+    assert fetched(hub) == {name, "mmproj-model-f16.gguf"}
+    assert (path.parent / "mmproj-model-f16.gguf").read_bytes() == b"images"
+
+
+def test_of_several_encoders_one_is_fetched_and_without_the_hub_none_is_needed(hub, monkeypatch):
+    files = {"tiny-Q8_0.gguf": b"q", "mmproj-F32.gguf": b"32", "mmproj-BF16.gguf": b"b16", "mmproj-F16.gguf": b"16"}
+    hub.add("org/model-GGUF", files)
+    path = download("org/model-GGUF")
+    assert fetched(hub) == {"tiny-Q8_0.gguf", "mmproj-BF16.gguf"}
+    (path.parent / "mmproj-BF16.gguf").unlink()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert download("org/model-GGUF") == path
 
 
 def test_shards_are_fetched_together_and_found_again_without_the_hub(hub, monkeypatch):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.configuration.division import why_not
-from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, plan_for
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, encoders_on_each, plan_for
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.packed.blocks import BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
@@ -25,6 +27,11 @@ class Card:
     id: int
     device_kind: str = "a card"
     platform: str = "gpu"
+    process_index: int = 0
+
+    @property
+    def client(self):
+        return SimpleNamespace(process_index=lambda: 0)
 
 
 def cards(count):
@@ -35,6 +42,11 @@ def place(asked, devices, measure=lambda _: Fit(0, 0), config=SMALL):
     return plan_for(asked, "x", partial(why_not, config), lambda where: where, measure, devices)
 
 
+def needs(gigabytes):
+    """The measure of a model of so many gigabytes, which its devices share evenly; each has 24."""
+    return lambda where: Fit(gigabytes * 10**9 // len(where.devices), 24 * 10**9)
+
+
 def test_a_number_of_devices_is_the_first_of_them():
     (where, chosen) = place(2, cards(4))
     assert (where.devices, chosen) == (tuple(cards(2)), "devices=2")
@@ -42,18 +54,16 @@ def test_a_number_of_devices_is_the_first_of_them():
     assert where == place(2, cards(8))[0]
     assert where != place(4, cards(4))[0]
     assert len({place(count, cards(8))[0].key for count in (2, 4, 8)}) == 3
+    assert where.key != DeviceMesh((Card(0), Card(1, process_index=1))).key, "of two hosts"
 
 
 def test_auto_takes_the_fewest_on_which_a_model_fits_and_says_why():
-    def needs(nbytes):
-        return lambda where: Fit(nbytes // len(where.devices), 24 * 10**9)
-
-    assert place("auto", cards(8), needs(20 * 10**9)) == (SingleDevice(Card(0)), 'devices="auto"')
-    where, chosen = place("auto", cards(8), needs(62 * 10**9))
+    assert place("auto", cards(8), needs(20)) == (SingleDevice(Card(0)), 'devices="auto"')
+    where, chosen = place("auto", cards(8), needs(62))
     assert len(where.devices) == 4
     assert chosen == 'devices="auto", as 2 devices would need 31.0 GB each, of 24.0 GB'
     with pytest.raises(DevicesError, match=r"1 device would need 900.0 GB each, of 24.0 GB; .*8 devices .* 112.5 GB"):
-        place("auto", cards(8), needs(900 * 10**9))
+        place("auto", cards(8), needs(900))
 
 
 def test_what_does_not_work_is_told_with_what_does():
@@ -62,10 +72,23 @@ def test_what_does_not_work_is_told_with_what_does():
     assert caught.value.working == (1, 2)
     with pytest.raises(DevicesError, match=r"4 query heads do not divide among 3 .*: devices=1, 2 or 4"):
         place(3, cards(5))
-    mixed = [Card(0), Card(1, "another card")]
-    with pytest.raises(DevicesError, match="of one kind, and the first 2 here are a card, another card"):
-        place(2, mixed)
-    assert place(1, mixed)[0] == SingleDevice(Card(0))
+
+
+def test_devices_of_several_kinds_are_not_one_mesh_and_the_first_that_are_alike_may_be():
+    mixed = [Card(0), Card(1), *(Card(number, "another card") for number in range(2, 8))]
+    with pytest.raises(
+        DevicesError, match=r"of one kind, and the first 4 here are a card, another card.*: devices=1 or 2\. For more"
+    ) as caught:
+        place(4, mixed)
+    assert caught.value.working == (1, 2)
+    assert place(2, mixed)[0] == DeviceMesh(tuple(mixed[:2]))
+    with pytest.raises(DevicesError, match=r"has 2 a card and 6 another card\. What works here: devices=1 or 2\."):
+        place(16, mixed)
+    assert len(place("auto", mixed, needs(40))[0].devices) == 2
+    with pytest.raises(
+        DevicesError, match=r"2 devices .* 45\.0 GB each, of 24\.0 GB\. 6 of the 8 here are of another kind"
+    ):
+        place("auto", mixed, needs(90))
 
 
 def test_what_each_device_has_beyond_its_share_is_said_with_the_reason():
@@ -85,6 +108,16 @@ def test_what_each_device_has_beyond_its_share_is_said_with_the_reason():
     whole = beyond_its_share(DeviceMesh(tuple(cards(2))), packed.abstract(narrow))
     assert whole.endswith("as blocks of 32 numbers stay whole")
     assert "on each" not in beyond_its_share(SingleDevice(Card(0)), dense.abstract(config))
+
+
+def test_encoders_are_whole_on_each_device_of_one_host_and_nowhere_on_several():
+    one, hosts = DeviceMesh(tuple(cards(2))), DeviceMesh((Card(0), Card(1, process_index=1)))
+    sees = Gemma(SMALL, ("an encoder",))
+    assert (one.architecture(sees).encoders, hosts.architecture(sees).encoders) == (("an encoder",), ())
+    told = encoders_on_each(one, 840_000_000)
+    assert told == "; with the first picture or sound each gets its encoders whole, of 0.8 GB"
+    assert encoders_on_each(hosts, 840_000_000) == "; its encoders do not run on several hosts"
+    assert encoders_on_each(one, 0) == encoders_on_each(SingleDevice(Card(0)), 840_000_000) == ""
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "all", 2**20])

@@ -19,12 +19,11 @@ pytestmark = pytest.mark.timeout(1200)
 def check(found):
     for name, seen in found.items():
         assert seen["apart"] < 2e-4, name
-        assert seen["as alone"], name
+        assert all(seen["as alone"]), name
         assert set(seen["on each"]) == {seen["foretold"]}, name
         assert seen["foretold"] <= seen["documented"], name
         assert len(seen["on each"]) == int(name.rpartition(" on ")[2])
         assert len(set(seen["kv on each"])) == 1
-        assert seen["best"][0] == seen["best"][1], name
         assert 0 < len(seen["told"]) <= 2, (name, seen["told"])
         assert all(re.fullmatch(r"\w+\[(\d?|1,\d)\]", shape) for shape in seen["told"])  # a number of each device
         for exchanged in seen["exchanged"]:

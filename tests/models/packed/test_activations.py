@@ -138,6 +138,7 @@ def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
                 assert replace(model.recipe, storage=recipe.storage) == recipe
 
 
+@pytest.mark.long
 @needs_them
 def test_a_token_is_the_same_to_the_bit_however_it_was_read(monkeypatch):
     """Alone, in a chunk of any length, beside others, and in a cache of any size: rounding makes much of a last bit."""

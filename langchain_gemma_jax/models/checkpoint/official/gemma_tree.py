@@ -24,6 +24,10 @@ from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
 _WRAPPERS = ("params/", "transformer/")
 _TEXT = re.compile(r"(embedder|final_norm|stacked_layers|layer_\d+)(/|$)")
 _MEDIA = re.compile(r"embedder/(mm|audio)_")  # projections of image and sound into the text tower
+_PICTURES = re.compile(
+    r"(params/)?((transformer/)?vision_encoder|SigLiPFromPatches_0)/siglip_encoder/(?P<tower>.+)"
+    r"|(params/)?(transformer/)?embedder/(?P<projection>mm_(input_projection|soft_embedding_norm)/.+)"
+)
 _MOST_LAYERS = 1000
 _STACKED = re.compile(r"stacked_layers/attention_type_(\d+)/(.+)")
 
@@ -75,6 +79,12 @@ def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, Stor
         )
     _refuse_what_cannot_be_used(found, location)
     return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
+
+
+def picture_tower(tree: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """The arrays of Gemma 3's vision tower by plain name, and those of its projection; none of a text model."""
+    found = ((_PICTURES.fullmatch(path), leaf) for path, leaf in tree.items())
+    return {match["tower"] or match["projection"]: leaf for match, leaf in found if match is not None}
 
 
 def _unwrap(tree: Mapping[str, StoredArray]) -> Mapping[str, StoredArray]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
 from langchain_gemma_jax.models.checkpoint.links import real_file
 from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_config, find_naming
-from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource
+from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource, picture_tower
 from langchain_gemma_jax.models.checkpoint.official.zarr_rows import ZarrRows
 from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
@@ -88,6 +88,7 @@ class OrbaxSource(TowerSource):
         arrays = _open_arrays(folder)
         tree = {key.replace(".", "/"): StoredArray(key, array.shape, array.dtype.name) for key, array in arrays.items()}
         super().__init__(tree, str(folder))
+        self.pictures = picture_tower(tree)  # what a Gemma 3 sees by, beside its text tower
         self._arrays = {key: ZarrRows(array) for key, array in arrays.items()}
 
     def read(self, name: str) -> Array:
@@ -95,6 +96,15 @@ class OrbaxSource(TowerSource):
         with self._explained(name):
             array = self._arrays[leaf.key]
             return array.whole() if leaf.row is None else array.row(leaf.row)
+
+    def read_of_pictures(self, name: str) -> Array:
+        """The whole array of the vision tower that is called so in ``pictures``."""
+        leaf = self.pictures[name]
+        try:
+            return self._arrays[leaf.key].whole()
+        except ValueError as error:
+            expected = f"{name} {list(leaf.shape)} in {leaf.dtype}"
+            raise CorruptCheckpointError(self.location, expected, _reason(error), _INCOMPLETE) from error
 
     def read_rows(self, name: str) -> Iterator[Array]:
         leaf = self.tower[name]

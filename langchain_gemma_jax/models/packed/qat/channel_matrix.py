@@ -37,7 +37,7 @@ class ChannelMatrix(Packed):
     dtype: str  # that products are taken in
     tiled: bool = True  # whether a tile is unpacked after the other, or all at once
 
-    def product(self, x: jax.Array, plan: Plan) -> jax.Array:  # noqa: ARG002  which is for dense ones
+    def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:  # noqa: ARG002  for others
         rows = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
         steps, size = _on_grid(rows, self.grid_in)
         parts = (self.numbers,)

@@ -50,6 +50,7 @@ def test_what_is_no_array_is_named(leaf, gemma3, official_tree):
         TreeSource(tree, "the tree")
 
 
+@pytest.mark.long
 def test_a_sharded_array_is_read_whole_and_leaves_no_copy_with_its_owner():
     program = """
 import jax, numpy as np

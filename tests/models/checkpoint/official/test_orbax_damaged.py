@@ -70,6 +70,7 @@ def damaged(content, chance, *, text):
     return bytes(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [range(160), pytest.param(range(160, 3000), marks=pytest.mark.slow)])
 def test_whatever_is_wrong_with_a_file(checkpoints, seeds):
     """The headers most of all, which say how much is to be allocated."""

@@ -72,6 +72,7 @@ def write(folder, tensors, said=SAID):
     return folder
 
 
+@pytest.mark.long
 def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
     stored, dense = packed_and_dense()
     twin = write(tmp_path / "dense", dense, None)

@@ -73,6 +73,7 @@ def write(folder, tensors, said=SAID, **config):
     return folder
 
 
+@pytest.mark.long
 def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
     published, dense = packed_and_dense()
     folder = write(tmp_path / "packed", published)
@@ -180,6 +181,7 @@ def test_every_other_method_is_refused_by_name(tmp_path, method):
         load(write(tmp_path / "x", packed_and_dense()[0], {"quant_method": method}), progress=False)
 
 
+@pytest.mark.long
 def test_fields_that_are_anything_are_typed_errors(tmp_path):
     folder = write(tmp_path / "x", packed_and_dense()[0])
     path = folder / "config.json"

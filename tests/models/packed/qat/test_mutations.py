@@ -96,6 +96,7 @@ def check(folder, seeds):
     check_damaged(seeds, damage, opened)
 
 
+@pytest.mark.long
 def test_mutations_are_typed_errors(folder):
     check(folder, range(40))
 

@@ -1,0 +1,127 @@
+"""The encoders in an mmproj file: checked when its model is loaded, read when a first picture or sound comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.errors import CheckpointError, ConfigError, TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import are_one_model, projectors
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
+from langchain_gemma_jax.models.mmproj.config_words import ADVICE, Projector, media_files
+from langchain_gemma_jax.models.mmproj.stored_names import StoredNames
+from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.splitting import apart
+from langchain_gemma_jax.models.tokenizer import Tokenizer
+from langchain_gemma_jax.models.vision.encoder import Tensor
+from langchain_gemma_jax.models.vision.media_config import senses_of
+from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
+
+_DENSE = ("float32", "float16", "bfloat16")
+
+
+def encoders_beside(model: Path, named: Path | None, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia | None:
+    """Return what a GGUF model can see and hear by the mmproj file beside it. None: there is none.
+
+    In a folder of several models, a file that does not fit this one is another's, and passed over.
+
+    Args:
+        model: the model's file, or the first of its shards.
+        named: the mmproj file, where something else than its folder says which one it is.
+        text: the text tower.
+        tokenizer: the model's.
+
+    Raises:
+        CheckpointError, ConfigError, UnsupportedModelError: it is another model's, or of a kind that is not read, or
+            damaged.
+    """
+    names = [] if named is not None else _names(model.parent)
+    paths = [named] if named is not None else [model.parent / name for name in projectors(names, model.name)]
+    problem: CheckpointError | ConfigError | UnsupportedModelError | None = None
+    for path in paths:
+        try:
+            return _opened(path, text, tokenizer)
+        except (CheckpointError, ConfigError, UnsupportedModelError) as error:
+            problem = problem or error
+    if problem is not None and are_one_model(names):
+        raise problem
+    return None
+
+
+def _opened(path: Path, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia:
+    files = Unchanged.now(path)
+    with _source(path) as source:
+        projector = Projector(source)
+        if (misfit := projector.misfit(text)) is not None:
+            raise TensorMismatchError(path, "encoders for the model beside this file", misfit, ADVICE)
+        senses = senses_of(media_files(projector, text, tokenizer))
+        if senses is None:  # there are readers of all kinds that ``media_files`` knows
+            raise UnsupportedModelError(f"{path}: expected a projector type that is read here. {ADVICE}")
+        names = StoredNames(projector.swapped)
+        used = {
+            _check(source, names, tensor)
+            for encoder in senses.encoders
+            for part in encoder.tensors().parts()
+            for tensor in part.values()
+        }
+    if others := sorted(set(source.names()) - used):
+        shown = ", ".join(others[:4])
+        raise TensorMismatchError(path, f"the tensors of {projector.kind} encoders, and no others", f"also {shown}")
+    return ModelMedia(senses.support, senses.encoders, partial(_reader, path, names, files))
+
+
+def _check(source: GgufSource, names: StoredNames, tensor: Tensor) -> str:
+    """Return the stored name of a tensor that is there, has its shape, and can be read."""
+    stored = names(tensor)
+    if stored.name not in source.names():
+        raise TensorMismatchError(source.location, f"a tensor {stored.name}", "none")
+    if (found := source.shape(stored.name)) != stored.shape:
+        raise TensorMismatchError(source.location, f"{stored.name} of the shape {stored.shape}", f"{found}")
+    if (kind := source.dtype(stored.name)) not in (*_DENSE, *KINDS):
+        advice = "Take one that is stored as BF16, F16, F32 or Q8_0."
+        raise TensorMismatchError(source.location, f"{stored.name} in a type that is read here", kind, advice)
+    return stored.name
+
+
+@contextmanager
+def _reader(path: Path, names: StoredNames, files: Unchanged) -> Iterator[ReadsTensor]:
+    files.check()
+    with _source(path) as source:
+
+        def read(tensor: Tensor) -> npt.NDArray[Any]:
+            stored = names(tensor)
+            return stored.arrange(_numbers(source, stored.name))
+
+        yield read
+        files.check()
+
+
+def _numbers(source: GgufSource, name: str) -> npt.NDArray[Any]:
+    """The numbers of a tensor, unpacked."""
+    if source.dtype(name) in _DENSE:
+        return np.asarray(source.read(name))
+    kind = KINDS[source.kind(name)]
+    pieces = [numbers(kind, apart(kind, blocks.view(np.uint8))) for blocks in source.read_blocks(name)]
+    return np.concatenate(pieces).reshape(source.shape(name))
+
+
+def _source(path: Path) -> GgufSource:
+    try:
+        return open_source(path)
+    except OSError as error:  # no permission, a broken disk
+        raise CheckpointError(path, "a file that can be read", error.strerror or str(error)) from error
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return []
