@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.utils import LC_ID_PREFIX
-from pydantic import ConfigDict, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.answering.messages_out import Chunks, generation, result
@@ -59,7 +59,7 @@ class ChatGemmaJax(BaseChatModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    model: str
+    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
     """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
     "torchax:...". Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m". "auto", or a size: see ``route``."""
 
@@ -98,6 +98,8 @@ class ChatGemmaJax(BaseChatModel):
     an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
     max_soft_tokens: int | None = None
     """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
+    pan_and_scan: bool | dict[str, int | float] = False
+    """True shows Gemma 3 pieces of long images too; a dictionary does so with limits of its own. See docs/images.md."""
     media_folders: list[str] | None = None
     """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
     allow_urls: bool = False

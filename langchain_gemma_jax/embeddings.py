@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.asking.options import constructor_arguments
@@ -35,7 +35,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    model: str
+    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
     """A folder in the layout of Sentence Transformers, or a model's id on the Hub. By default EmbeddingGemma's."""
     query_prompt: str | None = None
     """Text that is written before a question. None: what the model's files say; "": nothing."""

@@ -11,7 +11,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models import BaseLLM
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
-from pydantic import ConfigDict, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
@@ -40,7 +40,7 @@ class GemmaJaxLLM(BaseLLM):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    model: str
+    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
     """An embedded model, a folder, or a model's id on the Hugging Face Hub. By default GEMMA_JAX_MODEL says which."""
     suffix: str | None = None
     """What follows: the model writes what is between the prompt and this. For models that learnt it, as CodeGemma."""

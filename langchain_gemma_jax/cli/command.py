@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from langchain_gemma_jax import __version__
 from langchain_gemma_jax.cli.measuring import compare
 from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.cli.terminal.arguments import Parser
@@ -72,6 +73,9 @@ def parser() -> Parser:
     """Return the parser of the whole command."""
     whole = Parser(
         prog="gemma-jax", description="Gemma on JAX, inside your own process. Try: gemma-jax chat", epilog=EPILOG
+    )
+    whole.add_argument(
+        "--version", action="version", version=f"gemma-jax {__version__}", help="say which release it is"
     )
     verbs = whole.add_subparsers(metavar="COMMAND", title="commands")
     for verb in (chat, run, serve, models, doctor, top, warmup, bench, compare, profile, cache, completion):

@@ -29,6 +29,7 @@ class ModelFacts:
     generation: str
     control_tokens: Collection[str]
     per_layer_input: bool = False
+    images_apart: bool = False  # whether the model's own template has empty lines around images
     template: TemplateDialect | None = None  # the format of the model's own template, where we know none of its tokens
 
 
@@ -52,7 +53,8 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
         return FunctionGemmaDialect()
     if name == Gemma4Dialect.name:
         # E2B and E4B, which have inputs of their own for each layer, were not trained to begin with an empty thought.
-        return Gemma4Dialect(empty_thought=facts.generation == "gemma4" and not facts.per_layer_input)
+        empty_thought = facts.generation == "gemma4" and not facts.per_layer_input
+        return Gemma4Dialect(empty_thought, facts.images_apart)
     raise InputError(f"dialect: expected one of {', '.join(NAMES)}, found {name!r}.")
 
 

@@ -33,7 +33,8 @@ class Gemma4Dialect(Dialect):
     """The format of Gemma 4 and of the embedded models.
 
     ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
-    12B, 26B-A4B and 31B, and not with E2B and E4B.
+    12B, 26B-A4B and 31B, and not with E2B and E4B. ``images_apart``: there are empty lines around images, as the first
+    published template had them, and not around sounds.
     """
 
     name: ClassVar[str] = "gemma4"
@@ -48,6 +49,12 @@ class Gemma4Dialect(Dialect):
     )
 
     empty_thought: bool = False
+    images_apart: bool = False
+
+    def show(self, out: PromptWriter, part: MediaPart) -> None:
+        """See ``Dialect.show``."""
+        kind = part.block.kind
+        out.medium(part, self.media_names[kind], "\n\n" if self.images_apart and kind != "audio" else "")
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL

@@ -203,7 +203,7 @@ def _check_above(path: Path, facts: os.stat_result, *, holds_root: bool) -> None
         raise UnsafeFolderError(path, mode, "it cannot", remedy=f"chmod go-w {path}")
     if holds_root and facts.st_mode & stat.S_IWOTH:
         raise UnsafeFolderError(
-            path, f"{mode}, who could take the name of the cache in it", "only you can make files in it"
+            path, f"{mode}, who could make the next folder in it before you do", "only you can make files in it"
         )
 
 

@@ -87,6 +87,7 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
         http=bounded_by(limits),
         ws="none",
         lifespan="on",
+        log_config=None,  # the loggers of a process are whose it is; to set them ends the handlers of others
         log_level=logging.ERROR,
         access_log=False,
         server_header=False,

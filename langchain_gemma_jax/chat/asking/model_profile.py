@@ -61,13 +61,22 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
 
 def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
     """Write down whether a model sees and hears, as its folder says, or as its size is published."""
-    path = Path(model).expanduser() / "config.json"
     try:
+        here = Path(model).expanduser()
+        path = here / "config.json"
         if path.is_file():
             kinds = senses_of_config(read_object(path, path))
-        else:  # a GGUF file is a text tower alone
-            named = size is not None and ":" not in model and "gguf" not in model.lower()
-            kinds = senses_of_size(size or "") if named else frozenset()
+        elif here.exists():  # a GGUF file, or a folder of some: what lies beside it sees and hears
+            from langchain_gemma_jax.models.mmproj.kinds_beside import kinds_beside  # which needs NumPy
+
+            kinds = kinds_beside(here)
+        else:
+            kinds = frozenset() if size is None else senses_of_size(size)
+            if kinds and (":" in model or "gguf" in model.lower()):
+                # A GGUF file that is not here yet: with it comes what it sees by, if its repository has that.
+                for name in _BY_SENSES:
+                    cast("dict[str, bool]", profile).pop(name)
+                return
     except Exception:  # noqa: BLE001  a profile promises nothing: what is wrong with a folder is said when it is loaded
         return
     sees, hears = "image" in kinds, "audio" in kinds

@@ -33,7 +33,7 @@ SAMPLED = (
 PLACED = (
     "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "trust_remote_code", "dialect",
     "scope", "timeout", "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session",
-    "guards", "strict", "max_soft_tokens", "media_folders", "allow_urls",
+    "guards", "strict", "max_soft_tokens", "pan_and_scan", "media_folders", "allow_urls",
 )  # fmt: skip
 SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
@@ -99,6 +99,7 @@ class Options:
     guards: object = None  # what guards do when this call trips them; None: as configured
     strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
     max_soft_tokens: int | None = None  # of an image
+    pan_and_scan: bool | Mapping[str, int | float] = False  # whether pieces of long images are shown too, and how
     media_folders: tuple[str, ...] = ()  # whose files messages may name
     allow_urls: bool = False  # whether links in messages are fetched
     token: SecretStr | None = field(default=None, repr=False)
@@ -254,6 +255,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         answer=checked_format(given.get("response_format")),
         strict=strictness(cast("Sequence[object]", listed), strict),
         max_soft_tokens=cast("int | None", found.get("max_soft_tokens")),
+        pan_and_scan=cast("bool | Mapping[str, int | float]", found.get("pan_and_scan", False)),
         media_folders=tuple(cast("Sequence[str]", found.get("media_folders", ()))),
         allow_urls=cast("bool", found.get("allow_urls", False)),
         token=cast("SecretStr | None", stored.get("token")),

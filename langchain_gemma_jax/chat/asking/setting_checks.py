@@ -66,6 +66,28 @@ def _soft_tokens(name: str, value: object) -> int:
     return value
 
 
+_SCAN: Mapping[str, tuple[type, float, float]] = {  # each with the least and the most that it can be
+    "min_crop_size": (int, 1, 2**16),
+    "max_num_crops": (int, 1, 16),
+    "min_ratio_to_activate": (float, 1, 2**16),
+}
+
+
+def _scan(name: str, value: object) -> bool | dict[str, int | float]:
+    """The checked ``pan_and_scan``: on, off or some limits. Those left out are ``models.vision.support.Scan``'s."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, Mapping) or not value.keys() <= _SCAN.keys():
+        raise _error(name, f"True, False, or a dictionary with some of {', '.join(_SCAN)}", value)
+    for key, found in value.items():
+        kind, least, most = _SCAN[key]
+        whole = isinstance(found, int) and not isinstance(found, bool)
+        if not (whole or (kind is float and isinstance(found, float))) or not least <= found <= most:
+            what = "a whole number" if kind is int else "a number"
+            raise _error(f"{name}: {key}", f"{what} from {least} to {most}", found)
+    return dict(value)
+
+
 def _folders(name: str, value: object) -> list[str]:
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else None
     if listed is None or not all(isinstance(each, str | os.PathLike) and os.fspath(each) for each in listed):
@@ -124,6 +146,7 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "guards": _guards,
     "strict": _truth,
     "max_soft_tokens": _soft_tokens,
+    "pan_and_scan": _scan,
     "media_folders": _folders,
     "allow_urls": _truth,
 }

@@ -67,11 +67,14 @@ class ReadyModel:
     def _placing(self, options: Options) -> MediaPlacing:
         from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy
         from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
+        from langchain_gemma_jax.models.vision.support import Scan
 
         access = MediaAccess(options.media_folders, options.allow_urls)
         apart = self.dialect.media_apart
         ids = tuple(self.tokenizer.encode_text(apart)) if apart else ()
-        return MediaPlacing(self.served.model, options.scope, MediaReader(access), options.max_soft_tokens, ids)
+        reader, asked = MediaReader(access), options.pan_and_scan
+        how = None if asked is False else Scan() if asked is True else Scan(**asked)  # type: ignore[arg-type]
+        return MediaPlacing(self.served.model, options.scope, reader, options.max_soft_tokens, how, ids)
 
     def sampling(
         self, prompt: RenderedPrompt, encoded: EncodedPrompt, options: Options
@@ -174,4 +177,5 @@ def _facts(served: Served) -> ModelFacts:
         )
     if not model.is_gemma:
         return ModelFacts("", tokens)
-    return ModelFacts(model.config.generation, tokens, model.config.per_layer_input is not None)
+    config = model.config
+    return ModelFacts(config.generation, tokens, config.per_layer_input is not None, model.images_apart)

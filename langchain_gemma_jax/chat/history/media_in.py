@@ -16,7 +16,7 @@ from langchain_gemma_jax.media.medium import Medium, Picture
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.model import Model
-    from langchain_gemma_jax.models.vision.support import MediaSupport, PlacedMedium
+    from langchain_gemma_jax.models.vision.support import MediaSupport, PlacedMedium, Scan
 
 V = TypeVar("V")
 
@@ -29,7 +29,7 @@ class MediaMemory:
 
     def __init__(self, most_decoded: int = MOST_DECODED, most_placed: int = MOST_PLACED) -> None:
         self.decoded: BoundedMemory[tuple[Medium, ...]] = BoundedMemory(most_decoded, _decoded_bytes)
-        self.placed: BoundedMemory[PlacedMedium] = BoundedMemory(most_placed, _placed_bytes)
+        self.placed: BoundedMemory[tuple[PlacedMedium, ...]] = BoundedMemory(most_placed, _placed_bytes)
 
 
 def media_memory() -> MediaMemory:
@@ -47,6 +47,7 @@ class MediaPlacing:
     scope: str
     reader: MediaReader
     max_soft_tokens: int | None = None
+    scan: Scan | None = None  # how pieces of long pictures are shown too
     apart: tuple[int, ...] = ()  # what the chat format writes around each itself, as ids
     memory: MediaMemory = field(default_factory=media_memory, repr=False)
 
@@ -64,7 +65,8 @@ class MediaPlacing:
         if (support := self.model.media) is None:
             raise MediaError(
                 parts[0].block.at, f"this is an image, a sound or a file, and {self.model.name} reads text alone. "
-                "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on",
+                "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on, and of GGUF "
+                "files those with their model's mmproj file beside it",
             )  # fmt: skip
         self.reader.check_count([part.block for part in parts])
         found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
@@ -74,26 +76,32 @@ class MediaPlacing:
             read.append((part, media))
             self.reader.check([(each.block, media) for each, media in read])
             if part.block.digest not in found:
-                found[part.block.digest] = [(_kind(each), self._place(support, each, part.block.at)) for each in media]
+                found[part.block.digest] = [
+                    (_kind(each), placed) for each in media for placed in self._place(support, each, part.block.at)
+                ]
         return found
 
     def _remembered(self, digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:
         """Return what was decoded before, in this scope, or is decoded now."""
         return _kept(self.memory.decoded, self._key(digest), read)
 
-    def _place(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
-        key = self._key(medium.digest, self.model.name, support, self.max_soft_tokens, self.apart)
+    def _place(self, support: MediaSupport, medium: Medium, at: str) -> tuple[PlacedMedium, ...]:
+        key = self._key(medium.digest, self.model.name, support, self.max_soft_tokens, self.scan, self.apart)
         return _kept(self.memory.placed, key, partial(self._placed_now, support, medium, at))
 
-    def _placed_now(self, support: MediaSupport, medium: Medium, at: str) -> PlacedMedium:
+    def _placed_now(self, support: MediaSupport, medium: Medium, at: str) -> tuple[PlacedMedium, ...]:
         try:
-            found = support.place(medium, max_soft_tokens=self.max_soft_tokens)
+            found = support.place_all(medium, max_soft_tokens=self.max_soft_tokens, scan=self.scan)
         except MediaError:
             raise
         except InputError as error:
             raise MediaError(at, str(error).rstrip(".")) from error
-        before, after = _without(found.before, self.apart), _without(found.after[::-1], self.apart[::-1])[::-1]
-        return replace(found, before=before, after=after)
+        return tuple(map(self._within, found))
+
+    def _within(self, placed: PlacedMedium) -> PlacedMedium:
+        """Return a medium without what the chat format itself writes around it."""
+        before, after = _without(placed.before, self.apart), _without(placed.after[::-1], self.apart[::-1])[::-1]
+        return replace(placed, before=before, after=after)
 
     def _key(self, *told: object) -> bytes:
         return hashlib.sha256(repr((self.scope, *told)).encode("utf-8", "surrogatepass")).digest()
@@ -120,5 +128,5 @@ def _decoded_bytes(media: tuple[Medium, ...]) -> int:
     return sum((each.pixels if isinstance(each, Picture) else each.samples).nbytes for each in media)
 
 
-def _placed_bytes(placed: PlacedMedium) -> int:
-    return sum(array.nbytes for array in placed.inputs.values()) + 8 * len(placed)
+def _placed_bytes(placed: tuple[PlacedMedium, ...]) -> int:
+    return sum(sum(array.nbytes for array in each.inputs.values()) + 8 * len(each) for each in placed)

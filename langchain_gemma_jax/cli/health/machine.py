@@ -176,7 +176,10 @@ def _multiplying() -> Iterator[Finding]:
 
     for dtype in ("float32", "bfloat16"):
         recipe = choose_recipe(dtype)
-        how = f"one row {recipe.layers.one_row.name.lower()}, few rows {recipe.layers.few_rows.name.lower()}"
+        plan = recipe.layers
+        how = (
+            f"one row {plan.one_row.name.lower()}, few {plan.few_rows.name.lower()}, many {plan.many_rows.name.lower()}"
+        )
         origin = {
             "probe": "measured just now", "disk": f"measured before, kept in {cache_dir() / 'recipes'}",
             "default": "the safe default",

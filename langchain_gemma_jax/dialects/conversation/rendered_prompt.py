@@ -19,7 +19,10 @@ class Encoder(Protocol):
 
 
 class Placed(Protocol):
-    """As much of a medium that a model was prepared for as encoding a prompt needs: the ids that stand for it."""
+    """As much of a medium that a model was prepared for as encoding a prompt needs: words before it, and its ids."""
+
+    @property
+    def said(self) -> str: ...
 
     @property
     def before(self) -> tuple[int, ...]: ...
@@ -176,7 +179,7 @@ class _Runs:
         if self._placing is None:
             raise InputError(f"{part.block.at}: this prompt has an image or a sound in it, and nothing to place it.")
         for kind, placed in self._placing(part):
-            self.text(apart)
+            self.text(placed.said + apart)
             self.ids(placed.before)
             self.media.append((len(self.done()), kind, placed))
             self.ids(placed.placeholders)

@@ -89,11 +89,11 @@ class ModelApi:
         if all_of[0].files is None:
             raise InputError(f"{served!r} was loaded by somebody else, who can close it after unload().")
         for known in all_of:
-            self._owner.call(lambda entry=known.entry: setattr(entry, "leaving", entry.state is not State.ABSENT))  # type: ignore[misc]
+            self._owner.call(partial(_leave, known.entry))
 
     def pin(self, served: Served, *, pinned: bool = True) -> None:
         for known in self._all_of(served):
-            self._owner.call(lambda entry=known.entry: setattr(entry, "pinned", bool(pinned)))  # type: ignore[misc]
+            self._owner.call(partial(setattr, known.entry, "pinned", bool(pinned)))
             if pinned:
                 self._loader.bring(known.served, until_when(WAIT_SECONDS))
 
@@ -340,6 +340,11 @@ class _Hold:
     def give_up(self) -> None:
         """Give back the lease, as whoever wanted it is gone."""
         self._entry.holds -= self.is_taken
+
+
+def _leave(entry: LedgerEntry) -> None:
+    """Have a model leave memory as soon as nobody uses it, if it is there."""
+    entry.leaving = entry.state is not State.ABSENT
 
 
 def _let_go(known: KnownModel, now: float) -> None:

@@ -31,8 +31,8 @@ def _check_media(known: KnownModel, prompt: Prompt) -> None:
         raise UnsupportedModelError(f"{name!r} reads text alone: it has no encoder of pictures or sounds.")
     if not known.shape.architecture.encoders:
         raise UnsupportedModelError(
-            f"{name!r} is divided among several devices, where its encoders do not run. Load it on one device to show "
-            "it pictures: devices=1."
+            f"{name!r} is divided among the devices of several hosts, where its encoders do not run. Load it on the "
+            "devices of one host to show it pictures."
         )
     if prompt.media[-1].end == len(prompt):
         raise InputError(

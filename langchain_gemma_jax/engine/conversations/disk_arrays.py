@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, copied
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
@@ -137,5 +137,5 @@ def copied_blocks(plan: WhatToWrite, sequence: SequenceKV, held: KvHoldings) -> 
         )
         for ring in arrays:
             if ring is not None:
-                found += [np.array(np.asarray(each)[0]) for each in (ring.keys, ring.values)]
+                found += [copied(each)[0] for each in (ring.keys, ring.values)]  # the owner may let it go meanwhile
     return found

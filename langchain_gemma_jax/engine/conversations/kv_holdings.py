@@ -1,10 +1,11 @@
 """The keys and values of one model's conversations on its device: arrays, what is done with them, what they take.
 
-Only the owner thread comes here. Byte counts follow from shapes; nothing is asked of the device.
+Only the owner thread comes here, but for ``copied``. Byte counts follow from shapes; nothing is asked of the device.
 """
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import jax
+import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
@@ -157,8 +160,22 @@ class KvHoldings:
         return self.run(("restore", arrays[0].keys.shape[2], capacity), handle, arrays)
 
 
+_one_at_a_time = threading.Lock()  # XLA ends the process where an array is deleted while another thread reads it
+
+
 def free(tree: object) -> None:
-    """Delete arrays now, whoever else still refers to them."""
+    """Delete arrays now, whoever else still refers to them; after whoever is copying one."""
     for leaf in jax.tree.leaves(tree):
-        if not leaf.is_deleted():
-            leaf.delete()
+        with _one_at_a_time:
+            if not leaf.is_deleted():
+                leaf.delete()
+
+
+def copied(array: jax.Array) -> npt.NDArray[np.generic]:
+    """An array's numbers on the host, taken by any thread while nobody deletes it.
+
+    Raises:
+        RuntimeError: it was deleted before.
+    """
+    with _one_at_a_time:
+        return np.array(np.asarray(array))

@@ -90,13 +90,21 @@ def _pick_one(
         )
         return token
 
+    def illegal(token: jax.Array) -> jax.Array:
+        bit = (allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1
+        return (knobs.named_ints().masked > 0) & (bit == 0)
+
+    def draw(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        _, masked, _ = state
+        token = drawn(masked)
+        return token, jnp.bool_(True), ~masked & illegal(token)
+
+    # A loop of two rounds at most, with the mask in the second. Written out, what draws would be compiled twice.
+    plain, token = jnp.bool_(False), jnp.int32(0)
     if best:
         plain = (knobs.named_floats().temperature <= 0) & ~is_edited(knobs) & jnp.isfinite(best[0])
-        token = lax.cond(plain, lambda: best[1], lambda: drawn(jnp.bool_(False)))
-    else:
-        token = drawn(jnp.bool_(False))
-    illegal = (knobs.named_ints().masked > 0) & ((allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1 == 0)
-    token = lax.cond(illegal, lambda: drawn(jnp.bool_(True)), lambda: token)
+        token = best[1]
+    token, _, _ = lax.while_loop(lambda state: state[2], draw, (token, plain, ~plain | illegal(token)))
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
     ways = {
         OF_NONE: lambda: nothing,

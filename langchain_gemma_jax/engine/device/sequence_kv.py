@@ -11,6 +11,7 @@ before them (``prefix_index.Rings``); else the rings are restored from a snapsho
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import jax
@@ -51,6 +52,7 @@ def smallest_window(layout: CacheLayout) -> int | None:
     return min((layer.window for layer in layout if layer and layer.window is not None), default=None)
 
 
+@lru_cache(maxsize=256)  # asked several times a request
 def sequence_bytes(layout: CacheLayout, capacity: int, max_context: int, dtype: str) -> int:
     """What one sequence occupies."""
     shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)
@@ -58,6 +60,7 @@ def sequence_bytes(layout: CacheLayout, capacity: int, max_context: int, dtype: 
     return layers + 4 * physical(max_context)
 
 
+@lru_cache(maxsize=256)
 def snapshot_bytes(layout: CacheLayout, capacity: int, dtype: str) -> int:
     """What a snapshot of its rings occupies."""
     shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)

@@ -50,6 +50,7 @@ def family(shape: Shape, placement: Placement) -> str:
         placement,
     )  # may come from anybody's module
     client = device.client
+    whose = () if placement.here else (f"host {client.process_index()}",)  # each keeps its own, maybe in one folder
     facts = [
         jax.__version__,
         jaxlib.version.__version__,
@@ -60,6 +61,7 @@ def family(shape: Shape, placement: Placement) -> str:
         client.platform_version,
         device.device_kind,
         placement.key,
+        *whose,
         repr(replace(shape, recipe=replace(shape.recipe, source="default"))),  # whoever chose it
         str(_processors()),
         kernels().targets,  # known to XLA from here on: before any program that calls them is loaded

@@ -50,9 +50,8 @@ def library_of(
     background: Background,
     making: Callable[[ProgramKey], None] | None = None,
 ) -> Library:
-    """A library, with the store of its devices. Programs of several hosts are made anew: half of one runs nowhere."""
+    """A library, with the store of its devices. Of a program of several hosts each keeps what runs on its own."""
     from langchain_gemma_jax.compile_cache.install import store_for
 
     where = programs.placement
-    store = store_for(where.devices[0]) if where.here else None
-    return Library(programs, store, tally, name=name, background=background, making=making)
+    return Library(programs, store_for(where.own[0]), tally, name=name, background=background, making=making)

@@ -39,6 +39,9 @@ _log = OwnLog(__name__)
 
 PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
 _LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile
+# XLA has hosts that compile one program share the trying out of kernels, and wait for each other's. One that found the
+# program on its disk would never come.
+_EACH_FOR_ITSELF: dict[str, str | bool] = {"xla_gpu_shard_autotuning": False}
 
 
 @dataclass
@@ -103,6 +106,8 @@ class Library:
         """``making`` is told of each program before it is made."""
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
+        where = programs.placement
+        self._how = None if where.here or where.platform == "tpu" else _EACH_FOR_ITSELF
         self._name, self._background, self._making = name, background, making
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._first_needed = None if store is None else FirstNeeded(store, self._family)
@@ -114,8 +119,13 @@ class Library:
         self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
 
     def of(self, key: ProgramKey) -> Callable[..., Any]:
-        """A program to call. The first call fetches or makes it, unless it is there."""
-        return self._calls.get(key) or partial(self._first_call, key)
+        """A program to call. The first call fetches or makes it, unless it is there.
+
+        Where others make it too, it is made here and now: who is called with it has all begin it at once.
+        """
+        if (call := self._calls.get(key)) is None:
+            call = partial(self._first_call, key) if self._making is None else self._first(key)
+        return call
 
     def first_calls(self) -> list[ProgramKey]:
         """What was run first here, up to the first step."""
@@ -135,6 +145,10 @@ class Library:
         """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
         made = self._made.get(key)
         return key in self._failed or (made is not None and made.done())
+
+    def kept(self, key: ProgramKey) -> bool:
+        """Whether a program need not be compiled: it is there, or on the disk."""
+        return self.there(key) or (self._store is not None and self._store.has(fingerprint.name(self._family, key)))
 
     def soon(self, keys: Iterable[ProgramKey]) -> None:
         """Have programs fetched or made in the background, several at once: they are needed next."""
@@ -199,7 +213,7 @@ class Library:
         """Return what compiling these will take, as far as they are not there. None: it was never measured here."""
         needs = []
         for key in keys:
-            if self.there(key) or (self._store is not None and self._store.has(fingerprint.name(self._family, key))):
+            if self.kept(key):
                 continue
             if (cost := self._tally.costs.estimate(self._family, str(key[0]), self._store)) is None:
                 return None
@@ -213,13 +227,16 @@ class Library:
         return None if made is None else made.seconds
 
     def _first_call(self, key: ProgramKey, *args: Any) -> Any:
+        return self._first(key)(*args)
+
+    def _first(self, key: ProgramKey) -> Callable[..., Any]:
         call = self._calls[key] = self.make(key).call
         if self._first_needed is not None and self._first_needed.add(key):
             if self._background is None:
                 self._first_needed.remember()
             else:
                 self._background.submit(self._first_needed.remember)
-        return call(*args)
+        return call
 
     def _find(self, key: ProgramKey) -> ReadyProgram:
         if self._store is None:
@@ -276,12 +293,13 @@ class Library:
         """
         began = time.perf_counter()
         if self._store is None:
-            compiled, whole = lower(self.programs, self._signatures, key).compile(), False
+            compiled, whole = lower(self.programs, self._signatures, key).compile(self._how), False
         else:
             from langchain_gemma_jax.compile_cache.jax_side import aside, hits_of_this_thread
 
             with aside(), hits_of_this_thread() as hits:
-                compiled, whole = lower(self.programs, self._signatures, key).compile(), not hits
+                lowered = lower(self.programs, self._signatures, key)
+                compiled, whole = lowered.compile(self._how), not hits
         took = time.perf_counter() - began
         return ReadyProgram(compiled, took, loaded=False, whole=whole, cost=took)
 

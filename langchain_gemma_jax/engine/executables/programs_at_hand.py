@@ -7,8 +7,9 @@ run in the steps that are: fewer rows at a time, or more than are needed. Their 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.guards import Asks
 from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
@@ -47,20 +48,32 @@ class ProgramsAtHand:
         rows = self._ladders.draft + 1
         return self._want([("verify", rows, capacity), ("pick", rows)])
 
-    def chunks(self, capacity: int, start: int, count: int, best: int) -> tuple[int, ...]:
-        """The chunks that ``count`` tokens behind the first ``start`` can be read in: all, where the best one is there.
+    def chunks(self, capacity: int, start: int, count: int, best: Sequence[Chunk]) -> tuple[int, ...]:
+        """The chunks that ``count`` tokens behind the first ``start`` can be read in.
 
-        All of them too where those that are there would not do.
+        All, where the first of the best ones is there; else those that are there. Where these would not do, a single
+        size, if fewer programs have to be compiled for it than for the best ones: a chunk that is half padding takes a
+        fraction of a second, and a program some seconds.
         """
-        everything = self._ladders.chunks
-        if not self._library.makes_later or self._there([("read", best, capacity)]):
+        everything, room = self._ladders.chunks, capacity + STEP_SLACK - start
+        if not self._library.makes_later or self._there([("read", best[0].size, capacity)]):
             return everything
         there = tuple(size for size in everything if self._there([("read", size, capacity)]))
-        fits = there and there[0] <= capacity + STEP_SLACK - start - count + 1
-        return there if fits else everything
+        if there and there[0] <= room - count + 1:
+            return there
+        one = next((size for size in everything if size >= count), everything[-1])
+        fewer = self._to_compile({one}, capacity) < self._to_compile({chunk.size for chunk in best}, capacity)
+        return (one,) if fewer and one * -(-count // one) <= room else everything
 
     def needed(
-        self, request: Asks, chunks: set[int], capacity: int, *, steps: bool, media: Sequence[ProgramKey] = ()
+        self,
+        request: Asks,
+        chunks: set[int],
+        capacity: int,
+        *,
+        steps: bool,
+        later: Collection[int] = (),
+        media: Sequence[ProgramKey] = (),
     ) -> None:
         """Have what a prompt needs made at once, where it is not there yet: not one program after the other.
 
@@ -69,16 +82,18 @@ class ProgramsAtHand:
             chunks: the sizes that it is read in.
             capacity: that of its cache.
             steps: whether tokens follow behind the first one.
+            later: the sizes in which the next one like it is read.
             media: what its pictures and sounds need.
 
         Raises:
             GuardError: a guard does not let the request begin.
         """
-        keys: list[ProgramKey] = [*media, *(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
+        waited: list[ProgramKey] = [*media, *(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
         if steps:
-            keys.append(("step", 1, capacity))
+            waited.append(("step", 1, capacity))
+        keys = [*waited, *(("read", size, capacity) for size in sorted(set(later) - chunks))]
         missing = [key for key in keys if key not in self._device.seen]
-        self._device.begins(request, missing, lambda: self._library.cold_seconds(keys))
+        self._device.begins(request, missing, lambda: self._library.cold_seconds(waited))
         if missing:
             for key in missing:
                 self._device.expect(key)
@@ -95,6 +110,10 @@ class ProgramsAtHand:
     def _step(self, rows: int, capacity: int) -> list[ProgramKey]:
         step: ProgramKey = ("step", rows, capacity)
         return [step] if rows == 1 or self._loops else [step, ("pick", rows)]
+
+    def _to_compile(self, chunks: set[int], capacity: int) -> int:
+        """How many of the programs that read such chunks are neither here nor on the disk."""
+        return sum(not self._library.kept(("read", size, capacity)) for size in chunks)
 
     def _there(self, keys: list[ProgramKey]) -> bool:
         return all(self._library.there(key) for key in keys)

@@ -104,9 +104,11 @@ class Runner:
         capacity, count = resident.capacity, until - held
         best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
         media = () if self.media is None else self.media.keys(ahead, capacity)
-        self._at_hand.needed(request, {chunk.size for chunk in best}, capacity, steps=request.room > 1, media=media)
-        sizes = self._at_hand.chunks(capacity, held, count, best[0].size)
-        chunk = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)[0]
+        sizes = self._at_hand.chunks(capacity, held, count, best)
+        chunks = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)
+        now, later = ({each.size for each in plan} for plan in (chunks, best))
+        self._at_hand.needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
+        chunk = chunks[0]
         if self.kv_store.must_keep_before(resident, chunk.tokens):
             self.kv_store.keep(resident)
         end = held + chunk.tokens

@@ -50,6 +50,7 @@ class Follower:
         self._dropped: set[int] = set()  # loads of which nothing comes
         self._libraries = Libraries(Events())
         self._programs: dict[str, _Programs] = {}
+        self._early: dict[str, list[ProgramKey]] = {}  # programs that are needed of models that are just being loaded
 
     def begin(self) -> None:
         """Listen to the leader from now on. If it is lost, this process ends at once."""
@@ -70,7 +71,6 @@ class Follower:
             self._fail(error)
 
     def _do(self, told: Told, data: memoryview) -> None:
-        programs = self._programs.get(told.get("programs", ""))
         if told["do"] == "load":
             threading.Thread(target=self._load, args=(told,), name="gemma-jax-load", daemon=True).start()
         elif told["do"] == "loaded":
@@ -79,14 +79,28 @@ class Follower:
             self._dropped.add(told["load"])
             for name in [name for name in self._arrays if name[0] == told["load"]]:
                 self._arrays.pop(name).delete()
-        elif programs is not None:  # else none of the devices here have a part of it
-            if told["do"] == "make":
-                programs.library.soon([tuple(told["key"])])
-            elif told["do"] == "copy":
+        elif told["do"] in {"make", "ready"}:
+            self._make(told)
+        elif (programs := self._programs.get(told.get("programs", ""))) is not None:
+            # else none of the devices here have a part of it
+            if told["do"] == "copy":
                 arrays = _arrays(told["arrays"], data)
                 self._keep(told["batch"], programs.library.programs.placement.put(arrays))
             elif told["do"] == "run":
                 self._run(programs, tuple(told["key"]), told)
+
+    def _make(self, told: Told) -> None:
+        """Have a program made: beside all else as it is needed soon, or now, and say so."""
+        name, key = told["programs"], tuple(told["key"])
+        programs = self._programs.get(name)
+        if told["do"] == "ready":
+            if programs is not None:
+                programs.library.make(key)
+            self._line.send({"do": "ready", "answers": told["number"]})
+        elif programs is not None:
+            programs.library.soon([key])
+        else:
+            self._early.setdefault(name, []).append(key)
 
     def _run(self, programs: _Programs, key: ProgramKey, told: Told) -> None:
         tree = jax.tree.structure(programs.signatures.arguments(key))
@@ -98,8 +112,8 @@ class Follower:
 
     def _load(self, told: Told) -> None:
         """Load a model. Runs in a thread of its own: others go on meanwhile."""
-        number, how = told["load"], told["how"]
-        answer: Told = {"do": "loaded", "load": number, "programs": None}
+        number, how = told["number"], told["how"]
+        answer: Told = {"do": "loaded", "answers": number, "programs": None}
         try:
             if any(device.process_index == jax.process_index() for device in self.devices[: how["devices"]]):
                 settings = Settings(max_context=told["max_context"], loop_steps=told["loop_steps"])
@@ -110,6 +124,7 @@ class Follower:
                     if name not in self._programs:
                         library = self._libraries.of(shape, plan.placement, plan.name)
                         self._programs[name] = _Programs(library, Signatures(shape, plan.placement))
+                        library.soon(self._early.pop(name, ()))
 
                 model = load(told["source"], **how, among=self.devices, planned=planned, progress=False)
                 self._told.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))

@@ -34,7 +34,7 @@ class Leader:
         self.devices: tuple[jax.Device, ...] = ()  # of the whole group, as soon as it is together
         self.names, self.lost = ArrayNames(), cast("HostLostError | None", None)
         self._lines, self._when_lost = list(lines), list[Callable[[HostLostError], None]]()
-        self._loads: dict[int, _Load] = {}
+        self._waiting: dict[int, _Answers] = {}
         self._asked: WeakKeyDictionary[Model, Told] = WeakKeyDictionary()
         self._lock = threading.Lock()  # what is sent comes to each follower in one order
         self._losing = threading.Lock()
@@ -86,8 +86,8 @@ class Leader:
                 return self.lost
             self.lost, calls = error, self._when_lost[:]
         self._broken.set()
-        for load in list(self._loads.values()):
-            load.answered.set()
+        for answers in list(self._waiting.values()):
+            answers.all_there.set()
         if not self._ended.is_set():
             for call in calls:
                 call(error)
@@ -97,7 +97,9 @@ class Leader:
         """Return why the group is at its end, after something that all of them do together has failed."""
         self._broken.wait(_MOMENT)  # the one who is lost is the reason
         text = f"{type(error).__name__}: {error}"[:500]
-        return self.lose(HostLostError(f"What the hosts of a group do together failed, and they go on no more: {text}"))
+        advice = "Should it fail again and again, have each host compile its programs anew: gemma-jax cache clear."
+        why = f"What the hosts of a group do together failed, and they go on no more: {text}"
+        return self.lose(HostLostError(f"{why.rstrip('.')}. {advice}"))
 
     # What the engine asks for.
 
@@ -126,17 +128,40 @@ class Leader:
         return self._load(plan, shape, self._asked[model])
 
     def _load(self, plan: LoadPlan, shape: Shape, asked: Told) -> _Load:
-        load = _Load(self, asked, programs_name(shape, plan.placement), len(self._lines))
-        self._loads[load.number] = load
         self.names.look()  # what was evicted for it goes there, too
-        self.tell({"do": "load", "load": load.number, **asked})
-        return load
+        answers = self.ask({"do": "load", **asked})
+        return _Load(self, asked, programs_name(shape, plan.placement), answers)
 
     def over(self, load: _Load, model: Model | None) -> None:
         """Forget a load, of which a model came or none."""
-        self._loads.pop(load.number, None)
+        self._waiting.pop(load.number, None)
         if model is not None:
             self._asked[model] = load.asked
+
+    def have_ready(self, programs: str, key: ProgramKey) -> None:
+        """Wait until all followers have made a program.
+
+        Who begins it waits within it until all others do, and that is given up after some seconds.
+
+        Raises:
+            HostLostError: one of them is lost.
+        """
+        answers = self.ask({"do": "ready", "programs": programs, "key": list(key)})
+        answers.all_there.wait()
+        self._waiting.pop(answers.number, None)
+        if self.lost is not None:
+            raise self.lost
+
+    def ask(self, told: Told) -> _Answers:
+        """Tell all followers something that each of them answers.
+
+        Raises:
+            HostLostError: one of them is lost.
+        """
+        answers = _Answers(self.names.batch(), len(self._lines))
+        self._waiting[answers.number] = answers
+        self.tell({**told, "number": answers.number})
+        return answers
 
     # What followers say.
 
@@ -144,8 +169,8 @@ class Leader:
         try:
             while True:
                 told, _ = line.receive()
-                if told["do"] == "loaded" and (load := self._loads.get(told["load"])) is not None:
-                    load.answer(number, told)
+                if (answers := self._waiting.get(told.get("answers", 0))) is not None:
+                    answers.add(number, told)
                 elif told["do"] == "failed":
                     self.lose(_of_host(number, f"It ended with an error: {told['why']}"))
         except HostLostError as error:
@@ -164,6 +189,7 @@ class HostPrograms:
 
     def __init__(self, leader: Leader, name: str) -> None:
         self._leader, self._name = leader, name
+        self._everywhere: set[ProgramKey] = set()  # programs that all followers have
 
     def copied(self, arrays: Sequence[npt.NDArray[np.generic]], there: Sequence[jax.Array]) -> None:
         """Have the others copy these arrays to their devices, as was done here."""
@@ -178,6 +204,9 @@ class HostPrograms:
         leader = self._leader
 
         def run(*given: Any) -> Any:
+            if key not in self._everywhere:
+                leader.have_ready(self._name, key)
+                self._everywhere.add(key)
             batch, names = leader.names.batch(), leader.names.of(jax.tree.leaves(given))
             leader.tell({"do": "run", "programs": self._name, "key": list(key), "given": names, "batch": batch})
             try:
@@ -198,19 +227,30 @@ def _of_host(number: int, why: str) -> HostLostError:
     return HostLostError(f"Host {number} of the group is lost, and the group is at its end with it. {why}")
 
 
+class _Answers:
+    """What all followers answer to something."""
+
+    def __init__(self, number: int, followers: int) -> None:
+        self.number, self.all_there, self._followers = number, threading.Event(), followers
+        self._told: dict[int, Told] = {}
+
+    def add(self, host: int, told: Told) -> None:
+        """Take what one of them says."""
+        self._told[host] = told
+        if len(self._told) == self._followers:
+            self.all_there.set()
+
+    def by_host(self) -> list[tuple[int, Told]]:
+        """Return who said what."""
+        return sorted(self._told.items(), key=lambda each: each[0])
+
+
 class _Load:
     """A model that the followers load while the leader does."""
 
-    def __init__(self, leader: Leader, asked: Told, programs: str, followers: int) -> None:
-        self.asked, self.answered, self.number = asked, threading.Event(), leader.names.batch()
-        self._leader, self._programs, self._followers = leader, programs, followers
-        self._told: dict[int, Told] = {}
-
-    def answer(self, number: int, told: Told) -> None:
-        """Take what a follower says of it."""
-        self._told[number] = told
-        if len(self._told) == self._followers:
-            self.answered.set()
+    def __init__(self, leader: Leader, asked: Told, programs: str, answers: _Answers) -> None:
+        self.asked, self.number = asked, answers.number
+        self._leader, self._programs, self._answers = leader, programs, answers
 
     def finish(self, model: Model) -> None:
         """Wait until all followers have it.
@@ -218,10 +258,10 @@ class _Load:
         Raises:
             GemmaJaxError: one of them cannot have it, or is lost.
         """
-        self.answered.wait()
+        self._answers.all_there.wait()
         if self._leader.lost is not None:
             raise self._leader.lost
-        for number, told in sorted(self._told.items()):
+        for number, told in self._answers.by_host():
             if "error" in told:
                 raise error_in(told["error"])
             if told["programs"] not in {None, self._programs}:
