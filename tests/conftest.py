@@ -10,6 +10,7 @@ from importlib import metadata
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -36,6 +37,30 @@ os.environ |= {
 }
 
 VERSIONS_THAT_MATTER = ("jax", "jaxlib", "numpy", "tensorstore", "tokenizers", "langchain-core")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", metavar="K/N", help="of the long tests only the Kth of N shares; all of the others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (share := config.getoption("share")) is None:
+        return
+    which, of = share_of(share)
+    wanted, left = list[pytest.Item](), list[pytest.Item]()
+    for item in items:  # tests of one file stay together, as they share what they compile
+        file = item.nodeid.partition("::")[0]
+        (left if item.get_closest_marker("long") and crc32(file.encode()) % of != which else wanted).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = wanted
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """Which share is meant, counted from 0, and of how many."""
+    which, _, of = text.partition("/")
+    if not (which.isdigit() and of.isdigit() and 1 <= int(which) <= int(of)):
+        raise pytest.UsageError(f"--share: expected K/N, as 1/2, found {text!r}")
+    return int(which) - 1, int(of)
 
 
 # Most of what tests take is compiling small programs, so XLA is told to be quick about it. The slow tests, alone or

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ def test_a_model_that_would_be_downloaded_is_the_embedded_one_and_servers_stay_o
     assert adapted("pip install '.[serve]'") == f"pip install '{commands.ROOT}[serve]'"
 
 
+@pytest.mark.long
 def test_what_fails_or_takes_too_long_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "FOLDER", tmp_path)
     monkeypatch.setattr(commands, "LONGEST_S", 1.0)
@@ -43,6 +45,7 @@ def test_what_fails_or_takes_too_long_is_said(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_all_of_them_run_where_only_the_package_is_installed():
+    faulthandler.cancel_dump_traceback_later()  # it may take longer than the limit of one test, which ends the process
     script = Path(commands.__file__)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -6,9 +6,12 @@ import asyncio
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import pytest
+
+from tests.conftest import pytest_collection_modifyitems, share_of
 
 REFUSED = r"127\.0\.0\.1 only"
 
@@ -58,3 +61,33 @@ def test_no_setting_or_secret_of_the_user_gets_in():
         "HF_HUB_DISABLE_PROGRESS_BARS",
         "HF_HUB_DISABLE_TELEMETRY",
     }
+
+
+def test_shares_of_the_long_tests_are_all_of_them_and_every_share_has_the_others():
+    items = [
+        SimpleNamespace(nodeid=f"tests/test_{file}.py::test_{kind}", get_closest_marker={kind: True}.get)
+        for file in range(40)
+        for kind in ("long", "quick")
+    ]
+
+    def chosen(share):
+        def count_out(items):
+            gone.extend(items)
+
+        gone, left = [], list(items)
+        config = SimpleNamespace(getoption=lambda _: share, hook=SimpleNamespace(pytest_deselected=count_out))
+        pytest_collection_modifyitems(config, left)
+        assert len(gone) + len(left) == len(items)
+        return {item.nodeid for item in left}
+
+    first, second = chosen("1/2"), chosen("2/2")
+    assert first | second == chosen(None) == chosen("1/1")
+    assert {name.partition("::")[2] for name in first & second} == {"test_quick"}
+    assert len(first & second) == 40
+    assert all(10 <= len(share) - 40 <= 30 for share in (first, second))
+
+
+@pytest.mark.parametrize("text", ["3/2", "0/2", "1", "a/b", "-1/2", ""])
+def test_a_share_that_there_is_not_is_refused(text):
+    with pytest.raises(pytest.UsageError, match="expected K/N"):
+        share_of(text)

@@ -119,6 +119,7 @@ def test_the_error_teaches(install, package, version, fault):
         assert part in result.stderr, part
 
 
+@pytest.mark.long
 def test_no_module_can_be_imported_with_a_faulty_jax(install):
     script = f"""
         import importlib, sys

@@ -253,6 +253,8 @@ def test_set_up_does_not_count_an_installation_that_failed(checkout):
     assert failed.returncode == 1
     assert "takes pip and a network once" in failed.stderr
     assert not (checkout.folder / ".venv" / ".installed").exists()
+    asked = checkout.set_up("3.11")
+    assert (asked.returncode, asked.stdout) == (1, ""), "whoever asked goes on without it"
 
 
 def test_set_up_says_what_is_missing_without_venv(checkout):

@@ -18,6 +18,7 @@ NEVER_KNOWN = "--xla_a_flag_that_no_jaxlib_has=1"
 ALWAYS_KNOWN = "--xla_backend_optimization_level=3"
 
 
+@pytest.mark.long
 def test_only_the_flags_that_this_jaxlib_knows_are_left():
     assert known((NEVER_KNOWN, ALWAYS_KNOWN, NEVER_KNOWN + "2")) == (ALWAYS_KNOWN,)
     assert known((ALWAYS_KNOWN,)) == (ALWAYS_KNOWN,)

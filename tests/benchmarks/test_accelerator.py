@@ -17,6 +17,7 @@ def _tiny(name: str) -> ModelConfig:
     return full.replace(vocab_size=2048 + 256, width=64, heads=2, layers=small, max_context=64)
 
 
+@pytest.mark.long
 def test_every_way_to_store_weights_has_a_row_of_the_table(tmp_path, monkeypatch, capsys):
     for name, value in {"CAPACITY": 64, "PROMPT": 16, "STEPS": 2, "CALLS": 4, "BUFFER": 1 << 25}.items():
         monkeypatch.setattr(accelerator, name, value)

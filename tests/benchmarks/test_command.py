@@ -6,16 +6,17 @@ import json
 import pytest
 
 from benchmarks import command
-from benchmarks.command import parse, publish
+from benchmarks.command import parse, publish, status
 from benchmarks.figures import OURS
 from benchmarks.page import FORWARD
+from benchmarks.workload import DTYPES
 from tests.benchmarks.made_up_run import made_up_run
 
 RIVALS = {"hf": "transformers", "llama": "llama.cpp"}
 
 
-def options_of(*arguments):
-    return parse(arguments, "forward", "What it does.", RIVALS)
+def options_of(*arguments, **more):
+    return parse(arguments, "forward", "What it does.", RIVALS, **more)
 
 
 def test_options():
@@ -24,6 +25,8 @@ def test_options():
     assert options_of("--rivals", "llama").rivals == ("llama",)
     assert options_of("--rivals", "none").rivals == ()
     assert set(options_of().rivals) == set(RIVALS)
+    assert options_of(dtypes=True).dtypes == options_of().dtypes == DTYPES
+    assert options_of("--dtype", "bfloat16", dtypes=True).dtypes == ("bfloat16",)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,7 @@ def test_options():
         (["--threads", "100000"], "found 100000"),
         (["--round", "x"], "invalid"),
         (["--fast"], "unrecognized"),
+        (["--dtype", "bfloat16"], "unrecognized"),  # of a benchmark that has one alone
     ],
 )
 def test_options_that_are_not_possible_are_refused(arguments, said, capsys):
@@ -53,7 +57,7 @@ def page(tmp_path, monkeypatch):
 
 def test_a_run_is_written_where_it_is_asked_for(tmp_path, page, capsys):
     options = argparse.Namespace(json=tmp_path / "run.json", write_docs=True)
-    assert publish(made_up_run(), [], "new", FORWARD, options) == 0
+    publish("new", FORWARD, options, run=made_up_run())
     assert capsys.readouterr().out == "new\n"
     assert json.loads(options.json.read_text())["settings"]["threads"] == 2
     assert "\n\nnew\n\n" in page.read_text()
@@ -62,6 +66,7 @@ def test_a_run_is_written_where_it_is_asked_for(tmp_path, page, capsys):
 def test_a_run_without_our_engine_is_a_failure(page):
     run = made_up_run()
     run.engines["float32"][OURS].problem = "out of memory"
+    assert [status(run, [dtype]) for dtype in ("float32", "bfloat16")] == [1, 0]
     before = page.read_text()
-    assert publish(run, [], "new", FORWARD, argparse.Namespace(json=None, write_docs=False)) == 1
+    publish("new", FORWARD, argparse.Namespace(json=None, write_docs=False), run=run)
     assert page.read_text() == before

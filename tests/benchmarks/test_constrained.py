@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from benchmarks import constrained
+from benchmarks.command import PAGE
 
 
 @dataclass(frozen=True)
@@ -55,4 +56,4 @@ def test_every_work_fits_its_tokens(work):
 
 
 def test_the_page_has_its_place():
-    assert constrained.PAGE.read_text().count(constrained.BLOCK.begin) == 1
+    assert PAGE.read_text().count(constrained.BLOCK.begin) == 1

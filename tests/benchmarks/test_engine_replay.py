@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from benchmarks.replay import ANSWER, CONTEXT, pieces
 from benchmarks.vocabulary import BOS, encode, write_tokenizer
 from benchmarks.workload import VOCABULARY
@@ -27,6 +29,7 @@ def test_the_answer_is_a_call_that_brings_words_of_its_own():
     assert " arrived" in own, "or every token could be drafted"
 
 
+@pytest.mark.long
 def test_the_tokenizer_reads_back_what_is_encoded(tmp_path):
     write_tokenizer(tmp_path)
     tokenizer = load_tokenizer(tmp_path)

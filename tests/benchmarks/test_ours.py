@@ -43,6 +43,7 @@ def test_decoding_gives_what_reading_would(folder):
     assert len(set(tokens[len(PROMPT) :])) > 3, "or agreeing would mean little"
 
 
+@pytest.mark.long
 def test_every_byte_of_the_weights_is_counted(folder):
     engine = dense(Job("bfloat16", threads=1, folder=str(folder)))
     stored = load_file(folder / "bfloat16" / "model.safetensors").values()

@@ -48,11 +48,13 @@ def test_an_engine_that_dies_leaves_its_last_words(start):
             engine.round()
 
 
+@pytest.mark.long
 def test_an_engine_that_hangs_at_the_start_is_ended(start):
     with pytest.raises(EngineFailedError, match="no answer within 1 s"):
         start("never starts", seconds=1.0)
 
 
+@pytest.mark.long
 def test_an_engine_that_hangs_in_a_round_is_ended(start):
     with start("never answers") as engine:
         with pytest.raises(EngineFailedError, match="no answer within 1 s"):

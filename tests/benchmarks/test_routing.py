@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import routing
+from benchmarks.command import PAGE
 from langchain_gemma_jax import Choice, Signals
 
 RUNS = {
@@ -19,11 +20,12 @@ def test_what_was_reached_and_missed_is_said():
     text = routing.report(RUNS, 100, 10, 0.5)
     assert "| by step | 9 | 9 | 9.5 | 80% | 0 |" in text
     assert "| default | 1 | 2 | 3.0 | 90% | 0 |" in text
-    assert "step by step: 9 times, reached" in text
-    assert "left behind: none" in text
+    assert "| 1 in 3.0 s | by step: 9 in 9.5 s | 9.00 × | ≥ 5 × | reached |" in text
+    assert "| never | 4 policies | – | never | reached |" in text
     worse = RUNS | {"default": RUNS["by step"], "heavy": routing.Run(("heavy",) * 10, 2.0, 1, 101, 0)}
-    assert "1 times, **missed**" in routing.report(worse, 100, 10, None)
-    assert "left behind: heavy" in routing.report(worse, 100, 10, None)
+    fewer, over = routing.rows(worse, 100)
+    assert fewer.verdict == "**missed** by 80 %"
+    assert (over.ours, over.verdict) == ("heavy", "**missed**")
 
 
 @pytest.mark.parametrize(("tools", "size"), [(0, "light"), (6, "heavy")])
@@ -34,4 +36,4 @@ def test_naive_routing_looks_at_one_step(tools, size):
 
 
 def test_the_page_has_its_place():
-    assert routing.PAGE.read_text().count(routing.BLOCK.begin) == 1
+    assert PAGE.read_text().count(routing.BLOCK.begin) == 1

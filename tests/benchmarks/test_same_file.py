@@ -90,6 +90,10 @@ def test_files_are_chosen_by_their_names_and_without_the_real_one_it_says_what_b
     labels = [file.label for file in same_file.FILES]
     assert len(set(labels)) == len(labels)
     assert {"270M Q4_K_M", "1B BF16", "4B Q4_0"} <= set(labels)
+    assert list(same_file.chosen_files("1b q4,4B Q8")) == ["1B Q4_0", "4B Q8_0"]
+    assert list(same_file.chosen_files("")) == labels
+    assert same_file.main(["--files", "270M Q9"]) == 2
+    assert "270M Q4_K_M" in capsys.readouterr().err
     monkeypatch.setattr(same_file.real, "FOLDER", tmp_path)
     assert same_file.main(["--quick", "--files", "4B"]) == 1
     assert "scripts/real --fetch" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def program(tmp_path, monkeypatch):
 
     def make(text):
         (tmp_path / "benchmarks" / "made.py").write_text(f"import json, sys, time\n{text}\n")
-        return suite.run("made", Part("made.py", ("whole",), ("quick",)), quick=True)
+        return suite.run("made", Part("made.py", ("usual",), ("quick",)), size="quick")
 
     return make
 
@@ -91,16 +91,20 @@ def test_a_benchmark_that_fails_or_hangs_is_a_problem_and_no_end(program, monkey
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--only", "engine,speed"], ["--quick", "--only", "forward"], ["--compare", "gone.json"]]
+    "arguments",
+    [["--only", "engine,speed"], ["--quick", "--only", "forward"], ["--quick", "--full"], ["--compare", "gone.json"]],
 )
 def test_what_is_not_possible_is_refused(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         suite.main(arguments)
     assert caught.value.code == 2
-    assert re.search("expected .*, found", capsys.readouterr().err)
+    assert re.search("expected .*, found|not allowed with argument", capsys.readouterr().err)
 
 
-def test_every_part_is_a_program_that_writes_its_bars():
+def test_every_part_is_a_program_that_a_usual_run_and_a_full_one_have():
     for part in PARTS.values():
         assert (Path(suite.__file__).parent / part.program).exists()
-    assert any(part.quick is not None for part in PARTS.values())
+        assert part.options("full")
+        assert part.options("usual") == part.usual
+        assert part.options("quick") == part.quick
+    assert {name for name, part in PARTS.items() if part.options("quick")} < set(PARTS)

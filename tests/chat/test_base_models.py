@@ -18,6 +18,7 @@ class Served(SimpleNamespace):
     __hash__ = object.__hash__
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("said", "is_base"),
     [

@@ -30,10 +30,10 @@ def test_making_one_needs_no_jax_and_no_time():
         import sys, time
         from langchain_gemma_jax import ChatGemmaJax
         ChatGemmaJax(model="google/gemma-3-1b-it")
-        start = time.perf_counter()
-        for _ in range(100):
+        start = time.thread_time()
+        for _ in range(20):
             ChatGemmaJax(model="google/gemma-3-1b-it", temperature=0.5, stop=["a"]).bind_tools([])
-        assert time.perf_counter() - start < 1, time.perf_counter() - start
+        assert time.thread_time() - start < 1, time.thread_time() - start
         assert not {"jax", "numpy", "tokenizers", "huggingface_hub"} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-c", dedent(script)], cwd=ROOT, check=True, timeout=60)
@@ -146,17 +146,19 @@ def test_published_sizes_have_profiles(model, context, reasons):
         ("google/gemma-3-1b-it", False),
         ("google/gemma-3-270m-it", False),
         ("functiongemma-270m-it", False),
-        ("ollama:gemma3:4b", False),  # GGUF files, which have no towers
-        ("./gemma-3-4b-it-Q4_K_M.gguf", False),
-        ("google/gemma-3-4b-it-qat-q4_0-gguf:Q4_0", False),
+        ("ollama:gemma3:4b", False),
+        ("./gemma-3-4b-it-Q4_K_M.gguf", None),  # GGUF files that are not here: what they come with is not known
+        ("google/gemma-3-4b-it-qat-q4_0-gguf:Q4_0", None),
+        ("google/gemma-3-1b-it-GGUF:Q4_0", False),
         ("sprout-m", False),
     ],
 )
 def test_profiles_say_who_sees(model, sees, tmp_path):
     profile = ChatGemmaJax(model=model).profile
     kinds = ("image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "attachment")
-    assert {profile[kind] for kind in kinds} == {sees}
-    assert profile["audio_inputs"] is profile["video_inputs"] is False
+    assert {profile.get(kind) for kind in kinds} == {sees}
+    assert profile.get("audio_inputs") is (None if sees is None else False)
+    assert profile["video_inputs"] is False
     for config, expected in (
         ({"model_type": "gemma3", "vision_config": {}}, (True, False)),
         ({"model_type": "gemma3"}, (False, False)),
@@ -187,11 +189,11 @@ def test_place_and_time_reach_the_engine(scripted):
 
 
 def test_the_time_that_is_spent_before_the_engine_counts(scripted, monkeypatch):
-    model, engine = scripted("Hello", timeout=10)
+    model, engine = scripted("Hello", timeout=100)
     load = engine.load
     monkeypatch.setattr(engine, "load", lambda *args, **how: time.sleep(0.1) or load(*args, **how))
     model.invoke("Hi")
-    assert 5 < engine.submitted[0]["timeout"] <= 9.9
+    assert 50 < engine.submitted[0]["timeout"] <= 99.9
 
 
 def test_deadlines_hold(scripted):

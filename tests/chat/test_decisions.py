@@ -145,6 +145,7 @@ def test_a_route_asks_it(scripted):
     assert model.model == "scripted"
 
 
+@pytest.mark.long
 def test_calibration_makes_known_answers_as_likely_as_they_are_right():
     chosen = random.Random(3)
     for true in (0.5, 1.0, 3.0):

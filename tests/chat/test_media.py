@@ -26,6 +26,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.media import pictures as picture_reading
 from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.media.medium import Picture
+from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.support import MediaSupport, PlacedMedium
 from tests.chat.sensing import HeardSounds, SeenPictures, control
 from tests.dialects.vocabulary import tokenizer
@@ -172,6 +173,46 @@ def test_how_many_tokens_an_image_takes_is_said_with_the_model_or_the_call(seein
         ChatGemmaJax(max_soft_tokens=0)
 
 
+class ScannedPictures(SeenPictures):
+    """Long ones are shown in pieces too, as Gemma 3 is shown them."""
+
+    scanned = SquarePictures.scanned
+
+
+def test_pieces_of_long_images_are_shown_where_they_are_asked_for(scripted):
+    answers = ("Yes.<end_of_turn>",) * 9
+    support = MediaSupport(ScannedPictures("\n\n"))
+    model, engine = scripted(*answers, support=support, dialect="gemma", pan_and_scan={"min_crop_size": 8})
+    long = {"type": "image", "base64": base64_of(encoded(array=pixels(10, 40))), "mime_type": "image/png"}
+    asked = [HumanMessage(["Look at ", long])]
+    one = "\n\n<start_of_image>[3]<end_of_image>\n\n"
+    answer = model.invoke(asked)
+    assert f"here are some crops to help you see better {one} {one} {one} {one}<end_of_turn>" in last(engine)
+    assert f"user\nLook atHere is the original image {one} and" in last(engine)
+    assert answer.usage_metadata["input_token_details"]["image"] == 15
+    assert model.get_num_tokens_from_messages(asked) == answer.usage_metadata["input_tokens"]
+    spans = [span for span in engine.submitted[-1]["spans"].spans if isinstance(span, MediaSpan)]
+    assert len({span.digest for span in spans}) == 5
+    model.invoke(asked, pan_and_scan={"min_crop_size": 8, "max_num_crops": 2})
+    assert last(engine).count("[3]") == 3
+    model.invoke(asked, pan_and_scan=False)
+    assert "crops" not in last(engine)
+    model.invoke(asked, pan_and_scan=True)
+    assert "crops" not in last(engine), "pieces would have less than 256 pixels a side"
+
+
+def test_pieces_are_refused_by_models_that_know_none_and_limits_are_checked(seeing):
+    model, _ = seeing(pan_and_scan=True)
+    with pytest.raises(MediaError, match=r"messages\[0\].content\[0\]: pan_and_scan: this model takes a"):
+        model.invoke([HumanMessage([IMAGE])])
+    model.invoke("No image is cut here.")
+    for wrong in ("yes", {"crops": 4}, {"max_num_crops": 0}, {"max_num_crops": 1.5}, {"min_ratio_to_activate": True}):
+        with pytest.raises(InputError, match="pan_and_scan"):
+            ChatGemmaJax(pan_and_scan=wrong)
+    kept = ChatGemmaJax(pan_and_scan={"min_crop_size": 128, "min_ratio_to_activate": 1.5})
+    assert kept.pan_and_scan == {"min_crop_size": 128, "min_ratio_to_activate": 1.5}
+
+
 def test_a_block_of_an_earlier_turn_is_decoded_and_prepared_once(seeing, monkeypatch):
     model, engine = seeing()
     decoded, placed = [], []
@@ -196,9 +237,8 @@ def test_what_is_remembered_of_media_is_bounded():
     memory = MediaMemory(most_decoded=5_000, most_placed=5_000)
     for number in range(20):
         memory.decoded.keep(bytes([number]), (Picture(np.zeros((20, 20, 3), np.uint8)),))
-        memory.placed.keep(
-            bytes([number]), PlacedMedium((), (1,), (), b"x", {"pixels": np.zeros((20, 20, 3), np.uint8)})
-        )
+        placed = PlacedMedium((), (1,), (), b"x", {"pixels": np.zeros((20, 20, 3), np.uint8)})
+        memory.placed.keep(bytes([number]), (placed,))
     assert (len(memory.decoded), len(memory.placed)) == (3, 3)
     memory.decoded.keep(b"large", (Picture(np.zeros((90, 90, 3), np.uint8)),))
     assert memory.decoded.get(b"large") is None

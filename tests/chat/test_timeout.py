@@ -16,7 +16,7 @@ from langchain_gemma_jax.errors import DeadlineError
 from langchain_gemma_jax.models.load import load as load_model
 
 LIMIT = 0.3
-GRACE = 4.0  # seconds more, on a machine that is busy
+GRACE = 30.0  # seconds more, on a machine that is busy: half of what it would take if nobody looked at the limit
 SOON = 60.0
 
 
@@ -60,6 +60,13 @@ def ways(model):
     yield "structured", lambda: model.with_structured_output({"title": "t", "type": "object"}).invoke("HI")
 
 
+def none_is_being_begun():
+    """Wait until no call is being begun in a thread of its own any more."""
+    for thread in [thread for thread in threading.enumerate() if thread.name == "gemma-jax-call"]:
+        thread.join(SOON)
+        assert not thread.is_alive(), "one of their threads is left"
+
+
 def too_late(ask, match, limit=LIMIT):
     began = time.monotonic()
     with pytest.raises(DeadlineError, match=match) as caught:
@@ -69,13 +76,12 @@ def too_late(ask, match, limit=LIMIT):
     assert float(re.search(r"up after (\d+\.\d) s", str(caught.value))[1]) >= limit
 
 
+@pytest.mark.long
 def test_a_model_that_does_not_come_keeps_nobody(slow):
     folder, gate = slow
     for name, ask in ways(ChatGemmaJax(model=folder, timeout=LIMIT, max_tokens=4)):
         too_late(ask, r"\d s loading '.*' \(\d\.\d s fetching and checking its files\)"), name
-    for thread in [thread for thread in threading.enumerate() if thread.name == "gemma-jax-call"]:
-        thread.join(SOON)
-        assert not thread.is_alive(), "none of their threads is left"
+    none_is_being_begun()
     gate.set()
     assert ChatGemmaJax(model=folder, timeout=SOON, max_tokens=4).invoke("HI").usage_metadata["output_tokens"] == 4
 
@@ -122,24 +128,25 @@ def test_a_grammar_that_takes_long_keeps_nobody(chat_of, running, monkeypatch):
             too_late(ask, "compiling the grammar")
     finally:
         gate.set()
+    none_is_being_begun()  # so that what came too late has come
     end = time.monotonic() + SOON
-    while running.report().running + running.report().waiting and time.monotonic() < end:
+    while (left := running.report().running + running.report().waiting) and time.monotonic() < end:
         time.sleep(0.01)
-    assert running.report().running + running.report().waiting == 0, "what came too late was stopped"
+    assert left == 0, "it was stopped"
 
 
 def test_an_answer_that_takes_long_says_what_came_before_it(chat_of):
     model = chat_of(max_tokens=2000)
     model.invoke("HI", max_tokens=2)
-    for ask in (lambda: model.invoke("HI", timeout=0.2), lambda: asyncio.run(model.ainvoke("HI", timeout=0.2))):
-        too_late(ask, r"answering.*The deadline passed .* s after submission \(.*\), with \d+ tokens", 0.2)
+    for ask in (lambda: model.invoke("HI", timeout=0.5), lambda: asyncio.run(model.ainvoke("HI", timeout=0.5))):
+        too_late(ask, r"answering.*The deadline passed .* s after submission \(.*\), with \d+ tokens", 0.5)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 async def test_escalation_has_the_rest_of_the_time(way, scripted):
     route = Route(light="./light", heavy="./heavy", confidence=0.7)
     call = "<|tool_call>call:add{n:2}<tool_call|><|tool_response>"
-    model, engine = scripted(call, call, model="auto", timeout=10, route=route)
+    model, engine = scripted(call, call, model="auto", timeout=100, route=route)
     engine.before = lambda: time.sleep(0.2)
     parameters = {"type": "object", "properties": {"n": {"type": "integer"}}}
     bound = model.bind_tools([{"type": "function", "function": {"name": "add", "parameters": parameters}}])
@@ -152,11 +159,12 @@ async def test_escalation_has_the_rest_of_the_time(way, scripted):
     else:
         [chunk async for chunk in bound.astream("HI")]
     first, second = (asked["timeout"] for asked in engine.submitted)
-    assert 5 < second <= first - 0.2 <= 9.8
+    assert 50 < second <= first - 0.2 <= 99.8
 
 
+@pytest.mark.long
 async def test_a_batch_is_called_at_once_whenever_its_turn_is(scripted):
-    model, engine = scripted(*["Hello<turn|>"] * 6, timeout=10)
+    model, engine = scripted(*["Hello<turn|>"] * 6, timeout=100)
     engine.before = lambda: time.sleep(0.2)
     model.batch(["A", "B", "C"], {"max_concurrency": 1})
     await model.abatch(["A", "B", "C"], {"max_concurrency": 1})

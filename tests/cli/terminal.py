@@ -14,6 +14,7 @@ import time
 from typing import Self
 
 SIZES = [(80, 24), (200, 50), None]  # None: piped
+MARK = b"\x00that is all\x00"
 STEERING = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 
 
@@ -59,11 +60,17 @@ class Terminal:
 
     @property
     def raw(self) -> str:
-        sys.stdout.flush()
         sys.stderr.flush()
-        time.sleep(0.02)
-        with self._lock:
-            return self._seen.decode(self._encoding)
+        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), MARK)  # behind all that was said: the reader may be late
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with self._lock:
+                if MARK in self._seen:
+                    self._seen = self._seen.replace(MARK, b"")
+                    return self._seen.decode(self._encoding)
+            time.sleep(0.001)
+        raise AssertionError("what was said does not come")
 
     def take(self) -> str:
         """Return what was shown since the last time, without what steers the terminal."""

@@ -334,6 +334,7 @@ def test_printable_keeps_words_and_drops_what_steers():
     assert output.fitted("a\nbcdefgh", 6) == "a b..."
 
 
+@pytest.mark.long
 def test_a_server_that_says_nothing_errs_or_is_gone(own, monkeypatch):
     monkeypatch.setattr(mcp_server, "CALL_SECONDS", 0.2)
     server = f"{sys.executable} server.py"

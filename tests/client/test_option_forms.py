@@ -27,7 +27,8 @@ SETTINGS = {
     "model": "x", "temperature": 0.0, "top_k": 3, "logit_bias": {5: -3.0}, "seed": 7, "stop": ["a"], "max_tokens": 9,
     "logprobs": True, "top_logprobs": 2, "thinking": True, "parallel_tool_calls": False, "timeout": 3.0,
     "max_context": 100, "keep_alive": 5.0, "scope": "tenant", "app": "mine", "guards": {"recompile": "warn"},
-    "dialect": "gemma4", "dtype": "float32", "revision": "main", "strict": False,
+    "dialect": "gemma4", "dtype": "float32", "revision": "main", "strict": False, "max_soft_tokens": 70,
+    "pan_and_scan": {"min_crop_size": 64, "min_ratio_to_activate": 1.5},
 }  # fmt: skip
 
 

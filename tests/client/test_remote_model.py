@@ -190,6 +190,7 @@ def test_the_server_is_part_of_what_a_cache_goes_by():
     assert here._identifying_params != there._identifying_params
 
 
+@pytest.mark.long
 def test_a_process_that_asks_imports_no_jax_and_little_else(tmp_path, monkeypatch):
     engine = ScriptedEngine(["Hello<turn|>"] * 2)
     monkeypatch.setattr(process, "engine", lambda: engine)
@@ -252,7 +253,7 @@ def test_the_head_says_whose_conversation_it_is_and_how_long_there_is():
     model = ChatGemmaJax(server="auto", session="chat 7")
     assert asked(model)["x-session-id"] == "chat 7"
     assert asked(model, session="other")["x-session-id"] == "other"
-    assert 2.9 < float(asked(model, timeout=3)["x-deadline-s"]) <= 3
+    assert 200 < float(asked(model, timeout=300)["x-deadline-s"]) <= 300
     plain = ChatGemmaJax(server="auto")
     assert not {"x-session-id", "x-deadline-s"} & asked(plain).keys()
     elsewhere = ChatGemmaJax(server="http://127.0.0.1:8000")

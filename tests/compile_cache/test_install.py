@@ -155,6 +155,7 @@ def test_imported_before_jax_and_after_it_has_compiled(fresh):
     assert len(fresh.entries) == len(list(fresh.root.with_name("elsewhere").glob("*/*/*.entry"))) == 1
 
 
+@pytest.mark.long
 def test_a_folder_that_the_user_gave_jax_stays_theirs(fresh):
     theirs = fresh.home / "theirs"
     said = fresh.run(

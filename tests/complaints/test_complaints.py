@@ -126,6 +126,7 @@ def test_the_context_is_the_models_own_where_none_is_said(chat_of):
     assert ChatGemmaJax(model="google/gemma-3-4b-it").profile["max_input_tokens"] == 131071
 
 
+@pytest.mark.long
 def test_after_a_tool_call_only_the_result_is_read(whole_of):
     model = whole_of().bind_tools([weather], tool_choice="any")
     asked = [HumanMessage("HELLO " * 60)]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from langchain_gemma_jax.dialects import NAMES, ModelFacts, dialect_for
+from langchain_gemma_jax.dialects import NAMES, MediaPart, Message, ModelFacts, dialect_for
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.models.configuration.catalog import published
 
 GEMMA3 = ("<bos>", "<start_of_turn>", "<end_of_turn>")
@@ -35,6 +38,18 @@ def test_a_model_speaks_what_its_vocabulary_has_the_control_tokens_for(name, con
     config = published(name)
     facts = ModelFacts(config.generation, control, per_layer_input=config.per_layer_input is not None)
     assert dialect_for(facts) == expected
+
+
+def test_a_template_of_the_first_kind_has_empty_lines_around_images():
+    facts = ModelFacts("gemma4", GEMMA4, per_layer_input=True, images_apart=True)
+    image, sound = (MediaPart(media_block(block, "a")) for block in (
+        {"type": "image", "base64": "eA=="}, {"type": "audio", "base64": "eA=="},
+    ))  # fmt: skip
+    for apart, around in ((True, "\n\n"), (False, "")):
+        dialect = dialect_for(replace(facts, images_apart=apart))
+        prompt = dialect.render([Message.user(image, sound)])
+        found = [(piece.text, piece.apart) for piece in prompt.pieces if piece.medium is not None]
+        assert found == [("<|image|>", around), ("<|audio|>", "")]
 
 
 def test_it_can_be_named_instead():

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import count, islice
 
 import pytest
 
 from langchain_gemma_jax.dialects import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid, TextDelta, ThoughtDelta
 from tests.dialects.outputs import CONTROL, DIALECTS, Output, fed, random_output
-from tests.machine_speed import slowness
+from tests.machine_speed import growth, seconds
 
 MANY, SPLIT = 10_000, 200
 MEGABYTE = 1_000_000
-SECONDS = 4.0  # of the processor, for a megabyte: a slow one takes half of it
+TIMES = 8  # as long is the longer of two outputs
+MOST = 16.0  # times as much of the processor: in proportion it would be 8, and 64 with each pair of characters
+LITTLE = 0.05  # seconds of the processor, which it may take in any case: copying a text once depends on caches
 
 NAMES = pytest.mark.parametrize("name", DIALECTS)
 
@@ -125,42 +126,42 @@ def hostile(name: str, size: int = MEGABYTE) -> dict[str, Output]:
         end,
     ]
     outputs["calls"] = [call, ("call:f{}", False), end] * (size // 40)
-    outputs["control tokens"] = [(token, True) for token in CONTROL[name] if token not in DIALECTS[name].stops] * 10_000
+    outputs["control tokens"] = [(token, True) for token in CONTROL[name] if token not in DIALECTS[name].stops] * (
+        size // 100
+    )
     return outputs
 
 
 COSTLY = ("members in a call", "quotes in a call", "blocks")
 
 
-def too_slow(name: str, titles: Collection[str] | None = None) -> dict[str, float]:
-    found = {}
-    for title, output in hostile(name).items():
-        if titles is not None and title not in titles:
-            continue
-        started = time.process_time()
-        check(fed(DIALECTS[name].parser(), output))
-        if (took := time.process_time() - started) > SECONDS * slowness():
-            found[title] = took
-    return found
+def out_of_proportion(name: str, size: int, titles: Collection[str] | None = None, *, split: bool = False) -> list[str]:
+    """The titles of outputs whose cost grows faster than they do. With ``split``, outputs come in single characters."""
+
+    def cost(output: Output) -> Callable[[], None]:
+        if split:
+            output = [(part, control) for text, control in output for part in ([text] if control else text)]
+        return lambda: check(fed(DIALECTS[name].parser(), output))
+
+    short, long = hostile(name, size // TIMES), hostile(name, size)
+    assert short.keys() == long.keys() >= set(titles or ())
+    dear = [title for title in titles or long if seconds(cost(long[title])) > LITTLE]
+    return [title for title in dear if growth(cost(short[title]), cost(long[title]), MOST) >= MOST]
 
 
 @pytest.mark.long
 @NAMES
-def test_a_megabyte_takes_time_in_proportion(name):
-    assert too_slow(name, COSTLY) == {}
+def test_what_is_eight_times_as_long_takes_no_sixteen_times_as_long(name):
+    assert out_of_proportion(name, MEGABYTE // 2, COSTLY) == []
 
 
 @pytest.mark.slow
 @NAMES
 def test_a_megabyte_of_anything_takes_time_in_proportion(name):
-    assert too_slow(name) == {}
+    assert out_of_proportion(name, MEGABYTE) == []
 
 
 @pytest.mark.slow
 @NAMES
 def test_single_characters_take_time_in_proportion(name):
-    for title, output in hostile(name, MEGABYTE // 10).items():
-        letters = [(part, control) for text, control in output for part in ([text] if control else text)]
-        started = time.process_time()
-        fed(DIALECTS[name].parser(), letters)
-        assert time.process_time() - started < SECONDS * slowness(), title
+    assert out_of_proportion(name, MEGABYTE // 10, split=True) == []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-import time
 
 import pytest
 
@@ -13,6 +13,7 @@ from langchain_gemma_jax.errors import SchemaError
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
 from tests.dialects.walks import check, constraints, takes, tokens_of, walk
+from tests.machine_speed import effort
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
@@ -227,17 +228,18 @@ def test_recursion_ends_so_that_no_reader_of_json_gives_up():
     assert not all(map(rule.take, tokens_of(deepest)))
 
 
-def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second():
+def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second_of_a_quiet_machine():
     kinds = [STRING, INTEGER, {"type": "boolean"}, {"enum": ["a", "b"]}, {"anyOf": [STRING, {"type": "null"}]}]
     json_grammar({"type": "object", "properties": {"warm": STRING}})
-    best = 1.0
-    for attempt in range(5):
+    attempts = itertools.count()
+
+    def compile_anew():
+        attempt = next(attempts)
         properties = {f"p{attempt}_{i}": kinds[i % 5] | {"title": f"The {i}th"} for i in range(200)}
-        began = time.thread_time()
         grammar = json_grammar({"type": "object", "properties": properties, "required": [f"p{attempt}_7"]})
         assert constraints().of(grammar, frozenset(), forces=True)
-        best = min(best, time.thread_time() - began)
-    assert best < 0.1
+
+    assert effort(compile_anew, 0.1) < 0.1
 
 
 def test_grammars_of_the_same_things_are_equal():

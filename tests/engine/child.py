@@ -56,7 +56,7 @@ def run(script: str, environment: dict[str, str], tmp_path: Path, stop_at: str =
         child = subprocess.Popen(
             [sys.executable, "-W", "error", str(path)], stdout=subprocess.PIPE, stderr=sink, text=True, env=environment
         )
-        timer = threading.Timer(60, child.kill)
+        timer = threading.Timer(120, child.kill)
         timer.start()
         words, last = [], 0.0
         assert child.stdout is not None

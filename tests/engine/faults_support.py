@@ -110,7 +110,7 @@ class Holdings:
         return self.arrays <= other.arrays and self.files <= other.files and self.threads <= other.threads
 
 
-def assert_holds(expected: Holdings, within: float = 5.0) -> None:
+def assert_holds(expected: Holdings, within: float = 30.0) -> None:
     """Wait for what a thread may just be putting down. What another test held and was freed meanwhile is no leak."""
     until = time.monotonic() + within
     while not (found := Holdings.now()).is_no_more_than(expected) and time.monotonic() < until:

@@ -13,6 +13,7 @@ import gc
 import json
 import math
 import random
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ import numpy as np
 from langchain_gemma_jax import Ladders, Sampling
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import DevicesError, InputError
@@ -36,27 +38,40 @@ from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from langchain_gemma_jax.models.vision.encoder import Sight
 from langchain_gemma_jax.models.weights import map_specs
 from tests.engine.faults_support import Fault, injected, resource_exhausted
+from tests.engine.seeing import ColdSight, picture, seeing, spans_of
 from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text
+from tests.seeing_gemma import add_sight
 
 LADDERS = Ladders(chunks=(16,), capacities=(64, CONTEXT), rows=(1, 2), draft=4)
 
 
 def main(
-    folder: str, runs: Sequence[Sequence[Any]] = (), loop_steps: int = 1, replicas: Sequence[int] | None = None
+    folder: str,
+    runs: Sequence[Sequence[Any]] = (),
+    loop_steps: int = 1,
+    replicas: Sequence[int] | None = None,
+    *,
+    warm: bool = False,
+    shown: Sequence[Sequence[Any]] = (),
 ) -> dict[str, object]:
     """Have the conversations."""
     jax.config.update("jax_transfer_guard", "disallow")
+    if shown:
+        return {
+            f"{name} on {count}, {sight}": with_pictures(folder, name, count, sight) for name, count, sight in shown
+        }
     if replicas is not None:
         return with_replicas(folder, *replicas)
-    return {f"{name} on {count}": run(folder, name, count, loop_steps, *more) for name, count, *more in runs}
+    return {f"{name} on {count}": run(folder, name, count, loop_steps, *more, warm=warm) for name, count, *more in runs}
 
 
 def run(
-    folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int, faults: int = 0
+    folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int, faults: int = 0, *, warm: bool = False
 ) -> dict[str, object]:
-    """What is seen of one model in one place."""
+    """What is seen of one model in one place; with ``warm``, all of whose programs are made before it is asked."""
     before = on_each()
     settings = Settings(
         ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, loop_steps=loop_steps, max_context=CONTEXT
@@ -69,6 +84,8 @@ def run(
     else:
         alone, divided = made_up(name, folder, None), made_up(name, folder, DeviceMesh(tuple(jax.devices()[:count])))
         served = engine.serve(divided)
+    if warm:
+        engine.warmup(served, progress=False)
     cold = Cold(alone)
     for seed in range(seeds):
         converse(engine, served, cold, random.Random(seed))
@@ -189,6 +206,63 @@ def with_replicas(folder: str, replicas: int, devices: int, seeds: int) -> dict[
     return found
 
 
+def with_pictures(folder: str, name: str, count: int, sight: str) -> dict[str, object]:
+    """Have a conversation with two pictures, and once more: with a model on some devices, and with it on one."""
+    before = on_each()
+    engine = Engine(Settings(ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, max_context=CONTEXT))
+    if name == "folder":
+        source = add_sight(Path(shutil.copytree(folder, Path(folder, "seeing"))))
+        alone = load(source, dtype="float32")
+        several = engine.load(source, dtype="float32", devices=count)
+        divided = several.model
+    else:
+        alone, divided = (
+            seeing(made_up(name, folder, where), Sight(sight))
+            for where in (None, DeviceMesh(tuple(jax.devices()[:count])))
+        )
+        several = engine.serve(divided)
+    one, cold, rng = engine.serve(alone), ColdSight(alone), random.Random(5)
+    greedy, same, encoded, reused = Sampling(max_tokens=4, ignore_eos=True), [], [], []
+    for _ in range(2):
+        spans: list[TokenSpan | MediaSpan] = [TokenSpan((2, *text(rng, 3)))]
+        for turn in range(4):
+            if turn in {0, 2}:
+                spans += spans_of(alone, picture(turn))
+            spans.append(TokenSpan(tuple(text(rng, 3))))
+            prompt = Prompt(tuple(spans))
+            answers = [engine.submit(served, prompt, greedy).result() for served in (one, several)]
+            cold.check(prompt, answers[1], f"turn {turn}")
+            same.append(answers[0].ids == answers[1].ids)
+            reused.append(answers[0].reused_tokens == answers[1].reused_tokens)
+            spans.append(TokenSpan(answers[1].ids))
+        encoded.append(engine.report().media_encoded)
+    kept = [[media.kept.get(span.digest) for media in (alone.encoders, divided.encoders)]
+            for span in spans if isinstance(span, MediaSpan)]  # fmt: skip
+    runner = engine._owner.models.runners[several]
+    known = engine._owner.models.known[several].entry
+    found = {
+        "checked": cold.checked,
+        "same": same,
+        "reused": reused,
+        "encoded": encoded,
+        "apart": [float(np.abs(first - second).max() / np.ptp(first)) for first, second in kept],
+        "tower": bytes_of(jax.tree.leaves([tree.parts() for tree in divided.encoders.loaded.values()])),
+        "foretold": divided.encoders.nbytes_of(0, "float32"),
+        "in the books": known.encoders,
+        "kinds": sorted({str(key[0]) for key in runner.device.seen}),
+        "within the bound": runner.device.seen <= runner.device.bound,
+        "status": [str(status) for status in engine.models()],
+    }
+    if not engine.close(60):
+        raise AssertionError("the engine did not close")
+    del runner, known, one, several, cold
+    alone.close()
+    divided.close()
+    del alone, divided, kept  # soft tokens that are kept are a view of what a simulated device shares with the host
+    found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
+    return found
+
+
 def written(folder: str, name: str) -> str:
     """A GGUF file in which values have more bits than the rest."""
     from tests.models.gguf import make
@@ -243,7 +317,7 @@ def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
         engine.evict(served)
         while engine._owner.models.known[served].entry.state is not State.ABSENT:
             engine._owner.call(lambda: None)
-        until = time.monotonic() + 5  # the owner thread may still have its runner in hand
+        until = time.monotonic() + 60  # the owner thread may still have its runner in hand
         while (gone := on_each())[1:] != [0] * (len(jax.devices()) - 1) and time.monotonic() < until:
             settle(engine)
         with engine.hold(served):

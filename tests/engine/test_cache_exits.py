@@ -118,7 +118,7 @@ class Way:
     """The last line on standard error."""
     longest: float = 1.5
     """The pause is up to so many seconds."""
-    limit: float = 5.0  # as a rule it takes one, which the engine waits for what is being done; more on a busy machine
+    limit: float = 30.0  # as a rule it takes one, which the engine waits for what is being done; more on a busy machine
     """Seconds from the last word, or the interruption, to the end."""
     cache: str = "new"
     """"good": another process has filled it. "claimed": another process is compiling what this one needs."""
@@ -190,7 +190,7 @@ def ended(name: str, home: Home, place: Path) -> float:
             text=True,
             env=environment_of(root, home.measured),
         )
-        timer = threading.Timer(60, child.kill)
+        timer = threading.Timer(120, child.kill)
         timer.start()
         assert child.stdout is not None
         last = 0.0

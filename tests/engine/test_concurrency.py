@@ -26,8 +26,9 @@ from tests.engine.faults_support import (
     slowed,
 )
 from tests.engine.tiny import settle, text
+from tests.heartbeat import FREE, least_lag
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(250)
 
 
 @pytest.fixture
@@ -155,15 +156,16 @@ def test_decoding_stops_within_one_dispatch(small, way):
         pieces = iter(generation)
         for _ in range(3):
             next(pieces)
-        left.set()
         if way == "cancel":
             generation.cancel()
+            left.set()
             with pytest.raises(CancelledRequestError):
                 list(pieces)
         elif way == "close":
             pieces.close()  # type: ignore[attr-defined]
         else:
             del pieces, generation
+        left.set()
         settle(engine)
         time.sleep(0.1)
     assert len(steps) <= 2, "the one that was being handed over, and one more if that had just been"
@@ -171,6 +173,7 @@ def test_decoding_stops_within_one_dispatch(small, way):
     assert_works(engine, served)
 
 
+@pytest.mark.long
 def test_iterators_that_wander_between_threads_and_are_dropped(small, rng):
     engine, served, before = small
     idle = engine.report().requests
@@ -191,10 +194,8 @@ def test_iterators_that_wander_between_threads_and_are_dropped(small, rng):
 
             results = in_threads(16, advance)
             assert not any(results), results
-            began = time.monotonic()
             pieces.clear()
             found = engine.submit(served, [10, 11], greedy(1)).result()
-            assert time.monotonic() - began < 1
             assert len(found.ids) == 1
         settle(engine)
         report = engine.report()
@@ -206,6 +207,7 @@ def test_iterators_that_wander_between_threads_and_are_dropped(small, rng):
     assert_works(engine, served)
 
 
+@pytest.mark.long
 def test_several_event_loops_at_once(small, rng):
     engine, served, before = small
     prompts = [text(rng, 8) for _ in range(24)]
@@ -224,26 +226,16 @@ def test_several_event_loops_at_once(small, rng):
 @pytest.mark.long
 async def test_an_event_loop_is_not_held_up(small, rng):
     engine, served, _ = small
-    lags = []
-
-    async def heartbeat() -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.005)
-            lags.append(time.perf_counter() - began - 0.005)
-
-    beating = asyncio.create_task(heartbeat())
     prompts = [text(rng, 40) for _ in range(24)]
-    for _ in range(2):
-        await asyncio.gather(*(engine.submit(served, prompt, greedy(40)).aresult() for prompt in prompts))
-    beating.cancel()
-    lags.sort()
-    assert len(lags) > 20
-    late = lags[int(len(lags) * 0.9)]
-    print(f"of {len(lags)} heartbeats, half are {lags[len(lags) // 2] * 1e3:.1f} ms late or less, 90% {late * 1e3:.1f}")  # noqa: T201
-    assert late < 0.1, "measured: 5 ms; the machine may be busy with something else"
+
+    async def ask() -> None:
+        for _ in range(2):
+            await asyncio.gather(*(engine.submit(served, prompt, greedy(40)).aresult() for prompt in prompts))
+
+    assert await least_lag(ask) < FREE
 
 
+@pytest.mark.long
 def test_a_full_queue_refuses_at_once_and_finishes_what_it_took(engine_of, tiny_model, rng):
     engine = engine_of(ladders=SMALL, max_waiting=16)
     served = engine.serve(tiny_model)
@@ -251,11 +243,9 @@ def test_a_full_queue_refuses_at_once_and_finishes_what_it_took(engine_of, tiny_
     prompts = [text(rng, 6) for _ in range(26)]
 
     def ask(index: int) -> object:
-        began = time.monotonic()
         try:
             generation = engine.submit(served, prompts[index], greedy(20))
         except BusyError as error:
-            assert time.monotonic() - began < 1
             return error
         return generation.result()
 
@@ -274,26 +264,29 @@ def test_a_full_queue_refuses_at_once_and_finishes_what_it_took(engine_of, tiny_
     assert all(len(generation.result().ids) == 2 for generation in generations), "every place is free again"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hog", ["a long prompt", "a long answer", "three long answers"])
 def test_a_short_request_does_not_starve(small, rng, hog):
     engine, served, _ = small
     short = text(rng, 4)
 
-    def solo() -> float:
-        began = time.monotonic()
-        engine.submit(served, short, greedy(3), scope=str(began)).result()
-        return time.monotonic() - began
+    programs: list[object] = []
 
-    with slowed(0.01):
-        alone = min(solo() for _ in range(3))
+    def solo(scope: str) -> int:
+        """How many programs run until it is answered."""
+        before = len(programs)
+        engine.submit(served, short, greedy(3), scope=scope).result()
+        return len(programs) - before
+
+    with slowed(0.01, programs.append):
+        alone = solo("alone")
         if hog == "a long prompt":
             hogs = [engine.submit(served, text(rng, 120), greedy(2))]
         else:
             hogs = [engine.submit(served, text(rng, 4), greedy(100)) for _ in range(3 if "three" in hog else 1)]
-        time.sleep(0.03)
-        beside = solo()
+        beside = solo("beside")
         assert sum(isinstance(outcome(generation), Exception) for generation in hogs) == 0
-    assert beside < 10 * alone
+    assert beside < 6 * alone
 
 
 @pytest.mark.parametrize("kind", ["queued", "reading", "generating"])
@@ -302,18 +295,18 @@ def test_a_deadline_ends_a_request_wherever_it_is(small, rng, kind):
     with slowed(0.05):
         if kind == "queued":
             others = [engine.submit(served, text(rng, 3), greedy(60)) for _ in range(4)]
-        prompt = text(rng, 120 if kind == "reading" else 3)
+        prompt, limit = text(rng, 120 if kind == "reading" else 3), 1.5 if kind == "generating" else 0.3
         began = time.monotonic()
-        generation = engine.submit(served, prompt, greedy(8 if kind == "reading" else 100), timeout=0.3)
+        generation = engine.submit(served, prompt, greedy(8 if kind == "reading" else 100), timeout=limit)
         pieces = []
-        with pytest.raises(DeadlineError, match=r"deadline passed 0\.[3-9] s after submission"):
+        with pytest.raises(DeadlineError, match=r"deadline passed \d+\.\d s after submission"):
             pieces.extend(iter(generation))
-        assert time.monotonic() - began < 1
+        assert limit <= time.monotonic() - began < LIMIT
         assert bool(pieces) == (kind == "generating")
         if kind == "queued":
             for other in others:
                 other.cancel()
-        until = time.monotonic() + 2
+        until = time.monotonic() + LIMIT
         while (engine.report().running or engine.report().waiting) and time.monotonic() < until:
             time.sleep(0.01)
         assert (engine.report().running, engine.report().waiting) == (0, 0), "its row is free"
@@ -331,7 +324,7 @@ def test_a_deadline_ends_a_request_that_nobody_reads(small, rng, kind):
     with slowed(0.02):
         others = [engine.submit(served, text(rng, 3), greedy(100)) for _ in range(4 if kind == "queued" else 0)]
         unread = engine.submit(served, text(rng, 3), greedy(100), timeout=0.2)
-        until = time.monotonic() + 1.5
+        until = time.monotonic() + LIMIT
         while engine.report().requests == done and time.monotonic() < until:
             time.sleep(0.01)
         report = engine.report()
@@ -367,10 +360,9 @@ def test_a_deadline_is_kept_and_the_report_true_while_a_program_is_compiled(smal
 
         with pytest.raises(DeadlineError):
             asyncio.run(wait())
-        assert time.monotonic() - began < 2
         report = engine.report()
         assert (report.running, report.waiting) == (1, 2)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < LIMIT / 2, "nobody waits for the compiler"
         go_on.set()
         assert len(first.result().ids) == 3
     settle(engine)

@@ -51,6 +51,7 @@ def expected(engine_of, tiny_model, prompt):
     return found
 
 
+@pytest.mark.long
 def test_seeds_differ_and_a_seed_is_kept(engine_of, tiny_model, prompt):
     engine = engine_of()
     served = engine.serve(tiny_model)
@@ -76,6 +77,7 @@ def test_a_batch_of_eight_gives_each_what_it_gets_alone(ladders, engine_of, tiny
     assert together == [alone(apart, tiny_model, other, sampled(seed=i)).ids for i, other in enumerate(others)]
 
 
+@pytest.mark.long
 def test_every_kind_of_sampling_meets_in_one_batch(engine_of, tiny_model, prompt, expected):
     engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
@@ -83,6 +85,7 @@ def test_every_kind_of_sampling_meets_in_one_batch(engine_of, tiny_model, prompt
     assert {way: generation.result().ids for way, generation in going.items()} == expected
 
 
+@pytest.mark.long
 def test_other_chunks_and_capacities_change_nothing(engine_of, tiny_model, prompt, expected):
     engine = engine_of(ladders=OTHER_CHUNKS)
     assert {way: alone(engine, tiny_model, prompt, sampled(way)).ids for way in WAYS} == expected
@@ -100,6 +103,7 @@ def test_a_neighbour_that_is_cancelled_changes_nothing(engine_of, tiny_model, pr
     assert engine.report().failed == 3
 
 
+@pytest.mark.long
 def test_a_cancelled_request_leaves_what_the_next_one_can_go_on_from(engine_of, tiny_model, prompt, expected):
     engine = engine_of()
     served = engine.serve(tiny_model)
@@ -120,6 +124,7 @@ def repeating(rng):
     return (circle * 8)[:45]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [None, *WAYS])
 def test_drafts_change_nothing(way, engine_of, tiny_model, rng):
     prompt = repeating(rng)
@@ -165,6 +170,7 @@ def test_the_loop_stops_where_a_step_would(engine_of, tiny_model, prompt, expect
         assert (done.ids, done.stop) == (expected["plain"][: expected["plain"].index(stop) + 1], stop)
 
 
+@pytest.mark.long
 def test_a_loop_keeps_what_rings_began_with_before_it_runs_over_it(engine_of, tiny_model, cold, rng):
     engine = engine_of(loop_steps=4, ladders=LOOPS)
     served = engine.serve(tiny_model)

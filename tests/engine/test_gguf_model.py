@@ -6,7 +6,9 @@ import jax
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.model import Model, assemble
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
@@ -15,9 +17,12 @@ from langchain_gemma_jax.models.weights import total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, on_device, status
 from tests.models.gguf.make import CONFIGS, small_tokenizer, write
+from tests.models.mmproj.make import write_encoders, write_text
+from tests.parity.media_models import picture
 
 CONFIG = CONFIGS["gemma, untied"]  # a tied one with random weights repeats what it read last
 PROMPT = list(range(6, 30))
+SEES = "gemma-3-4b-vision"
 EXACT = {"activations": "float32"}  # compared with a dense model
 
 
@@ -82,3 +87,22 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     for each in (one, two, three, four, served):
         each.model.close()
     twin.close()
+
+
+@pytest.mark.long
+def test_an_image_in_a_conversation_with_a_file_is_encoded_once(tmp_path, engine_of):
+    path = tmp_path / "tiny.gguf"
+    write_text(path, SEES)
+    write_encoders(tmp_path / "mmproj-tiny.gguf", SEES)
+    engine = engine_of(ladders=SMALL)
+    served = engine.load(str(path), dtype="float32")
+    model = served.model
+    placed = model.media.place(Picture(picture(SEES, 0, 3)))
+    span = MediaSpan(placed.placeholders, placed.digest, placed.inputs)
+    spans = [TokenSpan((2, 20, *placed.before)), span, TokenSpan((*placed.after, 21))]
+    asked = Sampling(max_tokens=4, ignore_eos=True)
+    first = engine.submit(served, Prompt(tuple(spans)), asked).result()
+    again = engine.submit(served, Prompt((*spans, TokenSpan((*first.ids, 22)))), asked).result()
+    assert (first.media_tokens, again.media_tokens, engine.report().media_encoded) == (9, 9, 1)
+    assert again.reused_tokens >= len(placed) + 3
+    assert model.encoders.nbytes == model.encoders.nbytes_of(0, "float32")

@@ -202,6 +202,7 @@ LATE = """
 """
 
 
+@pytest.mark.long
 def test_a_process_that_was_forked_before_the_package_was_imported_is_told_too(environment, tmp_path):
     ended = run(LATE, environment, tmp_path, prelude="")
     assert (ended.code, ended.words) == (0, ["it is told", "it works"]), "the child, and the one that forked it"
@@ -368,6 +369,7 @@ def served(engine_of, tiny_model, monkeypatch):
     return engine.serve(tiny_model)
 
 
+@pytest.mark.long
 def test_a_log_handler_that_asks_a_model_is_refused_and_stops_nothing(served, capsys):
     engine = process.engine()
     running = engine.submit(served, [10, 12], greedy(2))

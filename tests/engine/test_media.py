@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from langchain_gemma_jax import DeviceMemoryError, InputError, Sampling
+from langchain_gemma_jax.engine.api.request_making import _check_media
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan, whole_media
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.vision.encoder import Sight
@@ -52,6 +55,7 @@ def ten_turns(engine, served, model, scope, *, cold=None):
         spans.append(TokenSpan(done.ids))
 
 
+@pytest.mark.long
 def test_ten_turns_with_three_pictures_encode_each_once_and_read_only_what_is_new(engine_of, sees):
     engine = engine_of()
     served = engine.serve(sees)
@@ -66,6 +70,7 @@ def test_ten_turns_with_three_pictures_encode_each_once_and_read_only_what_is_ne
     assert first.media_tokens == 3 * SOFT
 
 
+@pytest.mark.long
 def test_the_same_picture_is_taken_over_and_another_of_its_size_shares_nothing(engine_of, sees):
     engine = engine_of()
     served, words = engine.serve(sees), TokenSpan((2, 20, 21))
@@ -125,6 +130,7 @@ def _talk(engine, served, model, cold, rng, conversations):
                 spans = [*branch, TokenSpan(done.ids)]
 
 
+@pytest.mark.long
 def test_others_make_tokens_while_a_picture_is_encoded(engine_of, sees):
     engine = engine_of()
     served = engine.serve(sees)
@@ -182,6 +188,7 @@ def test_an_encoder_that_cannot_be_read_is_its_requests_error_and_the_next_one_t
     assert status.weights - sees.nbytes == sees.encoders.nbytes, "what was not read is not counted"
 
 
+@pytest.mark.long
 def test_no_room_for_the_encoder_is_said_and_text_goes_on(engine_of, sees):
     engine = engine_of()
     served = engine.serve(sees)
@@ -207,6 +214,13 @@ def test_pictures_for_a_model_that_reads_text_alone_or_for_another_are_refused(e
         wrong = [TokenSpan((2,)), MediaSpan((12,) * SOFT, b"x", inputs), TokenSpan((3,))]
         with pytest.raises(InputError, match="prepared for"):
             engine.submit(served, Prompt(tuple(wrong)))
+
+
+def test_a_model_on_several_hosts_says_that_it_is_shown_nothing(sees):
+    shape = SimpleNamespace(architecture=replace(sees.architecture, encoders=()))
+    known = SimpleNamespace(served=SimpleNamespace(model=sees, name="it"), shape=shape)
+    with pytest.raises(UnsupportedModelError, match="of several hosts, where its encoders do not run"):
+        _check_media(known, Prompt((TokenSpan((2,)), *spans_of(sees, picture(0)), TokenSpan((20,)))))
 
 
 def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):

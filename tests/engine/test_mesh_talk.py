@@ -14,7 +14,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 def talk(folder, runs, *, cache="off", loop_steps=1, devices=8):
-    asked = {"folder": str(folder), "runs": runs, "loop_steps": loop_steps}
+    # Which programs conversations need may depend on who was faster. What is kept is to be all of them.
+    asked = {"folder": str(folder), "runs": runs, "loop_steps": loop_steps, "warm": cache != "off"}
     settings = {"GEMMA_JAX_COMPILE_CACHE": str(cache), "GEMMA_JAX_CACHE_DIR": str(folder / "measured")}
     settings["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     found = start(SCRIPT, asked, **settings)
@@ -87,6 +88,29 @@ def test_a_file_of_packed_matrices_on_two_devices(tiny_folder, name):
 def test_steps_in_a_loop_on_the_devices(tiny_folder):
     (seen,) = talk(tiny_folder, [["folder", 4, 20, 0]], loop_steps=4).values()
     assert seen["checked"] > 150
+
+
+SIGHTS = [["local and global", 8, "causal"], ["local and global", 2, "local"], ["shared KV", 4, "everywhere"]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shown", [[["folder", 4, "its own"]], pytest.param(SIGHTS, marks=pytest.mark.slow)])
+def test_a_model_that_sees_sees_on_several_devices_what_it_sees_on_one(tiny_folder, shown):
+    settings = {"GEMMA_JAX_COMPILE_CACHE": "off", "GEMMA_JAX_CACHE_DIR": str(tiny_folder / "measured")}
+    for name, seen in start(SCRIPT, {"folder": str(tiny_folder), "shown": shown}, **settings).items():
+        count = int(name.rpartition(" on ")[2].split(",")[0])
+        assert seen["checked"] == 2 * 4 * 4, name
+        assert all(seen["same"]), name  # the very tokens
+        assert all(seen["reused"]), name
+        assert max(seen["apart"]) < 1e-5, name  # soft tokens: no sum of the tower's is divided
+        assert seen["encoded"] == [4, 4], name  # two pictures, once on one device and once on several
+        assert seen["tower"] == [seen["foretold"]] * count + [0] * (8 - count), name  # whole on each
+        assert seen["in the books"] == seen["foretold"]
+        assert {"encode_begin", "encode_layer", "encode_end", "read_medium"} <= set(seen["kinds"]), name
+        assert seen["within the bound"], name
+        told = "with the first picture or sound each gets its encoders whole"
+        assert (told in " ".join(seen["status"])) == (name[:6] == "folder"), seen["status"]
+        assert seen["left"] == [0] * 8, name
 
 
 @pytest.mark.long

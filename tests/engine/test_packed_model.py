@@ -129,6 +129,7 @@ def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(eng
     assert baseline() == before
 
 
+@pytest.mark.long
 def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):
     tmp_path.chmod(0o700)
     store, tally = Store(tmp_path / "programs"), Tally()
@@ -174,6 +175,7 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     assert found[3] - ids_bytes == (found[1] - ids_bytes) // 2
 
 
+@pytest.mark.long
 def test_what_packed_weights_are_multiplied_by_makes_two_models_of_one_file(engine_of):
     engine = engine_of(ladders=SMALL)
     kinds = ("int8", "float32", "int8")

@@ -76,6 +76,7 @@ def come_and_go(engine, folders, cycles, every):
     return samples
 
 
+@pytest.mark.long
 def test_thirty_cycles_of_three_models_leave_no_byte(engine_of, folders, need):
     come_and_go(engine_of(loads_per_minute=10_000, ladders=SMALL, memory_budget=need + need // 2), folders, 30, 10)
 

@@ -282,6 +282,7 @@ def test_so_do_conversations_with_models_of_other_layers(name, ladders, engine_o
     assert conversations.reused > 0.3 * conversations.prompts
 
 
+@pytest.mark.long
 @by_kernels
 def test_without_kernels_the_same_tokens_come_and_as_many_are_reused(engine_of, model_of, rng, monkeypatch):
     """A model whose recipe asks for kernels, on a machine that has them and where they are off."""
@@ -301,6 +302,7 @@ def test_without_kernels_the_same_tokens_come_and_as_many_are_reused(engine_of, 
     assert conversation() == expected
 
 
+@pytest.mark.long
 def test_rings_that_rejected_drafts_were_written_to_are_not_gone_back_in_too_far(engine_of, tiny_model, cold, rng):
     engine = engine_of(drafts=True)
     served = engine.serve(tiny_model)

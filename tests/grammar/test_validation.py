@@ -53,6 +53,7 @@ def value(draw: random.Random, depth: int) -> object:
     return {name: value(draw, depth - 1) for name in draw.sample(["a", "b", "ab"], draw.randrange(4))}
 
 
+@pytest.mark.long
 def test_it_agrees_with_jsonschema():
     draw, refused = random.Random(1), 0
     node = {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/node"}}]}

@@ -85,6 +85,7 @@ def test_a_file_that_changed_has_another_digest(place):
         assert other.digest != one.digest
 
 
+@pytest.mark.long
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(place):
     """Somebody swaps a folder for a link all the time: what is read is inside, or nothing is."""
     inside, swapped = place / "allowed/below", place / "allowed/moved"

@@ -27,6 +27,7 @@ def test_pages_are_drawn():
     assert first.digest == second.digest
 
 
+@pytest.mark.long
 def test_threads_draw_one_after_the_other():
     pytest.importorskip("pypdfium2")
     data = pdf(3, 20)

@@ -28,6 +28,7 @@ def test_what_is_too_high_is_not_folded_down(rate):
         assert np.abs(found[800:3_000]).max() < 1e-3, hertz
 
 
+@pytest.mark.long
 def test_a_steady_level_and_silence_stay():
     for rate in RATES:
         level = resampled(np.full(rate // 4, 0.25, np.float32), rate, 16_000)

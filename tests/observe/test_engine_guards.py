@@ -27,6 +27,7 @@ def test_a_conversation_that_the_warm_up_was_not_for_is_told_of(running_of, tiny
     assert engine.report().trips_by_app == {"recompile": {"long": 1}}
 
 
+@pytest.mark.long
 def test_a_model_that_comes_and_goes_is_told_of_to_whoever_asks_it(running_of, chat_folder):
     engine = running_of(guards={"residency": "raise"}, loads_per_minute=2)
     for number in range(4):

@@ -12,6 +12,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.events import ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.base.guards import KINDS
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.executables.remembered import CompileCosts
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import EngineError, GuardError, InputError
 from tests.engine.faults_support import greedy
@@ -140,15 +141,16 @@ def test_what_a_guard_is_around_gets_its_name_and_policies(ground):
         ground.ask("x", guards={"nothing": "warn"})
 
 
-def test_a_cold_request_is_refused_before_anything_is_compiled(running_of, tiny_model):
+def test_a_cold_request_is_refused_before_anything_is_compiled(running_of, tiny_model, monkeypatch):
     engine = running_of(guards={"cold_start": "raise"})
     served = engine.serve(tiny_model)
     (runner,) = engine._owner.models.runners.values()
-    runner.library._tally.costs.add("another model", "step", 5.0)
+    monkeypatch.setattr(runner.library._tally, "costs", CompileCosts())  # none of what earlier tests compiled
+    runner.library._tally.costs.add("another model", "step", 500.0)
     runner.library._made.clear()
-    with pytest.raises(GuardError, match=r"deadline is in 0\.\d+ s, and compiling what the request needs takes about"):
-        engine.submit(served, [60, 61], greedy(2), timeout=0.9).result()
-    assert engine.submit(served, [60, 61], greedy(2), timeout=200).result().generated_tokens == 2
+    with pytest.raises(GuardError, match=r"deadline is in \d+\.\d+ s, and compiling what the request needs takes"):
+        engine.submit(served, [60, 61], greedy(2), timeout=90).result()
+    assert engine.submit(served, [60, 61], greedy(2), timeout=2000).result().generated_tokens == 2
 
 
 def test_no_error_of_the_engine_is_a_guards(ground):

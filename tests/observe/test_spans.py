@@ -143,6 +143,7 @@ def test_an_exporter_that_hangs_or_raises_holds_up_no_request(running_of, tiny_m
     stop()
 
 
+@pytest.mark.long
 def test_langchains_own_span_is_the_parent_and_the_only_one_of_the_call(running_of, provider, exporter, chat_folder):
     langchain = pytest.importorskip("opentelemetry.instrumentation.genai.langchain", reason="an extra of dev")
     from langchain_gemma_jax import ChatGemmaJax

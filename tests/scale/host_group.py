@@ -30,6 +30,13 @@ class HostGroup:
         asked = {"temperature": 0, "max_tokens": 12, "timeout": 120} | options
         return ChatGemmaJax(server=self.server, **asked)  # type: ignore[arg-type]
 
+    def ready(self) -> bool:
+        """Whether the leader says that it is."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(self.server.removeprefix("unix:"))
+            line.sendall(b"GET /ready HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            return b" 200 " in line.recv(64)
+
     def end(self) -> list[int]:
         """Tell the leader to end, and return what each process ended with."""
         self.processes[0].terminate()
@@ -42,8 +49,13 @@ class HostGroup:
 
 
 @contextmanager
-def host_group(folder: Path, hosts: int, devices: int, *more: str) -> Iterator[HostGroup]:
-    """So many processes with so many devices each. Of one process: a server like any other. None is left behind."""
+def host_group(
+    folder: Path, hosts: int, devices: int, *more: str, programs: Path | None = None, warm: bool = False
+) -> Iterator[HostGroup]:
+    """So many processes with so many devices each. Of one process: a server like any other. None is left behind.
+
+    Programs are kept in their folder if there is one; with ``warm``, all that there can be are made at the beginning.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     key = folder / "key"
@@ -55,10 +67,11 @@ def host_group(folder: Path, hosts: int, devices: int, *more: str) -> Iterator[H
         "PYTHONPATH": str(ROOT),
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        "GEMMA_JAX_COMPILE_CACHE": "off",
+        "GEMMA_JAX_COMPILE_CACHE": str(programs or "off"),
         "GEMMA_JAX_CACHE_DIR": str(folder / "measured"),
     }
-    command = [sys.executable, str(ROOT / "langchain_gemma_jax_command.py"), "serve", MODEL, "--no-warmup"]
+    command = [sys.executable, str(ROOT / "langchain_gemma_jax_command.py"), "serve", MODEL]
+    command += [] if warm else ["--no-warmup"]
     command += [f"--devices={hosts * devices}", "--max-context=256", f"--socket={place}", "--drain=5", *more]
     group = [f"--hosts={hosts}", f"--leader=127.0.0.1:{two_ports()}", f"--hosts-key-file={key}"]
     found = HostGroup([], f"unix:{place}")

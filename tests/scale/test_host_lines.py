@@ -18,6 +18,7 @@ from langchain_gemma_jax.cli.serving.group_options import group_of
 from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.scale.hosts import group, line
 from langchain_gemma_jax.scale.hosts.group import GroupPlan
+from langchain_gemma_jax.scale.hosts.leader import HostPrograms, Leader
 from langchain_gemma_jax.scale.hosts.line import Line
 from langchain_gemma_jax.scale.hosts.names import ArrayNames, each
 from tests.scale.host_group import two_ports
@@ -126,6 +127,31 @@ def test_arrays_have_names_until_they_are_gone():
     assert each(names.gone()) == [(first, 2)]  # and no other twice
     with pytest.raises(LookupError):
         names.of([jnp.ones(2)])
+
+
+def test_a_program_begins_when_all_have_made_it():
+    """Who begins it waits within it for the others, and XLA gives that up after some seconds."""
+    leads, follows = lines()
+    leader, ran = Leader([leads]), []
+    leader.begin()
+    begin = HostPrograms(leader, "of a model").beside(("read", 16), lambda: ran.append("it") or jnp.ones(2))
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(begin)
+        told, _ = follows.receive()
+        assert (told["do"], told["key"], ran) == ("ready", ["read", 16], [])
+        follows.send({"do": "ready", "answers": told["number"]})
+        assert follows.receive()[0]["do"] == "run"
+        running.result(10)
+        threads.submit(begin).result(10)
+        assert follows.receive()[0]["do"] == "run"  # which is asked once
+        assert len(ran) == 2
+        other = HostPrograms(leader, "of a model").beside(("read", 64), lambda: ran.append("the other"))
+        waiting = threads.submit(other)
+        assert follows.receive()[0]["do"] == "ready"
+        follows.close()
+        with pytest.raises(HostLostError, match="Host 1 of the group is lost"):
+            waiting.result(10)
+    assert len(ran) == 2
 
 
 def plan(port: int, number: int, key: bytes = KEY, hosts: int = 2) -> GroupPlan:

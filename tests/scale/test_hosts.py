@@ -6,12 +6,14 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from langchain_gemma_jax import GemmaJaxError
+from langchain_gemma_jax.compile_cache.entry import HEAD, peek
 from tests.scale.host_group import HostGroup, host_group
 
 pytestmark = pytest.mark.timeout(600)
@@ -50,11 +52,63 @@ def test_several_hosts_say_what_one_says(tmp_path, hosts, devices):
 
 
 @pytest.mark.slow
+def test_each_host_keeps_its_programs_and_a_second_start_compiles_nothing(tmp_path):
+    pytest.importorskip("uvicorn", reason="the extra [serve]")
+    (programs := tmp_path / "programs").mkdir(mode=0o700)  # one folder for both, as with one home on several hosts
+    with host_group(tmp_path / "first", 2, 2, programs=programs, warm=True) as first:
+        expected = talks(first)
+        # Who leads is ready when it has all of them; who follows may still be making some.
+        assert until_true(lambda: first.ready() and len({*map(frozenset, of_each_host(programs).values())}) == 1)
+        assert first.end() == [0, 0]
+    kept = of_each_host(programs)
+    assert len(kept) == 2, "a name of its own for each host's half of a program"
+    written = [path for paths in kept.values() for path in paths.values()]
+    assert len(written) > 20
+    for path in written:
+        os.utime(path, ns=(0, path.stat().st_mtime_ns))  # as if nobody had read it since
+    inodes = [path.stat().st_ino for path in written]
+    with host_group(tmp_path / "second", 2, 2, programs=programs, warm=True) as second:
+        assert talks(second) == expected
+        assert until_true(lambda: all(path.stat().st_atime_ns for path in written)), "each was read again"
+        assert second.end() == [0, 0]
+    assert [path.stat().st_ino for path in written] == inodes, "what is compiled anew is written anew"
+    assert of_each_host(programs) == kept
+
+
+def of_each_host(programs: Path) -> dict[str, dict[str, Path]]:
+    """The programs that each host has kept: their keys and files, by what is the same in all of its names."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in programs.glob("*/*/*.entry"):
+        kind, _, rest = peek(path.read_bytes()[:HEAD])[0].partition("/")
+        if kind == "program":
+            family, _, key = rest.partition("/")
+            found.setdefault(family, {})[key] = path
+    return found
+
+
+def until_true(call: Callable[[], bool], seconds: float = 240) -> bool:
+    """Whether it is true by then."""
+    until = time.monotonic() + seconds
+    while not call() and time.monotonic() < until:
+        time.sleep(0.5)
+    return call()
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Where all groups keep what they compile."""
+    found = tmp_path_factory.mktemp("programs")
+    found.chmod(0o700)
+    return found
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, seed):
+def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, programs, seed):
     pytest.importorskip("uvicorn", reason="the extra [serve]")
     rng = random.Random(seed)
-    with host_group(tmp_path / "group", 2, 4) as group, ThreadPoolExecutor(3) as threads:
+    in_common = {"programs": programs}  # who is killed while it writes them leaves nothing that others would read
+    with host_group(tmp_path / "group", 2, 4, **in_common) as group, ThreadPoolExecutor(3) as threads:
         waiting = [threads.submit(until_it_fails, group) for _ in range(3)]
         time.sleep(rng.uniform(0, 12))
         victim = group.processes[seed % 2]

@@ -73,7 +73,7 @@ def test_no_more_connections_than_there_may_be(says):
 
 def test_a_reader_that_stops_is_let_go(says, tmp_path):
     engine = says("x" * 4000 + "<turn|>")
-    with serving(tmp_path, limits=SHORT) as server:
+    with serving(tmp_path, limits=ServerLimits(stalled_s=0.3, drain_s=1)) as server:
         with connected(server.listening.shown) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             line.sendall(HEAD % len(HELLO) + HELLO)
@@ -100,7 +100,7 @@ def test_a_client_that_leaves_ends_its_request(at, server, says, stream):
         until(lambda: bool(engine.requests))
         assert server.app.calls.count == 1
     (request,) = engine.requests
-    until(request.cancelled.is_set, 5)
+    until(request.cancelled.is_set)
     until(lambda: server.app.calls.count == 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -66,10 +67,10 @@ def test_a_server_that_is_killed_and_one_that_is_told_to_end(tmp_path):
         at = time.monotonic()
         process.kill()
         for each in streams:
-            each.join(10)
+            each.join(60)
             assert type(each.error) is ServerUnreachableError
             assert each.error.is_retryable
-            assert each.ended_at - at < 2
+            assert each.ended_at - at < 30, "and not when the answer, of 40 s, would have ended"
         process.wait(30)
         with pytest.raises(ServerUnreachableError, match=f"Start one: gemma-jax serve --socket {place}"):
             model.invoke("Hi")
@@ -104,3 +105,15 @@ def test_a_server_in_a_thread_ends_with_its_block(tmp_path, monkeypatch):
         assert isinstance(server, RunningServer)
         assert asked(server.listening.shown, "/health")[0] == 200
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_leaves_the_log_handlers_of_its_process_alone(tmp_path):
+    from tests.serving import serving
+
+    closed = []
+    kept = logging.Handler()  # as absl's, which closes the stream that it was made with
+    kept.close = lambda: closed.append(kept)
+    with serving(tmp_path):
+        pass
+    assert closed == []
+    assert not logging.getLogger("uvicorn").handlers

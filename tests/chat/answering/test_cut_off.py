@@ -182,6 +182,7 @@ async def test_a_stream_that_ends_with_an_error_leaves_no_call(way, version, scr
 # Objects
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", EVERY_WAY)
 @pytest.mark.parametrize("method", METHODS)
 async def test_an_object_that_was_cut_off_is_an_error_and_with_its_message_a_told_one(way, method, chat_of):
@@ -275,6 +276,7 @@ async def test_an_agent_does_not_execute_it_and_can_go_on(dialect, chat_of, tran
         assert len(again["messages"]) > len(told)
 
 
+@pytest.mark.long
 def test_neither_strategy_of_an_agent_makes_an_object_of_it(chat_of, transfer, ran):
     model = chat_of(max_tokens=60, temperature=1.0, seed=1, parallel_tool_calls=False)
     asked = {"messages": [HumanMessage("HELLO")]}

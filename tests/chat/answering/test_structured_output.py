@@ -134,6 +134,7 @@ async def test_asynchronous_streams_too(whole_of):
     assert seen[-1] == await model.ainvoke("HELLO", seed=3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 @pytest.mark.parametrize("method", METHODS)
 def test_in_every_format(method, dialect, whole_of):

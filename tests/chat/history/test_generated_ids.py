@@ -146,6 +146,7 @@ def test_the_store_is_bounded_and_forgets_the_oldest():
     assert known() == [True, False, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tokens", [1, 30, 1000])
 def test_the_bytes_that_are_promised_are_those_that_the_process_has(tokens):
     kept, value = BoundedMemory[bytes](MOST_BYTES), bytes(4 * tokens)

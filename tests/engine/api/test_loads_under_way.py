@@ -25,7 +25,8 @@ from tests.tiny_gemma import tiny_gemma
 
 SMALL = Ladders(chunks=(16,), capacities=(64,), rows=(1,))
 LIMIT = 0.3  # seconds that a caller allows
-GRACE = 4.0  # seconds more, on a machine that is busy with other things
+LONGER = 1.5  # the same where the first of what it does is to have been done, whatever else the machine does
+GRACE = 30.0  # seconds more, on a machine that is busy with other things
 SOON = 60.0  # until what is to happen has happened
 
 
@@ -101,8 +102,9 @@ def hub(monkeypatch, tmp_path):
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("where", "drip"), [("GET /org/model/resolve", 0.02), ("api/models", 0.02), ("GET /org/model/resolve", 8.0)]
+    ("where", "drip"), [("GET /org/model/resolve", 0.02), ("api/models", 0.02), ("GET /org/model/resolve", 90.0)]
 )
 def test_a_dripping_download_ends_with_the_last_who_waits_and_leaves_nothing(engine_of, hub, tmp_path, where, drip):
     engine = engine_of(ladders=SMALL)
@@ -111,7 +113,7 @@ def test_a_dripping_download_ends_with_the_last_who_waits_and_leaves_nothing(eng
         engine.load("org/model", timeout=1.0)
     began = time.monotonic()
     assert until(lambda: not loaders()), "its thread has gone"
-    assert time.monotonic() - began < 5.0, "also while nothing is sent"
+    assert time.monotonic() - began < GRACE, "also while nothing is sent"
     assert drip > 1 or until(lambda: hub.drips == 0), "its connections are closed"
     assert not [name for _, _, names in os.walk(tmp_path / "hub") for name in names if "incomplete" in name]
     assert engine.models() == ()
@@ -122,7 +124,7 @@ def test_a_dripping_download_ends_with_the_last_who_waits_and_leaves_nothing(eng
 def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of, hub):
     engine = engine_of(ladders=SMALL)
     asked, answer = threading.Event(), threading.Event()
-    hub.fail("GET /org/model/resolve", action=lambda: asked.set() or answer.wait(5))
+    hub.fail("GET /org/model/resolve", action=lambda: asked.set() or answer.wait(SOON))
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load("org/model")))
     patient.start()
@@ -137,8 +139,8 @@ def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of
 def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, folders):
     engine = engine_of(ladders=SMALL)
     engine._loader._load_model = slow = Slow(planned=True)
-    with in_time("reading its weights"):
-        engine.load(folders[0], timeout=LIMIT)
+    with in_time("reading its weights", limit=LONGER):
+        engine.load(folders[0], timeout=LONGER)
     slow.gate.set()
     assert engine.load(folders[0], timeout=SOON).name == "model-0"
     assert slow.calls == 1
@@ -156,22 +158,23 @@ def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
     assert [stop.asked.done() for stop in slow.stops] == [True, False]
 
 
+@pytest.mark.long
 def test_waiting_for_room_is_part_of_it(engine_of, folders):
     probe = engine_of(ladders=SMALL)
     budget = int(need_of(probe, folders[0]) * 1.5)
     engine = engine_of(ladders=SMALL, memory_budget=budget)
     one = engine.load(folders[0])
     with engine.hold(one):
-        with in_time("waiting for room.*There was no room for the model .*model-0: .*in use by 1"):
-            engine.load(folders[1], timeout=LIMIT)
+        with in_time("waiting for room.*There was no room for the model .*model-0: .*in use by 1", limit=LONGER):
+            engine.load(folders[1], timeout=LONGER)
         assert until(lambda: not engine._owner.evictor.queue.waits), "nobody stands in the line"
         with in_time("no room"):
             asyncio.run(engine.aload(folders[1], timeout=LIMIT))
     two = engine.load(folders[1], timeout=SOON)
     # One that was evicted comes back in the same way.
     with engine.hold(two):
-        with in_time("waiting for room.*There was no room for"):
-            engine.load(folders[0], timeout=LIMIT)
+        with in_time("waiting for room.*There was no room for", limit=LONGER):
+            engine.load(folders[0], timeout=LONGER)
         with in_time("no room", limit=LIMIT), engine.hold(one, timeout=LIMIT):
             pass
     assert engine.load(folders[0], timeout=SOON) is one
@@ -190,6 +193,7 @@ def busy(engine):
     settle(engine)
 
 
+@pytest.mark.long
 def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
     engine = engine_of(ladders=SMALL)
     served = engine.load(folders[0])
@@ -224,8 +228,8 @@ def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
     library, gate = engine._owner.models.runners[served].library, threading.Event()
     monkeypatch.setattr(library, "make", lambda _key: gate.wait(SOON))
     try:
-        with in_time(r"compiling\. 0 of \d+ programs are there"):
-            engine.warmup(served, timeout=LIMIT)
+        with in_time(r"compiling\. 0 of \d+ programs are there", limit=LONGER):
+            engine.warmup(served, timeout=LONGER)
     finally:
         gate.set()
     settle(engine)

@@ -43,7 +43,7 @@ from tests.engine.residents_support import baseline, constants, folders_in, need
 from tests.engine.tiny import settle
 
 PROMPT = list(range(10, 40))
-SOON = 20.0  # seconds in which what should come has come
+SOON = 60.0  # seconds in which what should come has come
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +261,7 @@ def test_one_in_use_is_not_evicted_and_who_needs_its_memory_waits(fitting, folde
     assert engine.submit(two, PROMPT, greedy(6)).result().ids == alone[1]
 
 
+@pytest.mark.long
 def test_a_hold_keeps_it_and_a_caller_hears_in_time_who_holds_what(fitting, folders):
     engine = fitting(1)
     one = engine.load(folders[0])
@@ -451,6 +452,7 @@ def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, fo
 # Conversations and models share the memory.
 
 
+@pytest.mark.long
 def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders):
     need = need_of(engine_of(ladders=SMALL), folders[0])
     engine = engine_of(ladders=SMALL, memory_budget=2 * need + 100)

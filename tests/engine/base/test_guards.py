@@ -144,13 +144,13 @@ def test_a_model_that_comes_back_too_often_within_a_minute_trips_the_residency_g
 
 def test_a_request_is_looked_at_once_before_anything_is_done_for_it():
     watching = guards(guards="raise")
-    asked = request(deadline=time.monotonic() + 1)
-    with pytest.raises(GuardError, match=r"deadline is in [01]\.\d+ s, and compiling .* 3.50 s .*warmup\('gemma'\)"):
-        watching.begins(asked, lambda: 0, lambda: 3.5)
-    watching.begins(asked, lambda: 5, lambda: 3.5)
+    asked = request(deadline=time.monotonic() + 100)
+    with pytest.raises(GuardError, match=r"deadline is in \d+\.\d+ s, and compiling .* 350.* s .*warmup\('gemma'\)"):
+        watching.begins(asked, lambda: 0, lambda: 350.0)
+    watching.begins(asked, lambda: 5, lambda: 350.0)
     with pytest.raises(GuardError, match=r"2\.0 KiB more than the budget"):
         watching.begins(request(), lambda: 2048, lambda: None)
     watching.begins(request(), lambda: 0, lambda: 9.0)  # no deadline
     watching.begins(request(deadline=time.monotonic() + 1), lambda: 0, lambda: None)  # never measured
-    watching.begins(request(deadline=time.monotonic() + 9), lambda: 0, lambda: 3.0)
+    watching.begins(request(deadline=time.monotonic() + 900), lambda: 0, lambda: 300.0)
     assert watching.trips.by_kind == {"cold_start": 1, "residency": 1}

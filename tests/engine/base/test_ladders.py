@@ -97,6 +97,7 @@ def test_the_smallest_step_that_fits_the_conversations():
             ladders.rows_for(count)
 
 
+@pytest.mark.long
 @given(LADDERS, st.data())
 @settings(max_examples=200, deadline=None)
 def test_chunks_cover_the_tokens_and_stay_in_the_cache(ladders, data):

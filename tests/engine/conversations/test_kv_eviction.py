@@ -251,6 +251,7 @@ def any_conversation(draw):
     )
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(any_conversation(), max_size=6),

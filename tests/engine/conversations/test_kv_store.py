@@ -141,6 +141,7 @@ def test_what_was_used_last_stays(engine_of, tiny_model, cold, rng):
     assert ask(1) == 0
 
 
+@pytest.mark.long
 def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold, rng):
     budget = size(CONTEXT) + size(64) + 3 * RINGS
     engine = engine_of(kv_bytes=budget)
@@ -187,6 +188,7 @@ def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
     assert engine.report().preemptions > report.preemptions
 
 
+@pytest.mark.long
 def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny_model, cold, rng, monkeypatch):
     monkeypatch.setattr(kv_store, "HEADROOM", 4)
     budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS

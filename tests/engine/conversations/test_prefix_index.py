@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from itertools import pairwise
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings, common_prefix
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
+from tests.machine_speed import effort
 
 GLOBAL = Rings(None)
 RINGS = Rings(48, 16)  # a window of 32
@@ -127,12 +127,8 @@ def test_one_different_bit_ends_the_match_there(at, bit):
 def test_matching_is_not_done_in_python():
     prompt = token_keys(range(32_768))
     index = index_of(*(resident([*prompt[: 32_000 - n], 7], capacity=40_000) for n in range(64)))
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        assert index.plan(prompt, "").length == 32_000
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.02  # measured: 0.0006; a loop takes 0.1
+    assert index.plan(prompt, "").length == 32_000
+    assert effort(lambda: index.plan(prompt, ""), 0.02) < 0.02  # measured: 0.0006; a loop takes 0.1
 
 
 def test_keys_are_64_bit_integers():
@@ -395,6 +391,7 @@ def any_resident(draw):
     )
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.lists(any_resident(), max_size=6), IDS, st.sampled_from([None, 8, 20]), st.sampled_from([2, 4]))
 def test_plans_are_those_of_a_plain_model(residents, prompt, size, slack):

@@ -83,6 +83,7 @@ def test_what_the_padding_holds_changes_nothing(bench, rng):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.long
 def test_rows_are_apart_and_verified_tokens_are_those_of_steps(bench, rng):
     prompts, rows = [text(rng, 20), text(rng, 9)], [bench.row(seed=seed, temperature=0.5) for seed in (1, 2)]
     answers = []

@@ -13,6 +13,7 @@ from langchain_gemma_jax.engine.device.filters import BLOCK, FEW
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_THE_BIASED, OF_THE_TOKEN, knobs
 from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, pick
+from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE
 
 VOCAB, VALID, SLOTS = 320, 311, 8
 LARGE = 3 * FEW * BLOCK + 5  # found by blocks, and no multiple of them
@@ -112,6 +113,7 @@ def test_a_large_vocabulary_is_searched_by_blocks(wish):
     assert got.tokens.tolist() == expected
 
 
+@pytest.mark.long
 def test_the_best_is_the_lowest_among_equals_and_a_token():
     scores = np.zeros((ROWS, VOCAB))
     scores[:, VALID:] = 9
@@ -120,6 +122,7 @@ def test_the_best_is_the_lowest_among_equals_and_a_token():
     assert got.tokens.tolist() == [7] + [0] * (ROWS - 1)
 
 
+@pytest.mark.long
 def test_a_best_that_was_found_before_changes_nothing():
     """Whatever a row asks for, and whatever its scores are."""
     wishes = [{"temperature": 0}, {"repetition": 1.3}, {"logit_bias": {4: 30.0}}, {"masked": True}, {"top_k": 5}]
@@ -209,6 +212,7 @@ def test_seed_and_position_both_change_the_draw():
     assert len(set(picked(scores, {}).tokens.tolist())) == 1
 
 
+@pytest.mark.long
 def test_draws_follow_the_distribution():
     batches = 200
     row = np.array([2.0, 1.0, 0.0, -1.0, -2.0, 1.5, 0.5, -0.5])
@@ -282,6 +286,7 @@ def test_logprobs_of_the_token_alone_and_of_those_that_have_a_bias():
     np.testing.assert_allclose(got.top_logprobs[1:, :2], raw[1:, [7, 3]], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("vocab", "valid"), [(VOCAB, VALID), (LARGE, LARGE)])
 def test_logprobs_of_equal_tokens_come_with_the_lowest_id_first(vocab, valid):
     scores = np.zeros((8, vocab))
@@ -291,6 +296,7 @@ def test_logprobs_of_equal_tokens_come_with_the_lowest_id_first(vocab, valid):
     assert got.top_ids[:, :2].tolist() == [[100, 200]] * 8
 
 
+@pytest.mark.long
 def test_a_vocabulary_with_fewer_tokens_than_logprobs():
     got = picked(np.log([[0.5, 0.25, 0.125, 0.125]]), {"logprobs": True, "temperature": 0}, valid_vocab=3)
     np.testing.assert_allclose(np.exp(got.top_logprobs[0, :3]), [0.5, 0.25, 0.125], rtol=1e-6)
@@ -315,6 +321,21 @@ def test_whatever_the_scores_are_a_token_comes_back(wish):
     assert got.tokens[4] in {3, 5}
     assert got.tokens[6] == 0
     assert ((got.top_ids >= 0) & (got.top_ids < VALID)).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [320, 40_000])  # XLA takes another way to the largest of many on CPUs
+def test_one_score_that_is_no_number_is_seen_and_never_picked(size):
+    scores = random_scores(4, vocab=size)
+    scores[0, size // 2], scores[1] = np.nan, np.nan
+    scores[2, 3] = np.inf
+    found = jax.device_get(jax.jit(lambda rows: EVERY_SCORE.max(rows, axis=-1))(scores))
+    assert np.isnan(found[:2]).all()
+    assert found[2:].tolist() == [np.inf, scores[3].max()]
+    broken, whole = scores[:1], np.where(np.isnan(scores[:1]), -np.inf, scores[:1])
+    for seed in range(8):
+        one, other = (picked(rows, {"top_p": 0.5}, seeds=seed, valid_vocab=size) for rows in (broken, whole))
+        assert one.tokens == other.tokens, seed
 
 
 def test_no_wish_recompiles():

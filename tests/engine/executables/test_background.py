@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -56,12 +57,16 @@ def test_what_is_done_and_what_fails_reaches_whoever_asked(background):
 
 def test_as_many_at_once_as_there_are_workers_and_no_more(background):
     inside, most, lock = 0, 0, threading.Lock()
+    two, numbers = threading.Barrier(2), itertools.count()
 
     def work():
         nonlocal inside, most
         with lock:
             inside += 1
             most = max(most, inside)
+            number = next(numbers)
+        if number < 2:
+            two.wait(60)
         time.sleep(0.02)
         with lock:
             inside -= 1

@@ -83,6 +83,18 @@ def test_without_a_store_nothing_is_kept(library_of):
     assert library.first_needed() == []
 
 
+def test_where_others_make_it_too_a_program_is_made_before_it_is_called(library_of):
+    told = []
+    library, alone = library_of(making=told.append), library_of()
+    program = library.of(EMPTY)
+    assert told == [EMPTY]
+    assert library.there(EMPTY)
+    assert library.of(EMPTY) is program
+    assert library.first_calls() == [EMPTY]
+    alone.of(EMPTY)
+    assert not alone.there(EMPTY)
+
+
 def test_threads_make_a_program_once(library_of, monkeypatch):
     library, compiled = library_of(), []
     compile_ = Library._compile
@@ -265,6 +277,7 @@ def test_an_opening_that_stays_is_not_written_again(store):
     assert store.counts.written == 1
 
 
+@pytest.mark.long
 def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape, tiny_model):
     key = ("read", 4, 32)
     found = []
@@ -279,6 +292,7 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
 # What loads and does not work.
 
 
+@pytest.mark.long
 def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path, store):
     """It would be serialised without its code: it loads, and fails when it runs."""
     from jax.experimental.compilation_cache import compilation_cache

@@ -152,6 +152,23 @@ def test_a_long_prompt_is_read_in_the_chunks_that_are_there(engine_with, worksho
     assert 32 in {key[1] for key in ran if key[0] == "read"}
 
 
+def test_a_first_prompt_waits_for_one_program_that_reads_it(engine_with, workshop, rng):
+    """Of 34 tokens, 32 and 4 would be best, once both are there."""
+    workshop.held = lambda key: key[0] == "read" and key[1] != 32
+    engine, served, ran = engine_with()
+    prompt, how = text(rng, 34), Sampling(max_tokens=4)
+    (first,) = answers(engine, served, [(prompt, how)])
+    assert [key[1] for key in ran if key[0] == "read"] == [32, 32]
+
+    workshop.gate.set()
+    settle(engine)
+    ran.clear()
+    assert engine.submit(served, prompt, how, scope="anew", timeout=PATIENCE).result().ids == first
+    assert [key[1] for key in ran if key[0] == "read"] == [32, 4]
+    assert max(workshop.made.values()) == 1
+
+
+@pytest.mark.long
 def test_drafts_are_checked_as_soon_as_they_can_be(engine_with, workshop, rng):
     workshop.held = lambda key: key[0] == "verify"
     engine, served, ran = engine_with(drafts=True)
@@ -167,6 +184,7 @@ def test_drafts_are_checked_as_soon_as_they_can_be(engine_with, workshop, rng):
     assert "verify" in {key[0] for key in ran}
 
 
+@pytest.mark.long
 def test_a_program_that_cannot_be_made_is_no_secret(engine_with, workshop, rng):
     workshop.broken = lambda key: key[0] == "step" and key[1] == 8
     engine, served, _ = engine_with()

@@ -103,7 +103,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
         all_run(engine, len(SCOPES))
         monkeypatch.setattr(postprocess, "accept", end)
         errors = in_threads(len(SCOPES), lambda index: outcome(waiting[index]))
-    engine._owner.thread.wait(10)
+    engine._owner.thread.wait(LIMIT)
     assert {type(error) for error in errors} == {ClosedError}
     assert SECRET not in "".join(text for error in errors for text in traceback.format_exception(error))
     found = heard()

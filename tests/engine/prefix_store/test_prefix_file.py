@@ -59,6 +59,7 @@ def zeroed(data: bytes, rng: random.Random) -> bytes:
     return data[:at] + bytes(64) + data[at + 64 :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sealed", ["digests", "encrypted"])
 def test_a_thousand_damaged_files_are_rejected_and_healed_by_deletion(tmp_path, sealed):
     sealing = Digests() if sealed == "digests" else encrypted()

@@ -78,6 +78,7 @@ def test_who_does_not_get_a_turn_writes_nothing(tmp_path, monkeypatch):
     assert [path.suffix for path in folder.glob("*.prefix")] == [".prefix", ".prefix"]
 
 
+@pytest.mark.long
 def test_several_processes_keep_one_budget(tmp_path):
     folder = tmp_path / "prefixes"
     put(store_in(folder), 0)
@@ -118,6 +119,7 @@ def kills(folder, count, seconds):
     return found
 
 
+@pytest.mark.long
 def test_a_writer_that_is_killed_leaves_nothing_wrong(tmp_path):
     folder = tmp_path / "prefixes"
     assert kills(folder, 3, 0.1) > 0

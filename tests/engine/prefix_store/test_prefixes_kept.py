@@ -72,7 +72,7 @@ def known(engine):
             wait_for(lambda: disk._there_is.prefixes is not None, "nothing is known")
 
 
-def wait_for(true, what, seconds=20.0):
+def wait_for(true, what, seconds=60.0):
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, what
@@ -248,6 +248,7 @@ def test_a_turn_takes_the_place_of_the_one_before_it(started, place, rng):
         assert len(list(place.glob("*.prefix"))) == 1
 
 
+@pytest.mark.long
 def test_damaged_files_cost_a_second_reading_and_nothing_else(started, place, rng):
     prompt = text(rng, SYSTEM + 20)
     engine, served = started()

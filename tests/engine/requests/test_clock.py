@@ -115,7 +115,7 @@ def test_work_learns_that_nobody_waits_any_more():
     began = time.monotonic()
     assert both(steps, lambda: Clock(0.02)) is DeadlineError
     assert closed == [True, True]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 async def test_a_task_that_is_cancelled_ends_the_work():

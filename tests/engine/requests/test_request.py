@@ -172,6 +172,7 @@ def test_the_tokens_of_a_draft_add_up(engine_of, tiny_model, rng):
         assert after.drafted_tokens - before.drafted_tokens == done.drafted_tokens
 
 
+@pytest.mark.long
 def test_a_draft_ends_where_the_answer_does(engine_of, tiny_model, rng):
     drafting, plain = engine_of(drafts=True), engine_of()
     prompt = [*text(rng, 5), *[FIRST_LETTER] * 12]

@@ -25,6 +25,7 @@ def request(model, prompt):
     return Request(asked, StreamDecoder(model.tokenizer))
 
 
+@pytest.mark.long
 def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny_model, rng):
     def play(runner):
         one, other = (request(tiny_model, text(rng, 10)) for _ in range(2))

@@ -61,6 +61,7 @@ def test_numbers_between_two_bounds():
         assert not any(reading.fits(text) for text in ("-0", "-0.0", "00", ".5", "1.", "", "1e3"))
 
 
+@pytest.mark.long
 def test_what_is_excluded_is_excluded_as_a_float_too():
     """A number with so many digits that it is read as the bound itself."""
     for bound in (1.0, 0.1, 0.30000000000000004, 123456.789, 9999999999.5, -2.5, 1e-9):
