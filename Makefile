@@ -57,7 +57,7 @@ real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), bes
 	scripts/real $(ARGS)
 
 bench: setup ## every benchmark beside its rivals, in one table; BENCH=quick: some six minutes, environments not counted
-	$(PY) benchmarks/suite.py --setup $(if $(filter quick,$(BENCH)),--quick) $(ARGS)
+	$(PY) benchmarks/suite.py --setup $(if $(filter quick full,$(BENCH)),--$(BENCH)) $(ARGS)
 
 bench-forward: setup ## time the forward pass beside the reference libraries
 	$(PY) benchmarks/forward.py $(ARGS)

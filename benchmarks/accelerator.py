@@ -157,12 +157,12 @@ class Runner:
         shape = Shape(Gemma(config), recipe, config.vocab_size, CAPACITY, loop_steps=STEPS)
         self._programs = Programs(shape, placement_of(None))
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self._greedy = jax.device_put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
+        self._greedy = jax.device_put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
         random = np.random.default_rng(0)
         self._prompt = jax.device_put(random.integers(1000, config.vocab_size - 1000, (1, PROMPT)).astype(np.int32))
         self._sequence = self._programs.empty(CAPACITY)()
 
-    def read(self) -> jax.Array:
+    def read(self) -> object:
         """Read the prompt, from the beginning."""
         start, count = jax.device_put((np.zeros(1, np.int32), np.full(1, PROMPT, np.int32)))
         hidden, self._ends, self._sequence = self._programs.read(
@@ -197,7 +197,7 @@ def drawn(config: ModelConfig, recipe: Recipe) -> Params:
     """Random weights, made where they lie."""
     keys = iter(jax.random.split(jax.random.key(0), 10_000))
 
-    def array(spec: ArraySpec) -> jax.Array:
+    def array(spec: ArraySpec) -> Any:
         if len(spec.shape) < 2:  # a norm, stored as what is added to one
             return jnp.zeros(spec.stored_shape, spec.dtype)
         return _matrix(next(keys), spec.stored_shape, spec.dtype)

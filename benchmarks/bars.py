@@ -8,7 +8,7 @@ from statistics import median
 from typing import cast
 
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run
-from benchmarks.workload import DTYPES, LONG_PROMPT, MODEL, PROMPT
+from benchmarks.workload import LONG_PROMPT, MODEL, PROMPT
 
 DEEP_MODEL, DEEP_DTYPE = "gemma-3-27b", "bfloat16"
 LAYERS = {MODEL: 18, DEEP_MODEL: 62}
@@ -47,7 +47,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def _decode(run: Run) -> Iterator[Row]:
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         ours = _speed(run, OURS, dtype)
         yield _row("decode", dtype, ours, _floor(run, dtype), OF_FLOOR)
         for name, bar in DECODE_BARS.items():
@@ -55,7 +55,7 @@ def _decode(run: Run) -> Iterator[Row]:
 
 
 def _prefill(run: Run) -> Iterator[Row]:
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         for length in (PROMPT, LONG_PROMPT):
             ours = _speed(run, OURS, dtype, length)
             rivals = [_speed(run, name, dtype, length) for name in PREFILL_RIVALS]
@@ -63,7 +63,7 @@ def _prefill(run: Run) -> Iterator[Row]:
 
 
 def _compile(run: Run) -> Iterator[Row]:
-    for model, dtypes in ((MODEL, DTYPES), (DEEP_MODEL, (DEEP_DTYPE,))):
+    for model, dtypes in ((MODEL, run.dtypes), (DEEP_MODEL, (DEEP_DTYPE,))):
         for dtype in dtypes:
             figures, bar = run.compilation(model, dtype), COMPILE_SECONDS[model]
             ours = figures.compile_seconds() if figures.measured else None

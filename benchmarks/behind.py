@@ -50,7 +50,7 @@ class Beside:
         self.ladders = Ladders().for_context(config.max_context)
         self.params = jax.device_put(random_params(config, recipe), self.device)
         words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self.greedy = self.put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
+        self.greedy = self.put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
         self.programs = {
             form: Programs(
                 Shape(

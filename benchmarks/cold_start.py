@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bars import Row, verdict
 from benchmarks.checkpoint import CONFIG, write_checkpoints
-from benchmarks.command import PAGE, json_option, positive, write_json
+from benchmarks.command import positive, publish, report_options
 from benchmarks.machine import Others, machine
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
 from benchmarks.vocabulary import write_tokenizer
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 
@@ -57,8 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=positive, default=5, help="5 by default")
     parser.add_argument("--models", default="sprout-m,gemma-3-270m", help=f"some of {','.join(MODELS)}")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
-    json_option(parser)
+    report_options(parser)
     options = parser.parse_args(arguments)
     names = options.models.split(",")
     if unknown := set(names) - set(MODELS):
@@ -66,10 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     others = Others()
     found = {name: measure(name, options.dtype, options.rounds) for name in names}
     text = report(found, options.dtype, options.rounds, others.cores_used())
-    print(text)
-    write_json(options.json, None, rows(found))
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    publish(text, BLOCK, options, bars=rows(found))
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import datetime as dt
 import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,7 +22,13 @@ ROUNDS = 3
 
 
 def parse(
-    arguments: Sequence[str] | None, program: str, description: str, rivals: Mapping[str, str], *, files: bool = False
+    arguments: Sequence[str] | None,
+    program: str,
+    description: str,
+    rivals: Mapping[str, str],
+    *,
+    files: bool = False,
+    dtypes: bool = False,
 ) -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(prog=f"benchmarks/{program}.py", description=description)
@@ -38,9 +44,17 @@ def parse(
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
+    if dtypes:
+        parser.add_argument("--dtype", choices=DTYPES, help="only this one; by default all of them")
     if files:
-        parser.add_argument("--files", default="", metavar="TEXT", help="only those whose name has this in it")
+        parser.add_argument(
+            "--files",
+            default="",
+            metavar="TEXT",
+            help="only those in whose name one of these is, with commas between them",
+        )
     options = parser.parse_args(arguments)
+    options.dtypes = (options.dtype,) if dtypes and options.dtype else DTYPES
     if options.threads > cores():
         parser.error(f"--threads: expected at most {cores()}, the cores that may be used, found {options.threads}")
     return options
@@ -86,13 +100,26 @@ def empty_run(options: argparse.Namespace) -> Run:
     )
 
 
-def publish(run: Run, bars: Sequence[Row], text: str, block: Block, options: argparse.Namespace) -> int:
-    """Show the report, and write what is asked for. The exit status is 1 if this package could not be measured."""
+def publish(
+    text: str,
+    block: Block,
+    options: argparse.Namespace,
+    *,
+    run: Run | None = None,
+    bars: Sequence[Row] = (),
+    page: Path | None = None,
+) -> None:
+    """Show a report, and write what is asked for: all that was measured, and the block of a page."""
     print(text)
-    write_json(options.json, run, bars)
+    write_json(vars(options).get("json"), run, bars)
     if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, block))
-    return 0 if all(run.of(OURS, dtype).measured for dtype in DTYPES) else 1
+        page = page or PAGE
+        page.write_text(replace_block(page.read_text(), text, block))
+
+
+def status(run: Run, labels: Iterable[str], names: Sequence[str] = (OURS,)) -> int:
+    """Return the exit status: 1 if this package could not be measured."""
+    return 0 if all(run.of(name, label).measured for label in labels for name in names) else 1
 
 
 def write_json(path: Path | None, run: Run | None, bars: Sequence[Row]) -> None:
@@ -100,6 +127,12 @@ def write_json(path: Path | None, run: Run | None, bars: Sequence[Row]) -> None:
     if path is not None:
         measured = {"machine": machine()} if run is None else run.to_json()
         path.write_text(json.dumps({**measured, "bars": [asdict(row) for row in bars]}, indent=2) + "\n")
+
+
+def report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``publish``, where there is no run to be kept whole."""
+    parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
+    json_option(parser)
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:

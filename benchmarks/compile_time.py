@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import jax
 
@@ -27,12 +28,16 @@ def compile_seconds(model: str, dtype: str, prompt: int = PROMPT, capacity: int 
     config, recipe, where = published(model), choose_recipe(dtype), placement_of(None)
     shape = Shape(Gemma(config), recipe, config.vocab_size, capacity, loop_steps=1)
     programs, signatures = Programs(shape, where), Signatures(shape, where)
+
+    def compiled(key: ProgramKey) -> object:
+        return lower(programs, signatures, key).compile()
+
     keys: dict[str, ProgramKey] = {
         "prefill": ("read", prompt, capacity),
         "pick": ("pick", 1),
         "decode": ("step", 1, capacity),
     }
-    return {name: _seconds(lambda key=key: lower(programs, signatures, key).compile()) for name, key in keys.items()}
+    return {name: _seconds(partial(compiled, key)) for name, key in keys.items()}
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -18,12 +18,12 @@ from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import empty_run, parse, set_up
+from benchmarks.command import empty_run, parse, publish, set_up, status
 from benchmarks.complaints_work import LONG, RESULT, TOLD
 from benchmarks.contenders import PATIENT, ROOT, Contender, measure, rivals_of
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Figures, Run
 from benchmarks.machine import Others
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
 from benchmarks.real import FILE, FOLDER, TEXT
 from benchmarks.report import bullets, busy, machine_and_versions, sections, table
 from benchmarks.serve import Job
@@ -52,12 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.engines[FILE] = measure(CONTENDERS, options.rivals, job, options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)
-    print(text)
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.to_json(), indent=2) + "\n")
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
-    return 0 if run.of(OURS, FILE).measured else 1
+    publish(text, BLOCK, options, run=run, page=PAGE)
+    return status(run, [FILE])
 
 
 def written_text() -> Path:

@@ -23,23 +23,24 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bars import Row, verdict
-from benchmarks.command import PAGE, json_option, positive, write_json
+from benchmarks.command import positive, publish, report_options
 from benchmarks.contenders import prepare
 from benchmarks.machine import Others, machine
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
 from benchmarks.serve import Job
 from benchmarks.vocabulary import write_tokenizer
 from benchmarks.workload import DTYPES
 from langchain_gemma_jax import Sampling, configure, engine
 from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.engine.requests.request import Completion
+from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import Grammar
 
 BLOCK = Block("constrained figures", "make bench-constrained")
 PROMPT, TOKENS = 64, 64
 COST_BAR = 1.1
 MEMBERS = ("customer_identifier", "delivery_address", "requested_quantity", "preferred_currency")
-CALL = {
+CALL: dict[str, Json] = {
     "type": "object",
     "properties": {name: {"enum": ["a", "b"]} for name in MEMBERS},
     "required": list(MEMBERS),
@@ -59,18 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks/constrained.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=positive, default=5, help="5 by default")
     parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
-    parser.add_argument(
-        "--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(PAGE.parents[1])}"
-    )
-    json_option(parser)
+    report_options(parser)
     options = parser.parse_args(arguments)
     others = Others()
     found = measure(options.dtype, options.rounds)
     text = report(found, options.dtype, others.cores_used())
-    print(text)
-    write_json(options.json, None, rows(found, options.dtype))
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    publish(text, BLOCK, options, bars=rows(found, options.dtype))
     return 0
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.checkpoint import ensure_checkpoints
 from benchmarks.figures import Figures
@@ -17,7 +18,7 @@ from benchmarks.serve import Job
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "bench"
 # On a busy machine a conversation of transformers' takes minutes, and so do the programs of all our ladders.
-PATIENT = {"start_seconds": 1200.0, "round_seconds": 900.0}
+PATIENT: dict[str, Any] = {"start_seconds": 1200.0, "round_seconds": 900.0}
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def hold(
     for new in turns(seed, text)[:until]:
         context += new
         began = time.perf_counter()
-        found, to_first = [], 0.0
+        found, to_first = list[int](), 0.0
         for token in talker.answer(tuple(context), count):
             if not found:
                 to_first = time.perf_counter() - began

@@ -17,9 +17,9 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import PAGE, positive
+from benchmarks.command import PAGE, positive, publish
 from benchmarks.machine import Others, machine
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
 from langchain_gemma_jax import Sampling, configure, engine
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.embedded import DEFAULT, EMBEDDED
@@ -41,9 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure(drafts=False)
     others = Others()
     text = report({model: measure(model, options.rounds) for model in options.models}, others.cores_used())
-    print(text)
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    publish(text, BLOCK, options)
     return 0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import empty_run, parse, publish, set_up
+from benchmarks.command import empty_run, parse, publish, set_up, status
 from benchmarks.contenders import PATIENT, Contender, measure, prepare, rivals_of
 from benchmarks.engine_bars import rows
 from benchmarks.engine_report import markdown
@@ -25,7 +25,6 @@ from benchmarks.machine import Others
 from benchmarks.page import ENGINE
 from benchmarks.serve import Job
 from benchmarks.vocabulary import write_tokenizer
-from benchmarks.workload import DTYPES
 
 CONTENDERS = (
     Contender(OURS, "benchmarks.ours_engine", **PATIENT),
@@ -37,18 +36,19 @@ RIVALS = rivals_of(CONTENDERS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
-    options = parse(arguments, "engine", __doc__.partition("\n")[0], RIVALS)
+    options = parse(arguments, "engine", __doc__.partition("\n")[0], RIVALS, dtypes=True)
     set_up(options)
     run = empty_run(options)
-    fill(run, options.rounds, options.threads, options.rivals)
-    return publish(run, rows(run), markdown(run), ENGINE, options)
+    fill(run, options.rounds, options.threads, options.rivals, options.dtypes)
+    publish(markdown(run), ENGINE, options, run=run, bars=rows(run))
+    return status(run, options.dtypes)
 
 
-def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
+def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str], dtypes: Sequence[str]) -> None:
     """All rounds in one dtype, then in the other."""
     began, others = time.monotonic(), Others()
     folder = prepare()
-    for dtype in DTYPES:
+    for dtype in dtypes:
         job = Job(dtype, threads, str(folder))
         write_tokenizer(job.checkpoint)
         run.engines[dtype] = measure(CONTENDERS, chosen, job, rounds)

@@ -10,7 +10,6 @@ from benchmarks import engine_figures as of
 from benchmarks.bars import Row, verdict
 from benchmarks.conversation import AT_ONCE, NEW_TOKENS
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Figures, Run
-from benchmarks.workload import DTYPES
 
 ONE_ROW = 1
 
@@ -51,7 +50,7 @@ class Bar:
 
 def rows(run: Run) -> list[Row]:
     """Every bar, in the order of the report."""
-    return [bar.row(run, dtype) for bar in BARS for dtype in DTYPES]
+    return [bar.row(run, dtype) for bar in BARS for dtype in run.dtypes]
 
 
 def _measured(run: Run, name: str, dtype: str) -> Figures:

@@ -10,7 +10,6 @@ from benchmarks.conversation import ANSWER, AT_ONCE, NEW_TOKENS
 from benchmarks.engine_bars import rows
 from benchmarks.figures import LLAMA_CPP, OURS, TRANSFORMERS, Figures, Run, agreeing
 from benchmarks.report import bars_table, bullets, busy, machine_and_versions, sections, table
-from benchmarks.workload import DTYPES
 
 ENGINES = (OURS, TRANSFORMERS, LLAMA_CPP)
 DRAFTED = f"{OURS}, drafts"
@@ -19,13 +18,13 @@ STEP_PARTS = ("host", "dispatch", "device")
 
 def markdown(run: Run) -> str:
     """The bars, the conversation turn by turn, what happens at once, drafts, and what it was measured with."""
-    parts = [busy(run), bars_table(rows(run)), _conversations(run), *(_turns(run, dtype) for dtype in DTYPES)]
+    parts = [busy(run), bars_table(rows(run)), _conversations(run), *(_turns(run, dtype) for dtype in run.dtypes)]
     return sections(*parts, _at_once(run), _drafts(run), _steps(run), bullets(_facts(run)))
 
 
 def _conversations(run: Run) -> str:
     body = []
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         ours = run.of(OURS, dtype)
         for name in ENGINES:
             figures = run.of(name, dtype)
@@ -95,7 +94,7 @@ def _steps(run: Run) -> str:
 
 
 def _ours(run: Run) -> Iterator[tuple[str, Figures]]:
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         if (ours := run.of(OURS, dtype)).measured:
             yield dtype, ours
 

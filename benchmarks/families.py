@@ -10,7 +10,6 @@ forward pass can be beside them. Needs the environment of ``scripts/torchax``. T
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import empty_run, parse
+from benchmarks.command import empty_run, parse, publish, status
 from benchmarks.contenders import PATIENT, ROOT, Contender, in_turn, prepare, rivals_of
 from benchmarks.figures import Figures, Run, agreeing
 from benchmarks.machine import Others
-from benchmarks.page import FAMILIES, replace_block
+from benchmarks.page import FAMILIES
 from benchmarks.report import bullets, busy, machine_and_versions, sections, table
 from benchmarks.serve import Job
 from benchmarks.workload import LONG_PROMPT, PROMPT
@@ -51,12 +50,8 @@ def main(arguments: Sequence[str] | None = None, chosen: Sequence[Contender] = C
     run.engines[DTYPE] = in_turn(chosen, Job(DTYPE, options.threads, str(prepare())), options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)
-    print(text)
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.to_json(), indent=2) + "\n")
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, FAMILIES))
-    return 0 if all(run.of(name, DTYPE).measured for name in (THROUGH, OWN)) else 1
+    publish(text, FAMILIES, options, run=run, page=PAGE)
+    return status(run, [DTYPE], (THROUGH, OWN))
 
 
 def markdown(run: Run) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import cast
 
 from benchmarks.serve import Answer, Json
+from benchmarks.workload import DTYPES
 
 OURS, TRANSFORMERS, LLAMA_CPP, OFFICIAL = "ours", "transformers", "llama.cpp", "official gemma"
 BANDWIDTH = "bandwidth"
@@ -59,6 +60,11 @@ class Run:
 
     def of(self, name: str, dtype: str) -> Figures:
         return self.engines.get(dtype, {}).get(name, Figures(problem="not run"))
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The kinds of weights that were to be measured: all of them, where nothing was."""
+        return tuple(dtype for dtype in DTYPES if dtype in self.engines) or DTYPES
 
     def compilation(self, model: str, dtype: str) -> Figures:
         return self.compilations.get(model, {}).get(dtype, Figures(problem="not run"))

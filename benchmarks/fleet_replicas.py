@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from benchmarks.fleet_trace import Conversation
 
@@ -193,7 +193,7 @@ class Replica:
         self.idle[job.conversation.name] = (job.conversation.app, job.room)
 
 
-def machine_of(told: dict[str, object]) -> Machine:
+def machine_of(told: dict[str, Any]) -> Machine:
     """Return the machine that a file of figures tells of.
 
     Raises:
@@ -205,9 +205,8 @@ def machine_of(told: dict[str, object]) -> Machine:
     try:
         given = dict(told)
         if "steps" in given:
-            listed: Sequence[Sequence[float]] = given["steps"]  # type: ignore[assignment]
-            given["steps"] = tuple(sorted((int(rows), float(seconds)) for rows, seconds in listed))
-        machine = Machine(**given)  # type: ignore[arg-type]
+            given["steps"] = tuple(sorted((int(rows), float(seconds)) for rows, seconds in given["steps"]))
+        machine = Machine(**given)
         machine.check()
     except TypeError as error:
         raise ValueError(f"figures: expected numbers, and [rows, seconds] for each of the steps: {error}") from None

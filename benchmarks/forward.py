@@ -18,14 +18,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bars import DEEP_DTYPE, DEEP_MODEL, rows
-from benchmarks.command import empty_run, parse, publish, set_up
+from benchmarks.command import empty_run, parse, publish, set_up, status
 from benchmarks.contenders import Contender, measure, noting, prepare, rivals_of, say, start
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run
 from benchmarks.machine import Others
 from benchmarks.page import FORWARD
 from benchmarks.report import markdown
 from benchmarks.serve import Job
-from benchmarks.workload import DTYPES, MODEL
+from benchmarks.workload import MODEL
 
 CONTENDERS = (
     Contender(BANDWIDTH, "benchmarks.bandwidth"),
@@ -39,20 +39,21 @@ RIVALS = rivals_of(CONTENDERS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
-    options = parse(arguments, "forward", __doc__.partition("\n")[0], RIVALS)
+    options = parse(arguments, "forward", __doc__.partition("\n")[0], RIVALS, dtypes=True)
     set_up(options)
     run = empty_run(options)
-    fill(run, options.rounds, options.threads, options.rivals)
-    return publish(run, rows(run), markdown(run), FORWARD, options)
+    fill(run, options.rounds, options.threads, options.rivals, options.dtypes)
+    publish(markdown(run), FORWARD, options, run=run, bars=rows(run))
+    return status(run, options.dtypes)
 
 
-def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
+def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str], dtypes: Sequence[str]) -> None:
     """Everything, in the order in which it disturbs itself least."""
     began, others = time.monotonic(), Others()
     folder = prepare()
-    for dtype in DTYPES:
+    for dtype in dtypes:
         run.engines[dtype] = measure(CONTENDERS, chosen, Job(dtype, threads, str(folder)), rounds)
-    for model, dtype in (*((MODEL, dtype) for dtype in DTYPES), (DEEP_MODEL, DEEP_DTYPE)):
+    for model, dtype in (*((MODEL, dtype) for dtype in dtypes), (DEEP_MODEL, DEEP_DTYPE)):
         job = Job(dtype, threads, str(folder), model)
         run.compilations.setdefault(model, {})[dtype] = compilation(job)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()

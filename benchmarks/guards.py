@@ -84,7 +84,7 @@ def seconds_of_a_scrape() -> float:
 def everything() -> Iterator[None]:
     """Have guards warn, and all counted that metrics are made of."""
     configure(guards="warn")
-    server, trips = start_metrics_server(0, vllm=True), []
+    server, trips = start_metrics_server(0, vllm=True), list[object]()
     stop = engine().on_trip(trips.append)
     try:
         yield

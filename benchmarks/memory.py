@@ -29,9 +29,9 @@ from safetensors.numpy import save_file
 
 from benchmarks.bars import Row, verdict
 from benchmarks.checkpoint import CONFIG, draw, shapes
-from benchmarks.command import PAGE, json_option, positive, write_json
+from benchmarks.command import positive, publish, report_options
 from benchmarks.machine import Others, machine
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
 from benchmarks.report import bars_table
 from benchmarks.vocabulary import write_tokenizer
 
@@ -75,8 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks/memory.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=positive, default=5, help="5 by default")
     parser.add_argument("--models", default="gemma-3-270m,gemma-3-1b", help=f"some of {','.join(MODELS)}")
-    parser.add_argument("--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(ROOT)}")
-    json_option(parser)
+    report_options(parser)
     options = parser.parse_args(arguments)
     names = options.models.split(",")
     if unknown := set(names) - set(MODELS):
@@ -85,10 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     others = Others()
     found = {name: measure(checkpoint(BUILT / name, MODELS[name]), options.rounds) for name in names}
     text = report(found, options.rounds, others.cores_used())
-    print(text)
-    write_json(options.json, None, rows(found))
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    publish(text, BLOCK, options, bars=rows(found))
     return 0
 
 
@@ -108,9 +104,10 @@ def measure(folder: Path, rounds: int) -> Times:
     from langchain_gemma_jax import configure, engine
     from langchain_gemma_jax.engine.device.sequence_kv import sequence_bytes
     from langchain_gemma_jax.models.checkpoint.folder import open_folder
+    from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 
-    config = open_folder(folder)[0]
-    one = sequence_bytes(config, CONTEXT, CONTEXT, "bfloat16")
+    layout = Gemma(open_folder(folder)[0]).cache_layout
+    one = sequence_bytes(layout, CONTEXT, CONTEXT, "bfloat16")
     # Room for one conversation and a half: another one has it moved to the host.
     configure(max_context=CONTEXT, kv_bytes=one * 3 // 2, guards="off")
     running = engine()
@@ -188,7 +185,7 @@ def floor(file: Path) -> float:
         while True:
             room = np.empty(PIECE + ALIGNMENT, np.uint8)
             buffer = room[-room.ctypes.data % ALIGNMENT :][:PIECE]  # which JAX takes over on a CPU, and does not copy
-            if not (got := bytes_of.readinto(buffer)):
+            if not (got := bytes_of.readinto(buffer.data)):
                 break
             placed.append(jax.device_put(buffer[:got], device))
     jax.block_until_ready(placed)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.serve import Answer, Job, serve_engine
@@ -30,7 +32,7 @@ class Ours:
         self._programs = Programs(Shape(kind, recipe, kind.vocab_size, CAPACITY), placement_of(self._device))
         self._sequence = self._programs.empty(CAPACITY)()
         words = np.full(-(-kind.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), words))
+        self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
         self.facts: Answer = {
             "version": f"jax {jax.__version__}",
             "weight_bytes": sum(array.nbytes for array in leaves(self._params)),
@@ -59,7 +61,7 @@ class Ours:
             found.append(self._token)
         return [int(np.asarray(token)[0]) for token in found]
 
-    def _put(self, tree: object) -> object:
+    def _put(self, tree: Any) -> Any:
         return jax.device_put(tree, self._device)
 
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -90,7 +91,7 @@ def measure(folder: Path, rounds: int, scratch: Path, *, encrypted: bool) -> Pre
     return found
 
 
-def in_a_process(job: Mapping[str, object], scratch: Path) -> Mapping[str, object]:
+def in_a_process(job: Mapping[str, object], scratch: Path) -> Mapping[str, Any]:
     """Do a job in a process of its own; give what it found."""
     done = subprocess.run(
         [sys.executable, __file__, "--child", json.dumps(job)],
@@ -103,7 +104,7 @@ def in_a_process(job: Mapping[str, object], scratch: Path) -> Mapping[str, objec
         check=True,
         text=True,
     )
-    answer: Mapping[str, object] = json.loads(done.stdout.splitlines()[-1])
+    answer: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
 
 

@@ -89,7 +89,8 @@ class EngineProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):  # it says why after it has hung up
             self._process.wait(timeout=10)
         words = self._log.read_text(errors="replace").strip().splitlines()
-        return f"{words[-1].strip()[:200] if words else 'without a word'}; see {self._log}"
+        log = self._log.relative_to(ROOT) if self._log.is_relative_to(ROOT) else self._log
+        return f"{words[-1].strip()[:200] if words else 'without a word'}; see {log}"
 
     def close(self) -> None:
         """End the process. May be called twice."""

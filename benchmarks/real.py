@@ -21,11 +21,11 @@ from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import empty_run, parse, set_up
+from benchmarks.command import empty_run, parse, publish, set_up, status
 from benchmarks.contenders import PATIENT, ROOT, Contender, in_turn, rivals_of
 from benchmarks.figures import LLAMA_CPP, Figures, Run
 from benchmarks.machine import Others
-from benchmarks.page import REAL, replace_block
+from benchmarks.page import REAL
 from benchmarks.report import bullets, busy, machine_and_versions, sections, table
 from benchmarks.serve import Job
 from benchmarks.workload import LONG_PROMPT, PROMPT
@@ -52,12 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = empty_run(options)
     fill(run, options.rounds, options.threads, options.rivals)
     text = markdown(run)
-    print(text)
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.to_json(), indent=2) + "\n")
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, REAL))
-    return 0 if all(run.of(CONTENDER.name, way).measured for way in WAYS) else 1
+    publish(text, REAL, options, run=run, page=PAGE)
+    return status(run, WAYS, (CONTENDER.name,))
 
 
 def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ def bars_table(bars: Iterable[Row]) -> str:
 
 def _engines(run: Run) -> str:
     body = []
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         for name in ENGINES:
             figures = run.of(name, dtype)
             if figures.measured:
@@ -109,9 +109,9 @@ def machine_and_versions(run: Run, engines: Sequence[str], dtypes: Sequence[str]
 
 def _facts(run: Run) -> Iterator[str]:
     yield from machine_and_versions(run, ENGINES)
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         yield from _memory(run.of(BANDWIDTH, dtype), run.of(OURS, dtype), dtype)
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         if "recipe" in (facts_of := run.of(OURS, dtype).facts):
             yield f"recipe for {dtype}: {facts_of['recipe']}"
     for model, by_dtype in run.compilations.items():

@@ -26,10 +26,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.command import PAGE, positive
+from benchmarks.bars import Row, verdict
+from benchmarks.command import positive, publish, report_options
 from benchmarks.machine import Others, machine
 from benchmarks.memory import BUILT, MODELS, checkpoint
-from benchmarks.page import Block, replace_block
+from benchmarks.page import Block
+from benchmarks.report import bars_table
 from langchain_gemma_jax import Choice, Sampling, Signals, configure, engine
 from langchain_gemma_jax.routing import Policy, default_policy
 
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--light", type=Path, help="a model's folder; by default random weights of Gemma 3 270M's shape"
     )
     parser.add_argument("--heavy", type=Path, help="by default of Gemma 3 1B's")
-    parser.add_argument("--write-docs", action="store_true", help="renew the figures in benchmarks/figures.md")
+    report_options(parser)
     options = parser.parse_args(arguments)
     folders = {
         "light": options.light or checkpoint(BUILT / "gemma-3-270m", MODELS["gemma-3-270m"]),
@@ -77,9 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(name, file=sys.stderr, flush=True)
         found[name] = walk(folders, budget, policy, options.steps)
     text = report(found, budget, options.steps, others.cores_used())
-    print(text)
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    publish(text, BLOCK, options, bars=rows(found, budget))
     return 0
 
 
@@ -159,14 +159,11 @@ def on_device() -> int:
 def report(found: Mapping[str, Run], budget: int, steps: int, others: float | None) -> str:
     """The figures as Markdown."""
     facts, busy = machine(), "an unknown number of" if others is None else f"{others:.2f}"
-    fewer = found["by step"].switches / max(1, found["default"].switches)
-    rows = [
+    lines = [
         f"| {name} | {run.switches} | {run.loads} | {run.seconds:.1f} | {run.most_bytes / budget:.0%} "
         f"| {run.left_bytes} |"
         for name, run in found.items()
     ]
-    verdict = "reached" if fewer >= SWITCH_BAR else "**missed**"
-    over = [name for name, run in found.items() if run.most_bytes > budget or run.left_bytes]
     head = (
         f"{facts['processor']}, {facts['cores']} cores; {steps} steps, every other one of which asks for much; a "
         f"budget of {budget / 1e9:.2f} GB. Others used {busy} cores meanwhile."
@@ -177,12 +174,38 @@ def report(found: Mapping[str, Run], budget: int, steps: int, others: float | No
             "",
             "| policy | switches | loads | seconds | of the budget at most | bytes left behind |",
             "|---" * 6 + "|",
-            *rows,
+            *lines,
             "",
-            f"- {SWITCH_BAR} times fewer switches than step by step: {fewer:.0f} times, {verdict}",
-            f"- over the budget, or bytes left behind: {', '.join(over) or 'none'}",
+            bars_table(rows(found, budget)),
         )
     )
+
+
+def rows(found: Mapping[str, Run], budget: int) -> list[Row]:
+    """The bars of this benchmark, and how far each was reached."""
+    stepwise, ours = found["by step"], found["default"]
+    fewer = stepwise.switches / max(1, ours.switches)
+    over = [name for name, run in found.items() if run.most_bytes > budget or run.left_bytes]
+    return [
+        Row(
+            "switches between two sizes",
+            "bfloat16",
+            f"{ours.switches} in {ours.seconds:.1f} s",
+            f"by step: {stepwise.switches} in {stepwise.seconds:.1f} s",
+            fewer,
+            f"≥ {SWITCH_BAR} ×",
+            verdict(1 - fewer / SWITCH_BAR),
+        ),
+        Row(
+            "over the budget, or bytes left behind",
+            "bfloat16",
+            ", ".join(over) or "never",
+            f"{len(found)} policies",
+            None,
+            "never",
+            "**missed**" if over else "reached",
+        ),
+    ]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/same_file.py                     three rounds; larger ones have random weights
     python benchmarks/same_file.py --quick             one round
-    python benchmarks/same_file.py --files 270M        only those whose name has this in it
+    python benchmarks/same_file.py --files 270M,1B     only those in whose name one of these is
 
 Needs the file that ``scripts/real`` puts together, and 12 GB of disk for what is made of it.
 """
@@ -18,11 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import real, same_file_bars
-from benchmarks.command import PAGE, empty_run, parse, set_up, write_json
+from benchmarks.command import empty_run, parse, publish, set_up, status
 from benchmarks.contenders import PATIENT, Contender, in_turn, rivals_of, say
 from benchmarks.figures import BANDWIDTH, LLAMA_CPP, OURS, Run
 from benchmarks.machine import Others
-from benchmarks.page import SAME_FILE, replace_block
+from benchmarks.page import SAME_FILE
 from benchmarks.report import bars_table, bullets, busy, machine_and_versions, sections
 from benchmarks.same_file_bars import File
 from benchmarks.serve import Job
@@ -49,6 +49,10 @@ CONTENDERS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if there is no real file, or this package could not be measured."""
     options = parse(arguments, "same_file", (__doc__ or "").partition("\n")[0], rivals_of(CONTENDERS), files=True)
+    chosen = chosen_files(options.files)
+    if not chosen:
+        print(f"--files: expected parts of {', '.join(file.label for file in FILES)}", file=sys.stderr)
+        return 2
     if not (real.FOLDER / real.FILE).exists():
         print(
             f"The real weights are not here ({real.FOLDER / real.FILE}): scripts/real --fetch puts them there.",
@@ -56,17 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     set_up(options)
-    chosen = {each.label: each for each in FILES if options.files.lower() in each.label.lower()}
     run = empty_run(options)
     fill(run, chosen, options.rounds, options.threads, options.rivals)
     found = same_file_bars.rows(run, chosen)
     facts = bullets(machine_and_versions(run, [each.name for each in CONTENDERS], list(chosen)))
     text = sections(busy(run), bars_table(found), facts)
-    print(text)
-    write_json(options.json, run, found)
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, SAME_FILE))
-    return 0 if all(run.of(OURS, label).measured for label in chosen) else 1
+    publish(text, SAME_FILE, options, run=run, bars=found)
+    return status(run, chosen)
+
+
+def chosen_files(parts: str) -> dict[str, File]:
+    """The files in whose name one of the parts is, which have commas between them."""
+    wanted = [part.strip().lower() for part in parts.split(",")]
+    return {each.label: each for each in FILES if any(part in each.label.lower() for part in wanted)}
 
 
 def fill(run: Run, chosen: dict[str, File], rounds: int, threads: int, rivals: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -268,7 +269,7 @@ def tell_wire(address: str, process: int, model: str, rounds: int, tokens: int) 
 
 def tell_load(address: str, model: str, clients: int, requests: int) -> list[Row]:
     """Print what many clients see at once, here and through the socket; give what became of the bars."""
-    settings = {"temperature": 0, "max_tokens": 16, "dtype": "float32", "model": model}
+    settings: dict[str, Any] = {"temperature": 0, "max_tokens": 16, "dtype": "float32", "model": model}
     rates: dict[str, list[float]] = {}
     wrong = 0
     for where in ("off", address, "off", address):

@@ -55,8 +55,7 @@ class Load:
 @contextmanager
 def listening(command: list[str], port: int) -> Iterator[int]:
     """Give the port of a server that answers."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=ROOT, **quiet) as server:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             until = time.monotonic() + 120
             while True:

@@ -1,7 +1,8 @@
 """Run the benchmarks one after the other, and show every bar in one table.
 
-    make bench                                    everything
-    make bench BENCH=quick                        the most telling part, some six minutes
+    make bench                                    what most bars are about, some half an hour
+    make bench BENCH=quick                        the most telling part, some four minutes
+    make bench BENCH=full                         everything: more files, and float32 beside bfloat16
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run
     make bench ARGS="--only engine,serving"       some of them
 
@@ -31,27 +32,41 @@ from benchmarks.suite_plot import draw
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS, PLOT = FOLDER / "results.json", FOLDER / "results.svg"
-LONGEST_S = 1500.0  # of one benchmark, after which it is ended and its bars are missing
+LONGEST_S = 3600.0  # of one benchmark, after which it is ended and its bars are missing
 WORSE = 0.1  # of a ratio, which rounds of a busy machine differ by
 
 
 @dataclass(frozen=True)
 class Part:
-    """A benchmark: its program, and its options in a whole run and in a quick one, which may leave it out."""
+    """A benchmark: its program, and its options in runs of three sizes.
+
+    A quick run may leave it out. ``full`` is None where there is no more than the usual.
+    """
 
     program: str
-    whole: tuple[str, ...]
+    usual: tuple[str, ...]
     quick: tuple[str, ...] | None = None
+    full: tuple[str, ...] | None = None
+
+    def options(self, size: str) -> tuple[str, ...] | None:
+        """The options in a run of this size; None if it leaves the benchmark out."""
+        return {"quick": self.quick, "usual": self.usual, "full": self.full or self.usual}[size]
 
 
 PARTS: Mapping[str, Part] = {
     "files": Part(
-        "same_file.py", ("--quick", "--files", "270M"), ("--quick", "--files", "270M Q4_K_M", "--rivals", "llama")
+        "same_file.py",
+        ("--quick", "--files", "270M Q4_K_M,270M BF16"),
+        ("--quick", "--files", "270M Q4_K_M", "--rivals", "llama"),
+        ("--quick",),
     ),
-    "forward": Part("forward.py", ("--quick",)),
-    "engine": Part("engine.py", ("--quick",)),
-    "cold start": Part("cold_start.py", ("--rounds", "3"), ("--rounds", "2", "--models", "sprout-m")),
+    "forward": Part("forward.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
+    "engine": Part("engine.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
+    "cold start": Part(
+        "cold_start.py", ("--rounds", "2"), ("--rounds", "2", "--models", "sprout-m"), ("--rounds", "3")
+    ),
     "constrained": Part("constrained.py", ("--rounds", "3"), ("--rounds", "1")),
+    "routing": Part("routing.py", ("--steps", "20")),
     "memory": Part("memory.py", ("--rounds", "3", "--models", "gemma-3-270m")),
     "serving": Part(
         "serving.py",
@@ -77,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.setup:
         subprocess.run([ROOT / "scripts" / "rivals"], check=False)
     began, others = time.monotonic(), Others()
-    found = {name: run(name, PARTS[name], quick=options.quick) for name in options.only}
+    found = {name: run(name, PARTS[name], size=options.size) for name in options.only}
     others_used = others.cores_used()
     text = report(found, time.monotonic() - began, others_used)
     worse = [] if before is None else regressions(before, found)
@@ -95,7 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(prog="benchmarks/suite.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="only what takes some six minutes")
+    size = parser.add_mutually_exclusive_group()
+    for name, what in (("quick", "only what takes some four minutes"), ("full", "everything: about an hour")):
+        size.add_argument(f"--{name}", action="store_const", const=name, dest="size", default="usual", help=what)
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--setup", action="store_true", help="make the missing environments of the rivals first")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="the results of an earlier run")
@@ -104,7 +121,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--write-docs", action="store_true", help=f"renew the table in {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
-    able = [name for name, part in PARTS.items() if not options.quick or part.quick is not None]
+    able = [name for name, part in PARTS.items() if part.options(options.size) is not None]
     chosen = able if options.only is None else [name.strip() for name in options.only.split(",")]
     if unknown := [name for name in chosen if name not in able]:
         parser.error(f"--only: expected some of {', '.join(able)}, found {', '.join(unknown)}")
@@ -114,13 +131,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def run(name: str, part: Part, *, quick: bool) -> Found:
+def run(name: str, part: Part, *, size: str) -> Found:
     """Run one benchmark. One that fails or takes too long says so in the report, and the others go on."""
     folder = FOLDER / "suite"
     folder.mkdir(parents=True, exist_ok=True)
     log, results = folder / f"{name}.txt", folder / f"{name}.json"
     results.unlink(missing_ok=True)
-    options = part.quick if quick and part.quick is not None else part.whole
+    options = part.options(size) or ()
     say(f"{name}: {part.program} {' '.join(options)}")
     began = time.monotonic()
     with log.open("wb") as said:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,8 @@ def _given(model: Model, tokens: Sequence[int]) -> npt.NDArray[np.float32]:
     cache = allocate(model.config.cache_layout, rows=1, capacity=capacity, dtype=model.recipe.dtype)
     read = jax.jit(partial(forward, config=model.config, recipe=model.recipe))
     hidden, _ = read(model.params, tokens=padded, start=row, count=row + len(tokens), cache=cache)
-    return np.asarray(hidden[0, : len(tokens)]) / np.asarray(model.params["final_norm"])
+    found: npt.NDArray[np.float32] = np.asarray(hidden[0, : len(tokens)]) / np.asarray(model.params["final_norm"])
+    return found
 
 
 def _wanted(model: Model, answer: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -63,7 +64,8 @@ def _wanted(model: Model, answer: Sequence[int]) -> npt.NDArray[np.float32]:
     ids = jnp.array(answer, jnp.int32)
     rows = np.asarray(table[ids] if model.recipe.embed.out_first else table[:, ids].T, np.float32)
     wanted = rows / np.asarray(model.params["final_norm"])
-    return wanted / np.sqrt(np.mean(wanted**2, axis=1, keepdims=True))
+    unit: npt.NDArray[np.float32] = wanted / np.sqrt(np.mean(wanted**2, axis=1, keepdims=True))
+    return unit
 
 
 def _solve(given: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
@@ -73,7 +75,7 @@ def _solve(given: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32]) -> n
     return np.asarray(np.linalg.solve(products, wanted).T @ given)
 
 
-def _like(values: npt.NDArray[np.float64], array: jax.Array) -> jax.Array:
+def _like(values: npt.NDArray[np.float64], array: jax.Array) -> Any:
     return jax.device_put(values.astype(array.dtype), array.sharding)
 
 

@@ -10,7 +10,9 @@ LangChain's agents are in an extra: pip install "langchain-gemma-jax[agents]"
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from datetime import date
+from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
@@ -58,7 +60,8 @@ def main(llm: ChatGemmaJax, questions: list[str]) -> None:
     for question in questions:
         print(f"> {question}")
         history.append(HumanMessage(question))
-        for kind, part in agent.stream({"messages": history}, stream_mode=["messages", "values"]):
+        pieces: Iterator[Any] = agent.stream({"messages": [*history]}, stream_mode=["messages", "values"])
+        for kind, part in pieces:
             if kind == "values":
                 history = part["messages"]
                 told(history[-1])

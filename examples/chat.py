@@ -33,7 +33,7 @@ def main(llm: ChatGemmaJax) -> None:
         history.append(HumanMessage(question))
         history.append(streamed(llm, history))
     print("All of them at once:")
-    for answer in llm.batch(QUESTIONS):
+    for answer in llm.batch(list(QUESTIONS)):
         print(f"  {shown(answer)}")
     with_tool = llm.bind_tools([weather])
     answer = with_tool.invoke(QUESTIONS[0])

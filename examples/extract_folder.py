@@ -48,7 +48,7 @@ def main(folder: Path, llm: ChatGemmaJax) -> None:
 
 
 if __name__ == "__main__":
-    asked = ChatGemmaJax(model=sys.argv[2] if sys.argv[2:] else None, temperature=0, max_tokens=100)
+    asked = ChatGemmaJax(model=sys.argv[2] if sys.argv[2:] else "sprout-m", temperature=0, max_tokens=100)
     if sys.argv[1:]:
         main(Path(sys.argv[1]), asked)
     else:

@@ -39,8 +39,9 @@ def padded(turn: list[int]) -> np.ndarray:
 def caught(mode: str, run: Callable[[], object], **limits: Any) -> None:
     """Run with one guard that tells, and show the first that it says."""
     said: list[str] = []
-    others: dict[str, Any] = dict.fromkeys({"recompile", "transfer", "residency", "cold_start"} - {mode}, "off")
-    with guard(**others, **{mode: "callback"}, **limits, on_trip=lambda trip: said.append(str(trip))):
+    modes: dict[str, Any] = dict.fromkeys(("recompile", "transfer", "residency", "cold_start"), "off")
+    modes[mode] = "callback"
+    with guard(**modes, **limits, on_trip=lambda trip: said.append(str(trip))):
         run()
     print(f"{said[0] if said else mode + ': nothing'}\n")
 

@@ -2,6 +2,7 @@
 
     python examples/images.py                                        # an image that is made here
     python examples/images.py google/gemma-3-4b-it ./photo.jpg       # a model that sees (needs Pillow)
+    python examples/images.py ./gemma-3-4b-it-Q4_K_M.gguf ./photo.jpg  # a file, with its mmproj file beside it
 
 The embedded model reads text alone. It refuses the image by an error that says so, instead of leaving it out.
 """
@@ -14,7 +15,7 @@ import sys
 import zlib
 from pathlib import Path
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.errors import MediaError
@@ -38,7 +39,7 @@ def main() -> None:
     llm = ChatGemmaJax(model=model, max_tokens=120)
     print(f"{model} sees: {llm.profile is not None and llm.profile.get('image_inputs', False)}")
     shown = {"type": "image", "base64": base64.b64encode(image).decode(), "mime_type": "image/png"}
-    messages = [HumanMessage([{"type": "text", "text": "What is on this image?"}, shown])]
+    messages: list[BaseMessage] = [HumanMessage([{"type": "text", "text": "What is on this image?"}, shown])]
     try:
         print("tokens:", llm.get_num_tokens_from_messages(messages))
         print(llm.invoke(messages).text)

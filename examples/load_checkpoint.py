@@ -17,12 +17,12 @@ from safetensors.numpy import save_file
 
 from langchain_gemma_jax import CheckpointError, load_model
 
-WIDTH, HEADS, HEAD_SIZE, FFW, LAYERS = 32, 4, 8, 64, 3
+WORDS, WIDTH, HEADS, HEAD_SIZE, FFW, LAYERS = 264, 32, 4, 8, 64, 3
 
 CONFIG = {
     "model_type": "gemma3_text",
     "architectures": ["Gemma3ForCausalLM"],
-    "vocab_size": 264,
+    "vocab_size": WORDS,
     "hidden_size": WIDTH,
     "intermediate_size": FFW,
     "num_hidden_layers": LAYERS,
@@ -39,7 +39,7 @@ CONFIG = {
 
 def random_weights() -> dict[str, np.ndarray]:
     """Every tensor that such a model has, by the names that the Hub's checkpoints use."""
-    shapes: dict[str, tuple[int, ...]] = {"embed_tokens": (CONFIG["vocab_size"], WIDTH), "norm": (WIDTH,)}
+    shapes: dict[str, tuple[int, ...]] = {"embed_tokens": (WORDS, WIDTH), "norm": (WIDTH,)}
     for layer in range(LAYERS):
         parts = {
             "self_attn.q_proj": (HEADS * HEAD_SIZE, WIDTH),

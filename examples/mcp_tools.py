@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.cli.tools.mcp_server import McpServer
@@ -47,9 +47,10 @@ def main(llm: ChatGemmaJax) -> None:
     """Have the model call the server's tool, and answer from what it says."""
     with McpServer(f"{sys.executable} {__file__} serve") as server:
         with_tools = llm.bind_tools(server.tools)
-        messages = [HumanMessage("Convert 12 miles to kilometres.")]
-        messages.append(with_tools.invoke(messages))
-        for call in messages[-1].tool_calls:
+        messages: list[BaseMessage] = [HumanMessage("Convert 12 miles to kilometres.")]
+        answer = with_tools.invoke(messages)
+        messages.append(answer)
+        for call in answer.tool_calls:
             result = server.call(call["name"], call["args"])
             print(f"{call['name']}({call['args']}) = {result}")
             messages.append(ToolMessage(str(result), tool_call_id=call["id"]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_gemma_jax import ChatGemmaJax, engine
@@ -43,9 +43,9 @@ def main(llm: ChatGemmaJax) -> None:
         graph.add_edge(name, END)
     graph.add_conditional_edges(START, who_answers, list(agents))
     team = graph.compile()
-    messages: list[object] = []
+    messages: list[AnyMessage] = []
     for question in ("Convert 12 miles to kilometres.", "Add a note: Buy stamps"):
-        messages = team.invoke({"messages": [*messages, ("user", question)]})["messages"]
+        messages = team.invoke({"messages": [*messages, HumanMessage(question)]})["messages"]
         for message in messages[-3:]:
             if isinstance(message, AIMessage) and message.tool_calls:
                 print(f"{message.name}: {message.tool_calls[0]['name']}({message.tool_calls[0]['args']})")
@@ -63,4 +63,4 @@ def who_answers(state: MessagesState) -> str:
 
 
 if __name__ == "__main__":
-    main(ChatGemmaJax(model=sys.argv[1] if sys.argv[1:] else None, temperature=0, max_tokens=64))
+    main(ChatGemmaJax(model=sys.argv[1] if sys.argv[1:] else "sprout-m", temperature=0, max_tokens=64))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from langchain_gemma_jax import ChatGemmaJax, Route, engine
 
@@ -24,7 +24,7 @@ def convert(miles: float) -> str:
 def main(route: Route) -> None:
     """Ask one question after another, and print who took which step."""
     agent = create_agent(ChatGemmaJax(model="auto", route=route, temperature=0, max_tokens=64), [convert])
-    history: list[object] = []
+    history: list[AnyMessage] = []
     for question in QUESTIONS:
         before = len(history)
         history = agent.invoke({"messages": [*history, HumanMessage(question)]})["messages"]

@@ -12,6 +12,7 @@ With the library installed, the model and its tree come from there, and all else
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +51,7 @@ class Gemma3_Tiny:  # noqa: N801  as the library spells it
     )
 
 
-def random_tree() -> dict[str, object]:
+def random_tree() -> dict[str, Any]:
     """The parameters, nested as ``model.init`` nests them."""
     chance = np.random.default_rng(0)
 
@@ -61,7 +62,7 @@ def random_tree() -> dict[str, object]:
         return {"scale": np.zeros(size, np.float32)}
 
     layer_norms = ("pre_attention_norm", "post_attention_norm", "pre_ffw_norm", "post_ffw_norm")
-    tree: dict[str, object] = {
+    tree: dict[str, Any] = {
         "embedder": {"input_embedding": weights(VOCABULARY, WIDTH)},
         "final_norm": scale(WIDTH),
     }

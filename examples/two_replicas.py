@@ -37,8 +37,9 @@ def main() -> None:
             messages = [HumanMessage(greeting)]
             first = model.invoke(messages)
             second = model.invoke([*messages, first, HumanMessage("Who are you?")])
-            reused = second.usage_metadata["input_token_details"].get("cache_read", 0)
-            print(f"{greeting} -> {second.text}  ({reused} of {second.usage_metadata['input_tokens']} tokens reused)")
+            if used := second.usage_metadata:
+                reused = used["input_token_details"].get("cache_read", 0)
+                print(f"{greeting} -> {second.text}  ({reused} of {used['input_tokens']} tokens reused)")
     finally:
         serve.shutdown()
         ray.shutdown()

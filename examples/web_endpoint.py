@@ -10,7 +10,7 @@ Here it is called as a server would call it, so that the example needs no other 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qs
@@ -18,7 +18,8 @@ from urllib.parse import parse_qs
 from langchain_gemma_jax import BusyError, ChatGemmaJax, DeadlineError, engine
 
 llm = ChatGemmaJax(model="sprout-s", temperature=0, max_tokens=200, timeout=120)
-Receive, Send = Callable[[], Awaitable[dict[str, Any]]], Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
 STATUS = {BusyError: 429, DeadlineError: 504}
 
 

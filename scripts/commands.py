@@ -83,7 +83,10 @@ FILES: Mapping[str, str] = {  # what the pages' commands read
     ),
     "my_page.txt": "A page of text, from which a model's loss is measured. " * 40,
     "test_nothing.py": "def test_nothing():\n    assert True\n",
-    "weather_server.py": (ROOT / "examples" / "mcp_tools.py").read_text() if (ROOT / "examples").exists() else "",
+    "weather_server.py": (
+        f'import runpy, sys\n\nsys.argv[1:] = ["serve"]\n'
+        f'runpy.run_path({str(ROOT / "examples" / "mcp_tools.py")!r}, run_name="__main__")\n'
+    ),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import gemma
 import jax
@@ -50,7 +51,7 @@ class Official:
     def _loop(
         self, params: object, cache: object, token: jax.Array, position: jax.Array, count: jax.Array
     ) -> tuple[jax.Array, jax.Array, object, jax.Array]:
-        def step(index: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        def step(index: jax.Array, state: tuple[Any, ...]) -> tuple[Any, ...]:
             token, position, cache, found = state
             sees = jnp.arange(CAPACITY)[None, None] <= position[:, None, None]
             token, position, cache = self._apply(params, cache, token[:, None], position[:, None], sees)

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax import ChatGemmaJax, CodeReport, Ladders, configure, engine, guard
 from langchain_gemma_jax.charts import bars
@@ -57,10 +58,10 @@ class Cost:
     trips: int
 
 
-def badly(run: Callable[[], None], **guards: object) -> tuple[Cost, CodeReport]:
+def badly(run: Callable[[], None], **guards: Any) -> tuple[Cost, CodeReport]:
     """Run the badly written agent with a guard around it, and show what that says, once."""
     said: list[str] = []
-    with guard(**guards, on_trip=lambda trip: said.append(str(trip))) as g:  # type: ignore[arg-type]
+    with guard(**guards, on_trip=lambda trip: said.append(str(trip))) as g:
         run()
     print("The badly written agent is caught:\n  " + (said[0] if said else "(by nothing)"))
     report = g.report()
@@ -74,7 +75,7 @@ def well(models: tuple[str, ...] = ("sprout-s",), timeout: float | None = None) 
     for model in models:
         engine().warmup(model, max_context=512, progress=False)
     before, began = engine().report(), time.perf_counter()
-    messages: list[object] = []
+    messages: list[AnyMessage] = []
     for number, question in enumerate(QUESTIONS):
         messages.append(HumanMessage(question))
         llm = ChatGemmaJax(
