@@ -210,9 +210,11 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
     engine = engine_of(ladders=SMALL, max_waiting=30)
     served = engine.serve(tiny_model)
     settle(engine)
-    generations = []
-    with injected(Fault(lambda: SystemExit(3), lambda _n, _m, key: key[0] == "step"), ["run"]), slowed(0.01):
-        generations += [engine.submit(served, [10, index], greedy(9)) for index in range(20, 32)]
+    all_asked = threading.Event()
+    at_a_step = Fault(lambda: SystemExit(3), lambda _n, _m, key: key[0] == "step" and all_asked.wait(LIMIT))
+    with injected(at_a_step, ["run"]):
+        generations = [engine.submit(served, [10, index], greedy(9)) for index in range(20, 32)]
+        all_asked.set()
         results = in_threads(12, lambda index: outcome(generations[index]))
     assert {type(result) for result in results} == {ClosedError}
     assert any("SystemExit" in str(result) for result in results)

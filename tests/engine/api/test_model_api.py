@@ -30,6 +30,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.checkpoint import place
 from langchain_gemma_jax.models.load import load as load_model
 from tests.engine.faults_support import (
+    LIMIT,
     SMALL,
     assert_works,
     copied,
@@ -614,8 +615,11 @@ def test_when_it_stays_full_the_error_lists_who_holds_what(engine_of, folders):
 def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitting, folders):
     engine = fitting(1)
     one, _ = (engine.load(folder) for folder in folders[:2])
-    engine._loader._load_model = Refusing(2)
-    errors = [outcome(each) for each in [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]]
+    refusing, all_asked = Refusing(2), threading.Event()
+    engine._loader._load_model = lambda *args, **options: all_asked.wait(LIMIT) and refusing(*args, **options)
+    asked = [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]
+    all_asked.set()
+    errors = [outcome(each) for each in asked]
     assert {type(error) for error in errors} == {DeviceMemoryError}
     assert len({id(error) for error in errors}) == 3
     assert status(engine, one).state is State.ABSENT
