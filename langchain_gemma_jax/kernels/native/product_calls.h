@@ -96,8 +96,8 @@ int64_t row_bytes(const Kind& kind, int64_t inputs) {
 
 // ---- work, shared
 
-constexpr int64_t kChunkBytes = 96 << 10;  // of weights: long enough to be worth a thread's while
-constexpr int64_t kMostBytes = 1 << 20;    // and no more: other rows find them in a cache
+constexpr int64_t kChunkBytes = 4 << 20;   // of weights: whoever goes on elsewhere begins slowly
+constexpr int64_t kMostBytes = 1 << 20;    // the same, of which other rows are to find much in a cache
 constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
 
 constexpr int64_t kAloneBlocks = 4096;     // of activations to be rounded
@@ -123,9 +123,9 @@ Rows rounded_rows(ffi::ThreadPool* pool, int64_t threads, const Variant& variant
 }
 
 // Outputs go through registers by three, four or eight: 24 of them are whole whichever it is.
-int64_t outputs_at_a_time(int64_t outputs, int64_t bytes, int64_t threads) {
-  const int64_t of_each = outputs / (4 * threads);  // some shares for each thread, even if one begins late
-  const int64_t wanted = kChunkBytes / bytes < of_each ? kChunkBytes / bytes : of_each;
+int64_t outputs_at_a_time(int64_t outputs, int64_t bytes, int64_t rows, int64_t threads) {
+  const int64_t of_each = outputs / (2 * threads);  // some shares for each thread, even if one begins late
+  const int64_t worth = (rows > 8 ? kMostBytes : kChunkBytes) / bytes, wanted = worth < of_each ? worth : of_each;
   if (wanted >= 24) return wanted / 24 * 24;
   if (of_each >= 24 && 24 * bytes <= kMostBytes) return 24;
   return wanted < 8 ? 8 : wanted / 8 * 8;
@@ -139,7 +139,7 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
                             : Rows{x, nullptr, nullptr, nullptr, nullptr};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
-  const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, threads);
+  const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, rows, threads);
   share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
     const int64_t first = index * chunk, last = first + chunk;
     product(matrix, given, rows, out, first, last < matrix.outputs ? last : matrix.outputs);

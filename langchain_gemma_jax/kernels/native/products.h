@@ -13,7 +13,8 @@
 
 namespace {
 
-enum { AHEAD = 1024 };  // bytes, that are asked for before they are needed
+enum { AHEAD = 1024 };       // bytes, that are asked for before they are needed
+enum { KEPT = 96 << 10 };    // bytes of a matrix that a core has at hand, for one group of rows after the other
 
 // ---- dense
 
@@ -28,16 +29,18 @@ INLINE void dense_step(const typename D::T* w, int64_t n, const float* x, int64_
   }
 }
 
-// M rows of activations with R outputs: M * R sums are under way, enough to hide how long one addition takes.
+// M rows of activations with R outputs: M * R sums are under way, enough to hide how long one addition takes. What comes
+// so many bytes later is asked for.
 template <class D, int M, int R>
-INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t apart) {
+INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, float* out, int64_t outputs, int64_t apart,
+                          int64_t later) {
   enum { LINE = 64 / sizeof(typename D::T) };  // what memory gives at a time
   V sums[R][M];
   for (int r = 0; r < R; r++)
     for (int m = 0; m < M; m++) sums[r][m] = zero();
   int64_t k = 0;
   for (; k + LINE <= n; k += LINE) {
-    for (int r = 0; r < R; r++) fetch((const char*)(w + r * apart * n + k) + AHEAD);
+    for (int r = 0; r < R; r++) fetch((const char*)(w + r * apart * n + k) + later);
     for (int i = 0; i < LINE; i += W) dense_step<D, M, R>(w + k + i, n, x + k + i, apart, sums);
   }
   for (; k + W <= n; k += W) dense_step<D, M, R>(w + k, n, x + k, apart, sums);
@@ -60,16 +63,16 @@ INLINE void dense_outputs(const typename D::T* w, int64_t n, const float* x, flo
 }
 
 template <class D, int M>
-void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first, int64_t last) {
+void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first, int64_t last, int64_t later) {
   enum { R = !ONE_PASS ? 1 : M <= 2 ? 4 : 3 };  // outputs at once: with as many rows, what registers hold
   const int64_t n = matrix.inputs;
   const typename D::T* w = (const typename D::T*)matrix.parts[0];
   const int64_t apart = (last - first) / R;
   for (int64_t o = first; o < first + apart; o++) {
-    dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, apart);
+    dense_outputs<D, M, R>(w + o * n, n, x, out + o, matrix.outputs, apart, later);
   }
   for (int64_t o = first + R * apart; o < last; o++) {  // the last few
-    dense_outputs<D, M, 1>(w + o * n, n, x, out + o, matrix.outputs, 1);
+    dense_outputs<D, M, 1>(w + o * n, n, x, out + o, matrix.outputs, 1, later);
   }
 }
 
@@ -334,16 +337,24 @@ void unpacked_rows(const Matrix& matrix, Unpack unpack, const float* x, float* o
 // Eight rows at a time, then four, then what is left: each number of rows is a function of its own.
 INLINE int64_t some_of(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows; }
 
+// More than four rows: some outputs come from memory for the first of them, and from a cache for the others, while which
+// the next outputs are asked for. So memory and arithmetic take their time together, not one after the other.
 template <class D>
 void dense(const Matrix& matrix, const Rows& rows_of, int64_t rows, float* out, int64_t first, int64_t last) {
-  const float* x = rows_of.numbers;
-  while (rows > 0) {  // weights come from memory for the first rows, and from a cache for the others
-    const int64_t some = rows >= 4 ? 4 : rows;
-    if (some == 4) dense_rows<D, 4>(matrix, x, out, first, last);
-    else if (some == 3) dense_rows<D, 3>(matrix, x, out, first, last);
-    else if (some == 2) dense_rows<D, 2>(matrix, x, out, first, last);
-    else dense_rows<D, 1>(matrix, x, out, first, last);
-    rows -= some, x += some * matrix.inputs, out += some * matrix.outputs;
+  const int64_t n = matrix.inputs, bytes = n * (int64_t)sizeof(typename D::T), fit = KEPT / bytes / 12 * 12;
+  const int64_t at_once = rows <= 4 ? last - first : fit ? fit : 12;
+  for (int64_t o = first; o < last; o += at_once) {
+    const int64_t end = last - o < at_once ? last : o + at_once;
+    for (int64_t m = 0; m < rows;) {
+      const float* x = rows_of.numbers + m * n;
+      float* to = out + m * matrix.outputs;
+      const int64_t some = rows - m >= 4 ? 4 : rows - m, later = m ? (end - o) * bytes : AHEAD;
+      if (some == 4) dense_rows<D, 4>(matrix, x, to, o, end, later);
+      else if (some == 3) dense_rows<D, 3>(matrix, x, to, o, end, later);
+      else if (some == 2) dense_rows<D, 2>(matrix, x, to, o, end, later);
+      else dense_rows<D, 1>(matrix, x, to, o, end, later);
+      m += some;
+    }
   }
 }
 

@@ -37,7 +37,7 @@ class Loads:
 
     def __call__(self, source: object, **_: object) -> object:
         self.count += 1
-        time.sleep(0.25)  # so that the others come meanwhile
+        time.sleep(1)  # so that the others come meanwhile
         if self.count <= self.failures:
             if self.error is OSError:
                 raise OSError(5, "it cannot be read", str(source))

@@ -114,7 +114,7 @@ def test_requests_of_different_scopes_at_the_same_time_share_nothing_either(engi
     both = [engine.submit(served, prompt, greedy(4), scope=scope) for scope in ("a", "b", "a")]
     done = [one.result() for one in both]
     assert [one.reused_tokens for one in done[:2]] == [0, 0]
-    assert done[2].reused_tokens in {0, 64, 109}  # as far as the first had come, which is a block or all of it
+    assert done[2].reused_tokens in range(110)  # as far as the first had come
     for one in done:
         cold.expect(prompt, one)
 

@@ -204,17 +204,18 @@ def test_the_end_of_the_process_waits_a_moment_and_then_leaves(monkeypatch):
 
 
 def test_who_is_in_a_hurry_while_the_process_ends_waits_for_nothing(monkeypatch):
-    owner, left, go_on = lone_owner(), [], threading.Event()
+    owner, left, begun, go_on = lone_owner(), [], threading.Event(), threading.Event()
 
     def interrupted(_timeout: float) -> bool:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(owner_module, "leave_early", lambda callers: left.append(callers) or True)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(owner.call, lambda: go_on.wait(LIMIT))
+        pool.submit(owner.call, lambda: begun.set() or go_on.wait(LIMIT))
         with monkeypatch.context() as patch:
             patch.setattr(owner, "close", interrupted)
             owner.thread.start()
+            assert begun.wait(LIMIT)
             owner._end_with_process()
         assert left == [set()]
         go_on.set()

@@ -634,7 +634,7 @@ def test_a_file_of_another_size_is_not_taken_for_the_file(hub, tmp_path, body, l
         download("org/model")
     assert "\n" not in str(e.value)
     assert ".." not in str(e.value)
-    assert len(blobs(tmp_path)) == len(FILES) - 1
+    assert len(blobs(tmp_path)) < len(FILES)  # those that were under way may be there
     hub.faults.clear()
     assert held(download("org/model")) == FILES
 
