@@ -109,6 +109,20 @@ def test_random_shapes(kind):
     try_shapes(kind, 25, seed=1)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in TARGETS if KINDS[kind].elements == 1])
+def test_rows_that_go_through_some_outputs_at_a_time(kind):
+    """Matrices of which only a few outputs stay in a cache, while all rows are multiplied by them."""
+    random, loaded, outputs, inputs = np.random.default_rng(8), library(), 53, 4200
+    parts = matrix(kind, outputs, inputs, random)
+    for rows in (4, 5, 8, 13):
+        x = random.standard_normal((rows, inputs)).astype(np.float32)
+        for variant in variants(loaded):
+            found = product(loaded, variant, kind, parts, x, outputs)
+            close_enough(found, parts, kind, x)
+            for row in range(rows):
+                assert np.array_equal(found[row], product(loaded, variant, kind, parts, x[row : row + 1], outputs)[0])
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", TARGETS)
