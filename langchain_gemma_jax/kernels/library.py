@@ -25,7 +25,7 @@ from langchain_gemma_jax.kernels.targets import ATTENTION, BETWEEN, IN_BLOCKS, K
 
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
-_BY_NAME_ONLY = frozenset({"avx512", "i8mm"})  # no machine with it has timed it yet, nor served a model by it
+_BY_NAME_ONLY = frozenset({"i8mm"})  # no machine with it has timed it yet, nor served a model by it
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 
 _lock = threading.Lock()

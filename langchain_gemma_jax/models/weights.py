@@ -47,19 +47,23 @@ class Plan:
 
     out_first: bool = True  # memory holds [out, in]
     one_row: Form = Form.DOT
-    few_rows: Form = Form.DOT  # 2 to FEW_ROWS rows
+    few_rows: Form = Form.DOT  # 2 to FEW_ROWS rows; with a kernel, to kernel_rows
     many_rows: Form = Form.DOT  # more: one product, or the package's own
+    kernel_rows: int = 64
 
     FEW_ROWS = 8
     EACH_UP_TO = 3
-    KERNEL_ROWS = 64  # few, to a kernel
 
     def form(self, rows: int) -> Form:
         """Return the form of a product with so many rows."""
         if rows == 1:
             return self.one_row
-        few = self.KERNEL_ROWS if self.few_rows is Form.KERNEL else self.FEW_ROWS
-        return self.few_rows if rows <= few else self.many_rows
+        return self.few_rows if rows <= self.most_of_few else self.many_rows
+
+    @property
+    def most_of_few(self) -> int:
+        """The largest number of rows that counts as few."""
+        return self.kernel_rows if self.few_rows is Form.KERNEL else self.FEW_ROWS
 
 
 PLAIN = Plan()

@@ -177,9 +177,8 @@ def _multiplying() -> Iterator[Finding]:
     for dtype in ("float32", "bfloat16"):
         recipe = choose_recipe(dtype)
         plan = recipe.layers
-        how = (
-            f"one row {plan.one_row.name.lower()}, few {plan.few_rows.name.lower()}, many {plan.many_rows.name.lower()}"
-        )
+        few = f"few (up to {plan.most_of_few}) {plan.few_rows.name.lower()}"
+        how = f"one row {plan.one_row.name.lower()}, {few}, many {plan.many_rows.name.lower()}"
         origin = {
             "probe": "measured just now", "disk": f"measured before, kept in {cache_dir() / 'recipes'}",
             "default": "the safe default",

@@ -9,6 +9,11 @@ namespace spans {
 
 enum { NEAR_BYTES = 16 << 10 };  // of keys or values that all queries go through before the next ones come
 enum { MOST_ALONE = 8 };         // so few queries are done with keys before the values are there
+#if defined(VARIANT_AVX512)
+enum { UNDER_WAY = 16 };  // sums, of 32 registers
+#else
+enum { UNDER_WAY = 8 };  // enough to hide how long an addition takes
+#endif
 
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -39,7 +44,7 @@ INLINE const float* query(const Queries& q, int64_t row) {
 
 // ---- scores
 
-// M queries with S keys: M * S = 8 sums are under way, enough to hide how long an addition takes.
+// M queries with S keys: M * S sums are under way.
 template <class D, int M, int S>
 INLINE void some_scores(const float* const* q, const typename D::T* const* k, int64_t dim, float* out) {
   V sums[M * S];
@@ -52,16 +57,16 @@ INLINE void some_scores(const float* const* q, const typename D::T* const* k, in
       for (int s = 0; s < S; s++) sums[m * S + s] = fma(v, keys[s], sums[m * S + s]);
     }
   }
-  eight_sums(sums, out);
+  for (int i = 0; i < M * S; i += 8) eight_sums(sums + i, out + i);
 }
 
 // `soon` are the values that go with these keys: they come to the caches while keys are gone through.
 template <class D, int M>
 INLINE void scores_of_rows(const Queries& q, int64_t row, const typename D::T* keys, int64_t count, float* scores,
                            const typename D::T* soon) {
-  enum { S = 8 / M };
+  enum { S = UNDER_WAY / M };
   const float* rows[M];
-  float found[8];
+  float found[UNDER_WAY];
   for (int m = 0; m < M; m++) rows[m] = query(q, least(row + m, q.rows - 1));
   const int64_t real = least(M, q.rows - row);
   for (int64_t i = 0; i < count; i += S) {
@@ -108,7 +113,7 @@ INLINE void some_values(const float* const* shares, const typename D::T* values,
 template <class D, int M>
 INLINE void values_of_rows(const Queries& q, int64_t row, const float* scores, const typename D::T* values,
                            int64_t count, float* out, const Soon& soon) {
-  enum { N = 8 / M };
+  enum { N = UNDER_WAY / M };
   const float* shares[M];
   float* to[M];
   for (int m = 0; m < M; m++) shares[m] = scores + least(row + m, q.rows - 1) * SPAN;

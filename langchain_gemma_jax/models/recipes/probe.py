@@ -18,10 +18,12 @@ from langchain_gemma_jax.models.recipes.recipe import Recipe
 from langchain_gemma_jax.models.weights import Form, Plan
 
 ONE, FEW, MOST_OF_FEW, MANY = 1, 4, 8, 128
+BETWEEN_FEW_AND_MANY = (16, 32, 64)  # rows, as chunks of prompts have them
 BUDGET_SECONDS = 1.5
 RUNS, ENOUGH = 12, 0.02  # of a product at most, and seconds of them that are enough: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
 BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
+_ONE_PRODUCT = Plan()
 SOMEWHAT = 0.95  # the same for kernels, which also spare several rows their cliffs
 
 
@@ -80,13 +82,23 @@ def _with_kernels(recipe: Recipe, timer: Timer, limit: float) -> Recipe:
 
 
 def _with_many_rows(recipe: Recipe, timer: Timer) -> tuple[Recipe, bool]:
-    """The recipe, with kernels for long prompts too where they are faster, and whether there was time to see it."""
+    """The recipe, with kernels for as many rows as they are faster for, and whether there was time to see it.
+
+    Where one product is the faster one for a long prompt, it may be so for a short one: a processor with instructions
+    for whole tiles of a matrix has XLA use them.
+    """
     plan = dataclasses.replace(recipe.layers, many_rows=Form.KERNEL)
+    most = MOST_OF_FEW
     try:
-        faster = timer(Matrix.LAYER, plan, MANY) < SOMEWHAT * timer(Matrix.LAYER, recipe.layers, MANY)
+        if timer(Matrix.LAYER, plan, MANY) < SOMEWHAT * timer(Matrix.LAYER, recipe.layers, MANY):
+            return dataclasses.replace(recipe, layers=plan), True
+        for rows in BETWEEN_FEW_AND_MANY:
+            if timer(Matrix.LAYER, _ONE_PRODUCT, rows) < CLEARLY * timer(Matrix.LAYER, BY_KERNEL, rows):
+                break
+            most = rows
     except OutOfTimeError:
         return recipe, False
-    return (dataclasses.replace(recipe, layers=plan) if faster else recipe), True
+    return dataclasses.replace(recipe, layers=dataclasses.replace(recipe.layers, kernel_rows=most)), True
 
 
 def _by_xla(default: Recipe, timer: Timer) -> tuple[Recipe, bool]:

@@ -90,7 +90,7 @@ def _open(file: Path) -> Folder:
 
 def _to_json(plan: Plan) -> dict[str, object]:
     forms = {"one_row": plan.one_row.value, "few_rows": plan.few_rows.value, "many_rows": plan.many_rows.value}
-    return {"out_first": plan.out_first, **forms}
+    return {"out_first": plan.out_first, "kernel_rows": plan.kernel_rows, **forms}
 
 
 def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
@@ -106,7 +106,10 @@ def _plan(value: object) -> Plan:
     out_first = value["out_first"]
     if not isinstance(out_first, bool):
         raise TypeError("out_first is a bool")
-    return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]), Form(value["many_rows"]))
+    kernel_rows = value["kernel_rows"]
+    if not isinstance(kernel_rows, int) or not 0 < kernel_rows <= Plan.kernel_rows:
+        raise ValueError(f"kernel_rows is a number up to {Plan.kernel_rows}")
+    return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]), Form(value["many_rows"]), kernel_rows)
 
 
 def _attention(value: object) -> Attention:

@@ -8,6 +8,7 @@ import pytest
 
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
 from langchain_gemma_jax.models.recipes.probe import (
+    BETWEEN_FEW_AND_MANY,
     BY_KERNEL,
     FEW,
     MANY,
@@ -231,6 +232,18 @@ def test_long_prompts_are_for_kernels_where_these_are_faster_there_too():
     assert with_kernels({**fast, (True, Form.KERNEL, MANY): 0.5}) == (everywhere, BY_KERNEL, True)
     assert with_kernels({**fast, (True, Form.KERNEL, MANY): 1.5}) == (BY_KERNEL, BY_KERNEL, True)
     assert with_kernels({**fast, (True, Form.KERNEL, MANY): None}) == (BY_KERNEL, BY_KERNEL, False)
+
+
+def test_kernels_take_as_many_rows_as_they_are_not_clearly_slower_for():
+    fast = {(True, Form.KERNEL, rows): 0.5 for rows in (ONE, FEW)} | {(True, Form.KERNEL, MANY): 1.5}
+    for first_slow, up_to in ((16, MOST_OF_FEW), (32, 16), (64, 32)):
+        slow = {(True, Form.KERNEL, rows): 1.3 for rows in BETWEEN_FEW_AND_MANY if rows >= first_slow}
+        layers, embed, complete = with_kernels({**fast, **slow})
+        assert (layers, embed, complete) == (dataclasses.replace(BY_KERNEL, kernel_rows=up_to), BY_KERNEL, True)
+        assert (layers.form(up_to), layers.form(up_to + 1)) == (Form.KERNEL, Form.DOT)
+    somewhat = {(True, Form.KERNEL, rows): 1.2 for rows in BETWEEN_FEW_AND_MANY}
+    assert with_kernels({**fast, **somewhat}) == (BY_KERNEL, BY_KERNEL, True)
+    assert with_kernels({**fast, (True, Form.DOT, 16): None}) == (BY_KERNEL, BY_KERNEL, False)
 
 
 def test_where_kernels_lose_other_forms_are_looked_at():

@@ -13,11 +13,11 @@ from langchain_gemma_jax.models.recipes.store import recall, recipe_file, rememb
 RECIPE = Recipe(
     "float32",
     Plan(out_first=False, one_row=Form.PAD_ROWS),
-    Plan(few_rows=Form.EACH_ROW, many_rows=Form.KERNEL),
+    Plan(few_rows=Form.KERNEL, many_rows=Form.KERNEL, kernel_rows=8),
     Attention(few=AttentionForm.KERNEL),
     BetweenForm.KERNEL,
 )
-PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot"}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot"}'  # noqa: E501
+PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot", "kernel_rows": 64}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot", "kernel_rows": 64}'  # noqa: E501
 ATTENTION = '{"few": "kernel", "many": "kernel"}'
 
 
@@ -49,6 +49,8 @@ def test_the_file_is_the_users_own():
         '{"dtype": "float32", "layers": 3, "embed": 4}',
         '{"dtype": "float32", "layers": {"out_first": 1, "one_row": "dot", "few_rows": "dot"}, "embed": {}}',
         '{"dtype": "float32", "layers": {"out_first": true, "one_row": "fast", "few_rows": "dot"}, "embed": {}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "0")}, "attention": {ATTENTION}, "between": "xla"}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "8.0")}, "attention": {ATTENTION}, "between": "xla"}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "kernel"}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "x"}}, "between": "xla"}}',  # noqa: E501
