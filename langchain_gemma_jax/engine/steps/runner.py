@@ -157,14 +157,15 @@ class Runner:
         held, total = len(resident.keys), len(progress.context)
         self.kv_store.index.extend(resident, request.keys(held, end))
         self._count_prompt(request, held, end - held)
-        # What a grammar appended, behind what was read before, is no turn.
+        flight = None
+        if end == total:
+            picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
+            progress.issued = 1
+            flight = InFlight((request,), picked, (progress.epoch,))
+        # Behind the pick: nobody waits for a snapshot. What a grammar appended, behind what was read before, is no turn.
         if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)
-        if end < total:
-            return None
-        picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
-        progress.issued = 1
-        return InFlight((request,), picked, (progress.epoch,))
+        return flight
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
         """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
