@@ -186,15 +186,11 @@ def regressions(
     before: Mapping[str, Mapping[str, Mapping[str, list[Mapping[str, object]]]]], found: Mapping[str, Found]
 ) -> list[str]:
     """The bars that became worse: ratios by more than rounds differ by, and bars that were reached and are missed."""
-    then = {
-        (name, str(row["work"]), str(row["dtype"])): row
-        for name, part in before["parts"].items()
-        for row in part["bars"]
-    }
     worse = []
     for name, part in found.items():
+        then = before["parts"].get(name, {"bars": []})["bars"]
         for row in part.rows:
-            old = then.get((name, row.work, row.dtype))
+            old = the_same_bar(then, row)
             if old is not None and is_worse(old, row):
                 shown = [each if isinstance(each, str) else f"{each:.2f} ×" for each in (
                     old["ratio"] or old["ours"], row.ratio or row.ours)]  # fmt: skip
@@ -202,10 +198,19 @@ def regressions(
     return worse
 
 
+def the_same_bar(rows: Sequence[Mapping[str, object]], wanted: Row) -> Mapping[str, object] | None:
+    """Return the row of an earlier run that is about the same: of several about one work, the one with that rival."""
+    alike = [row for row in rows if (row["work"], row["dtype"]) == (wanted.work, wanted.dtype)]
+    if len(alike) > 1:
+        rival = wanted.beside.partition(":")[0]
+        alike = [row for row in alike if str(row["beside"]).partition(":")[0] == rival]
+    return alike[0] if alike else None
+
+
 def is_worse(old: Mapping[str, object], new: Row) -> bool:
     """Compare a bar with an earlier run: true if it is further away. One that was not measured twice tells nothing."""
     before = old["ratio"]
-    if isinstance(before, float) and new.ratio is not None:
+    if isinstance(before, float) and new.ratio is not None and new.bar.endswith("×"):
         least = new.bar.startswith("≥")
         return new.ratio < before * (1 - WORSE) if least else new.ratio > before * (1 + WORSE)
     return str(old["verdict"]).startswith("reached") and "missed" in new.verdict

@@ -54,6 +54,19 @@ def test_what_became_worse_is_told(changed, worse):
     ]
 
 
+def test_bars_of_one_work_are_told_apart_by_their_rival_and_seconds_are_compared_by_their_verdict():
+    of_memory = Row("decode", "270M Q8_0", "60 tok/s", "bandwidth: 60 tok/s", 1.0, "≥ 0.8 ×", "reached")
+    before = json.loads(json.dumps(as_json(found(of_memory, FAST), 0.0)))
+    assert regressions(before, found(of_memory, FAST)) == []
+    assert regressions(before, found(of_memory, Row(**{**vars(FAST), "ratio": 1.0}))) == [
+        "**worse**: decode, 270M Q8_0: 1.50 × before, now 1.00 ×"
+    ]
+    compiling = Row("compile", "bfloat16", "5 s", "theirs: 5 s", 1.0, "≤ 6 s", "reached")
+    before = json.loads(json.dumps(as_json(found(compiling), 0.0)))
+    assert regressions(before, found(Row(**{**vars(compiling), "ratio": 2.0}))) == []
+    assert regressions(before, found(Row(**{**vars(compiling), "verdict": "**missed** by 2 %"}))) != []
+
+
 def test_the_picture_has_a_bar_for_each_ratio_green_where_it_is_reached():
     drawn = ET.fromstring(draw([("a & b", FAST), ("c", COLD), ("d", BYTES)]))
     colours = [each.get("fill") for each in drawn.iter("{http://www.w3.org/2000/svg}rect")]
