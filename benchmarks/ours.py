@@ -69,7 +69,8 @@ def describe(recipe: Recipe) -> str:
     """The recipe in a line."""
     plans = {"layers": recipe.layers, "embedding": recipe.embed}
     each = [
-        f"{name} {'[out, in]' if plan.out_first else '[in, out]'}, one row {plan.one_row}, few rows (to {plan.most_of_few}) {plan.few_rows}"
+        f"{name} {'[out, in]' if plan.out_first else '[in, out]'}, one row {plan.one_row}, "
+        f"few rows (to {plan.most_of_few}) {plan.few_rows}"
         for name, plan in plans.items()
     ]
     return f"{'; '.join(each)} ({recipe.source})"

@@ -162,7 +162,7 @@ class Runner:
             picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
             progress.issued = 1
             flight = InFlight((request,), picked, (progress.epoch,))
-        # Behind the pick: nobody waits for a snapshot. What a grammar appended, behind what was read before, is no turn.
+        # After the pick: nobody waits for a snapshot. What a grammar appended behind what was read before is no turn.
         if end in progress.marks or (end == total and held < len(request.asked.prompt)):
             self._keep_turn(resident)
         return flight

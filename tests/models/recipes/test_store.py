@@ -49,8 +49,8 @@ def test_the_file_is_the_users_own():
         '{"dtype": "float32", "layers": 3, "embed": 4}',
         '{"dtype": "float32", "layers": {"out_first": 1, "one_row": "dot", "few_rows": "dot"}, "embed": {}}',
         '{"dtype": "float32", "layers": {"out_first": true, "one_row": "fast", "few_rows": "dot"}, "embed": {}}',
-        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "0")}, "attention": {ATTENTION}, "between": "xla"}}',
-        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "8.0")}, "attention": {ATTENTION}, "between": "xla"}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "0")}, "attention": {ATTENTION}, "between": "xla"}}',  # noqa: E501
+        f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "8.0")}, "attention": {ATTENTION}, "between": "xla"}}',  # noqa: E501
         f'{{"dtype": "float32", "complete": true, {PLANS}}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "kernel"}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "x"}}, "between": "xla"}}',  # noqa: E501
