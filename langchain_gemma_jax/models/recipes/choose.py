@@ -22,7 +22,7 @@ _chosen: dict[tuple[str, str], Recipe] = {}
 def choose_recipe(dtype: str, *, divided: bool = False) -> Recipe:
     """The recipe for weights of ``dtype`` on this machine; for those divided among devices, what XLA can divide.
 
-    The first call on a machine measures (some two seconds at most) and remembers the result in the package's
+    The first call on a machine measures (some three seconds at most) and remembers the result in the package's
     cache folder; deleting the file measures again. A measurement that ran out of time is used as far
     as it came, by the processes of the next hour too: with another recipe they would compile every program
     anew. Processes that start together measure once. To decide yourself, pass a ``Recipe``:

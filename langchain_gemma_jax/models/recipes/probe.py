@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.weights import Form, Plan
 
 ONE, FEW, MOST_OF_FEW, MANY = 1, 4, 8, 128
 BETWEEN_FEW_AND_MANY = (16, 32, 64)  # rows, as chunks of prompts have them
-BUDGET_SECONDS = 1.5
+BUDGET_SECONDS = 2.0
 RUNS, ENOUGH = 12, 0.02  # of a product at most, and seconds of them that are enough: noise is small beside it
 CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
 BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
