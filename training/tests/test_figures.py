@@ -24,7 +24,7 @@ ROWS = {
     "three calls": "chain of three",
     "the same tool twice at once": "parallel, same tool",
     "two tools at once": "parallel, two tools",
-    "another try that is put right after an error": "error: put right",
+    "a corrected call after an error": "error: put right",
     "say again what was said earlier": "remember",
     "the same of what people say of themselves, beside tools": "remember, beside tools",
     "a name or a wish in the system line": "system line",
