@@ -30,7 +30,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
 
-KERNEL_VARIANTS = ("portable", "avx2", "avx512", "neon", "dotprod", "i8mm")
+KERNEL_VARIANTS = ("portable", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm")
 
 
 def kernels_wanted() -> str:

@@ -23,7 +23,7 @@ from langchain_gemma_jax.kernels.library import checked
 ROOT = Path(__file__).parents[1]
 LIB = "langchain_gemma_jax/kernels/lib"
 ARM = {"neon", "dotprod", "i8mm"}
-VARIANTS = {"linux-x86_64": {"avx2", "avx512"}, "linux-aarch64": ARM, "macos-arm64": ARM}
+VARIANTS = {"linux-x86_64": {"avx2", "avx512", "amx"}, "linux-aarch64": ARM, "macos-arm64": ARM}
 SYSTEMS_OWN = {"libc", "libm", "libpthread", "libdl", "ld-linux-x86-64", "ld-linux-aarch64"}
 PROGRAM = """
 import jax, jax.numpy as jnp

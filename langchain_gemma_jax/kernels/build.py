@@ -36,14 +36,17 @@ _X86, _ARM = ("x86_64", "AMD64", "x86-64"), ("aarch64", "arm64")
 _FLAGS = ("-std=c++17", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w", "-Wno-psabi")
 _AVX2 = ("-mavx2", "-mfma", "-mf16c")
 _AVX512 = ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512vnni")
+_AMX = ("-mamx-tile", "-mamx-bf16", "-mamx-int8")
 _VARIANTS: Mapping[str, tuple[Sequence[str], tuple[str, ...]]] = {  # of which machines, and by which flags
     "portable": ((*_X86, *_ARM), ()),
     "avx2": (_X86, _AVX2),
     "avx512": (_X86, (*_AVX2, *_AVX512)),
+    "amx": (_X86, (*_AVX2, *_AVX512, *_AMX)),
     "neon": (_ARM, ()),
     "dotprod": (_ARM, ("-mcpu=generic+dotprod",)),
     "i8mm": (_ARM, ("-mcpu=generic+dotprod+i8mm",)),
 }
+_NOT_EVERYWHERE = frozenset({"amx"})  # GCC knows its instructions from 11 on, Clang from 12 on
 # Which compilers need long for, and which gain nothing that was measured: what only calls, and what runs where the
 # processor is none of those that the others are for.
 _NOT_HOT = ("calls", "variant_portable")
@@ -170,11 +173,12 @@ def build(
     include = headers() if include is None else include
     version = interface_version(include)
     machine, system = (target.machine, target.system) if target else (platform.machine(), sys.platform)
-    variants = [name for name, (machines, _) in _VARIANTS.items() if name == "portable" or machine in machines]
+    variants = variants_for(machine, compiler)
+    without = tuple(f"-DWITHOUT_{name.upper()}" for name in sorted(_NOT_EVERYWHERE - set(variants)))
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
 
         def compiled(name: str) -> str:
-            own = _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else ()
+            own = _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else without
             flags = ("-O1" if name in _NOT_HOT else "-O3", *own)
             made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
@@ -230,6 +234,19 @@ def platform_tag(folder: Path, here: str) -> str:
     """Return the machines that a wheel with this library is for, as wheels spell it. ``here`` is this machine."""
     found: str | None = json.loads((folder / NOTE).read_text(encoding="utf-8"))["wheel"]
     return found or re.sub(r"[-.]", "_", here)
+
+
+def variants_for(machine: str, compiler: Compiler) -> list[str]:
+    """Return the variants for a machine, without those whose instructions the compiler does not know."""
+    return [
+        name
+        for name, (machines, flags) in _VARIANTS.items()
+        if (name == "portable" or machine in machines) and (name not in _NOT_EVERYWHERE or _knows(compiler, flags))
+    ]
+
+
+def _knows(compiler: Compiler, flags: Sequence[str]) -> bool:
+    return _runs((*compiler.command, *flags, "-fsyntax-only", "-x", "c++", os.devnull))
 
 
 def _objects(variants: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, head
 from langchain_gemma_jax.kernels.targets import ATTENTION, BETWEEN, IN_BLOCKS, KINDS, VERSION, between, function, target
 
 FOLDER = Path(__file__).parent / "lib"
-_BEST_FIRST = ("avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
+_BEST_FIRST = ("amx", "avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
 _BY_NAME_ONLY = frozenset({"i8mm"})  # no machine with it has timed it yet, nor served a model by it
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 

@@ -367,7 +367,7 @@ int main(int count, char** given) {
   if (count != 3) return std::printf("expected a library and how many rounds\n"), 2;
   Library library = {dlopen(given[1], RTLD_NOW), nullptr, {}};
   if (!library.opened) return std::printf("%s\n", dlerror()), 2;
-  for (const char* name : {"portable", "avx2", "avx512", "neon", "dotprod", "i8mm"}) {
+  for (const char* name : {"portable", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm"}) {
     if (library.get<Choose>("gemma_jax_runs")(name) == 0) library.variants.push_back(name);
   }
   {

@@ -96,6 +96,14 @@ def test_for_other_machines_there_is_one_compiler_and_what_is_known_is_listed(ba
         target_named("vax")
 
 
+def test_a_compiler_that_does_not_know_the_newest_instructions_leaves_them_out(bare):
+    known = ["portable", "avx2", "avx512"]
+    for script, variants in (("exit 0", [*known, "amx"]), ('case "$*" in *-mamx*) exit 1;; esac', known)):
+        bare("c++", script)
+        assert build.variants_for("x86_64", build.Compiler(("c++",), "made up")) == variants
+    assert "amx" not in build.variants_for("aarch64", build.Compiler(("c++",), "made up"))
+
+
 @needs_them
 def test_what_was_made_for_others_is_not_taken_for_this_machines(tmp_path):
     note = json.loads((FOLDER / NOTE).read_text())

@@ -110,13 +110,15 @@ def test_an_instruction_set_that_is_not_there_is_never_chosen(copy, monkeypatch)
     elsewhere.has = (b"portable", b"avx2", b"avx512")
     assert library._load("auto", copy).variant == "avx512"
     assert library._load("avx2", copy).variant == "avx2"
+    elsewhere.has = (b"portable", b"avx2", b"avx512", b"amx")
+    assert library._load("auto", copy).variant == "amx"
 
 
 def test_what_is_asked_for_has_to_be_known(monkeypatch):
     monkeypatch.setattr(library, "_known", None)
     monkeypatch.setenv("GEMMA_JAX_KERNELS", "sse9")
     with pytest.raises(
-        InputError, match="expected one of auto, off, portable, avx2, avx512, neon, dotprod, i8mm, found 'sse9'"
+        InputError, match="expected one of auto, off, portable, avx2, avx512, amx, neon, dotprod, i8mm, found 'sse9'"
     ):
         kernels()
     assert "found 'sse9'" in in_words()

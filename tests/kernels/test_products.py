@@ -123,6 +123,23 @@ def test_rows_that_go_through_some_outputs_at_a_time(kind):
                 assert np.array_equal(found[row], product(loaded, variant, kind, parts, x[row : row + 1], outputs)[0])
 
 
+@pytest.mark.parametrize("kind", IN_BLOCKS)
+def test_tiles_give_the_bits_that_registers_give(kind):
+    """Matrices of every number of blocks and of outputs that tiles are filled by in part."""
+    random, loaded = np.random.default_rng(9), library()
+    if "amx" not in variants(loaded):
+        pytest.skip("this processor has no tiles")
+    block = KINDS[kind].elements
+    for outputs, blocks, rows in itertools.product((1, 15, 16, 33), (1, 2, 7, 8, 9, 20), (3, 16, 17, 40)):
+        parts = matrix(kind, outputs, block * blocks, random)
+        x = random.standard_normal((rows, block * blocks)).astype(np.float32)
+        x[1, :3], x[2] = (np.inf, np.nan, 0), 0
+        by_tiles, by_registers = (
+            product(loaded, variant, kind, parts, x, outputs, rounded=True) for variant in ("amx", "avx512")
+        )
+        np.testing.assert_array_equal(by_tiles, by_registers)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", TARGETS)

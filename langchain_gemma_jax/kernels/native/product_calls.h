@@ -30,6 +30,9 @@ const Choice choices[] = {
 #if defined(__x86_64__)
     {&avx2, has_avx2},
     {&avx512, has_avx512},
+#if !defined(WITHOUT_AMX)
+    {&amx, has_amx},
+#endif
 #elif defined(__aarch64__)
     {&neon, always},
     {&dotprod, has_dotprod},
@@ -122,11 +125,12 @@ Rows rounded_rows(ffi::ThreadPool* pool, int64_t threads, const Variant& variant
   return {x, codes, scales, scales + blocks, room};
 }
 
-// Outputs go through registers by three, four or eight: 24 of them are whole whichever it is.
+// Outputs go through registers by three, four, eight or sixteen: 48 of them are whole whichever it is.
 int64_t outputs_at_a_time(int64_t outputs, int64_t bytes, int64_t rows, int64_t threads) {
   const int64_t of_each = outputs / (2 * threads);  // some shares for each thread, even if one begins late
   const int64_t worth = (rows > 8 ? kMostBytes : kChunkBytes) / bytes, wanted = worth < of_each ? worth : of_each;
-  if (wanted >= 24) return wanted / 24 * 24;
+  if (wanted >= 48) return wanted / 48 * 48;
+  if (wanted >= 24) return 24;
   if (of_each >= 24 && 24 * bytes <= kMostBytes) return 24;
   return wanted < 8 ? 8 : wanted / 8 * 8;
 }
@@ -137,7 +141,7 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
   const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
-                            : Rows{x, nullptr, nullptr, nullptr, nullptr};
+                            : Rows{x, nullptr, nullptr, nullptr, room};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
   const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, rows, threads);
   share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
@@ -272,7 +276,7 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
     if (!run) return 1;
     std::unique_ptr<char[]> scratch;
     const Rows given = rounded ? rounded_rows(nullptr, 1, *found, x, rows * inputs, scratch)
-                               : Rows{x, nullptr, nullptr, nullptr, nullptr};
+                               : Rows{x, nullptr, nullptr, nullptr, room};
     run(matrix, given, rows, out, first, last);
     return 0;
   }

@@ -48,7 +48,7 @@ inline const Between* between_of(const Variant& variant) {
 
 extern const Variant portable;
 #if defined(__x86_64__)
-extern const Variant avx2, avx512;
+extern const Variant avx2, avx512, amx;  // amx: where the compiler knows its instructions
 #elif defined(__aarch64__)
 extern const Variant neon, dotprod, i8mm;
 #endif

@@ -1,0 +1,190 @@
+// Products of weights in blocks with rows in eight bits by tiles, for processors with AMX: one instruction multiplies a
+// block of 16 outputs by that of 16 rows.
+//
+// The rows are laid side by side first, once a call; what is missing to sixteen of them is zeros, which cost nothing.
+// Whole numbers are exact, and everything else is done in the order in which rounded.h does it: the numbers are the same
+// to the bit.
+//
+//   tile 0   sums [output, row]
+//   tile 1   weights [output, input]
+//   tile 2   rows [inputs / 4, row, 4]
+#pragma once
+
+#include "rounded.h"
+
+namespace {
+
+enum { SIDE = 16 };  // outputs of a tile, and rows
+
+struct TileShapes {  // as the processor wants to be told
+  uint8_t palette, start, none[14];
+  uint16_t bytes[16];
+  uint8_t rows[16];
+};
+
+INLINE void shape_tiles(int inputs) {
+  const TileShapes shapes = {1, 0, {0}, {64, (uint16_t)inputs, 64}, {SIDE, SIDE, (uint8_t)(inputs / 4)}};
+  _tile_loadconfig(&shapes);
+}
+
+// What was written so far is in memory for the tiles that are read next: GCC does not know that they read it.
+INLINE void written() { __asm__ volatile("" ::: "memory"); }
+
+INLINE int64_t tiles_for(int64_t count) { return (count + SIDE - 1) / SIDE; }
+
+// Sixteen registers of sixteen numbers of 32 bits: number k of register r becomes number r of register k.
+INLINE void turn(__m512i* v) {
+  __m512i a[16], b[16];
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]), a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    for (int j = 0; j < 2; j++) {
+      b[i + 2 * j] = _mm512_unpacklo_epi64(a[i + j], a[i + j + 2]);
+      b[i + 2 * j + 1] = _mm512_unpackhi_epi64(a[i + j], a[i + j + 2]);
+    }
+  }
+  for (int j = 0; j < 4; j++) {  // four lanes of four registers, lane for lane
+    a[j] = _mm512_shuffle_i32x4(b[j], b[j + 4], 0x88), a[j + 4] = _mm512_shuffle_i32x4(b[j], b[j + 4], 0xdd);
+    a[j + 8] = _mm512_shuffle_i32x4(b[j + 8], b[j + 12], 0x88), a[j + 12] = _mm512_shuffle_i32x4(b[j + 8], b[j + 12], 0xdd);
+  }
+  for (int j = 0; j < 4; j++) {
+    v[j] = _mm512_shuffle_i32x4(a[j], a[j + 8], 0x88), v[j + 8] = _mm512_shuffle_i32x4(a[j], a[j + 8], 0xdd);
+    v[j + 4] = _mm512_shuffle_i32x4(a[j + 4], a[j + 12], 0x88), v[j + 12] = _mm512_shuffle_i32x4(a[j + 4], a[j + 12], 0xdd);
+  }
+}
+
+// Sums [output, row] go to their places in the result.
+INLINE void put_sums(__m512i* sums, float* out, int64_t outputs, int some, int64_t rows) {
+  turn(sums);
+  const __mmask16 those = (__mmask16)((1u << some) - 1);
+  for (int m = 0; m < SIDE && m < rows; m++) _mm512_mask_storeu_epi32(out + m * outputs, those, sums[m]);
+}
+
+INLINE char* aligned_room(const Rows& x, int64_t bytes) {
+  char* room = x.room(bytes + 64);
+  return room + (-(intptr_t)room & 63);
+}
+
+struct TiledRows {
+  int8_t* codes;          // [sixteen rows, block, eight fours, row, 4]
+  float *scales, *totals;  // [sixteen rows, block, row]
+  Codes* weights;          // [eight blocks, output]
+};
+
+INLINE TiledRows room_for_tiles(const Rows& x, int64_t rows, int64_t count) {
+  const int64_t blocks = tiles_for(rows) * count;
+  char* room = aligned_room(x, blocks * (512 + 2 * 64) + (count + 7) / 8 * SIDE * (int64_t)sizeof(Codes));
+  float* floats = (float*)(room + blocks * 512);
+  return {(int8_t*)room, floats, floats + blocks * SIDE, (Codes*)(floats + 2 * blocks * SIDE)};
+}
+
+INLINE void lay_out_rows(const Rows& x, int64_t rows, int64_t count, const TiledRows& to) {
+  int8_t* codes = to.codes;
+  float *scales = to.scales, *totals = to.totals;
+  for (int64_t m = 0; m < rows; m += SIDE) {
+    const __mmask16 those = rows - m >= SIDE ? 0xffff : (__mmask16)((1u << (rows - m)) - 1);
+    const __m512i lanes = _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                                             _mm512_set1_epi32((int)count));
+    for (int64_t at = 0; at < count; at++, scales += SIDE, totals += SIDE) {
+      const int64_t from = m * count + at;
+      const __m512 none = _mm512_setzero_ps();
+      _mm512_store_ps(scales, _mm512_mask_i32gather_ps(none, those, lanes, x.scales + from, 4));
+      _mm512_store_ps(totals, _mm512_mask_i32gather_ps(none, those, lanes, x.totals + from, 4));
+    }
+    for (int64_t at = 0; at < count; at += 2) {
+      const __mmask16 some = count - at > 1 ? 0xffff : 0xff;
+      __m512i fours[SIDE];
+      for (int r = 0; r < SIDE; r++) {
+        const bool is_row = m + r < rows;
+        fours[r] = _mm512_maskz_loadu_epi32(is_row ? some : 0, x.codes + ((m + (is_row ? r : 0)) * count + at) * 32);
+      }
+      turn(fours);
+      for (int k = 0; k < (count - at > 1 ? 16 : 8); k++, codes += 64) _mm512_store_si512(codes, fours[k]);
+    }
+  }
+}
+
+// One block of sixteen outputs with sixteen rows, added to their sums.
+template <int SCALES, bool OFFSETS>
+INLINE void tile_block(const Codes* weights, int b, const int8_t* x, const float* scales, const float* totals, V* sums) {
+  enum { HALF = 32 / SCALES };
+  alignas(64) int32_t dots[SCALES][SIDE][16];
+  for (int s = 0; s < SCALES; s++) {
+    _tile_zero(0);
+    _tile_loadd(1, weights->code + 32 * b + HALF * s, sizeof(Codes));
+    _tile_loadd(2, x + s * 16 * HALF, 64);
+    _tile_dpbssd(0, 1, 2);
+    _tile_stored(0, dots[s], 64);
+  }
+  const V size = load(scales);
+  for (int r = 0; r < SIDE; r++) {
+    if (OFFSETS) sums[r] = fma(all(weights[r].offset[b]), load(totals), sums[r]);
+    for (int s = 0; s < SCALES; s++) {
+      const V dot = _mm512_cvtepi32_ps(_mm512_load_si512(dots[s][r]));
+      sums[r] = fma(dot, mul(all(weights[r].scale[SCALES * b + s]), size), sums[r]);
+    }
+  }
+}
+
+// All blocks of them, while the codes of the next outputs are fetched. Every eighth block has a sum of its own, and these are added as eight_sum does: what is kept waits
+// for its other half.
+template <int SCALES, bool OFFSETS>
+INLINE void tile_blocks(const TiledRows& tiled, int64_t group, int64_t count, const char* next, int lines, __m512i* found) {
+  static const int eighths[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+  V kept[4][SIDE];
+  int waiting = 0;
+  for (int i = 0; i < 8; i++) {
+    const int b = eighths[i];
+    V sums[SIDE];
+    for (int r = 0; r < SIDE; r++) sums[r] = zero();
+    for (int64_t at = b; at < count; at += 8) {
+      for (int line = 0; line < lines; line++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+      const int64_t block = group * count + at;
+      tile_block<SCALES, OFFSETS>(tiled.weights + at / 8 * SIDE, b, tiled.codes + block * 512, tiled.scales + block * SIDE,
+                                  tiled.totals + block * SIDE, sums);
+    }
+    for (int halves = i; halves & 1; halves >>= 1) {
+      waiting--;
+      for (int r = 0; r < SIDE; r++) sums[r] = _mm512_add_ps(kept[waiting][r], sums[r]);
+    }
+    for (int r = 0; r < SIDE; r++) kept[waiting][r] = sums[r];
+    waiting++;
+  }
+  for (int r = 0; r < SIDE; r++) found[r] = _mm512_castps_si512(kept[0][r]);
+}
+
+template <int SCALES, bool OFFSETS>
+void in_tiles(const Matrix& matrix, PutDownCodes put_down, const char* codes, int bytes, const Rows& given, int64_t rows,
+              float* out, int64_t first, int64_t last) {
+  const int64_t count = matrix.inputs / 32;
+  const TiledRows tiled = room_for_tiles(given, rows, count);
+  lay_out_rows(given, rows, count, tiled);
+  shape_tiles(32 / SCALES);
+  for (int64_t o = first; o < last; o += SIDE) {
+    const int some = last - o < SIDE ? (int)(last - o) : SIDE;
+    for (int r = 0; r < SIDE; r++) {
+      for (int64_t at = 0; at < count; at += 8) {
+        put_down(matrix, o + (r < some ? r : 0), at, count - at < 8 ? (int)(count - at) : 8, tiled.weights[at / 8 * SIDE + r]);
+      }
+    }
+    written();
+    for (int64_t m = 0; m < rows; m += SIDE) {
+      __m512i sums[SIDE];
+      tile_blocks<SCALES, OFFSETS>(tiled, m / SIDE, count, codes + (o + SIDE) * count * bytes, m ? 0 : SIDE * bytes / 64, sums);
+      put_sums(sums, out + m * matrix.outputs + o, matrix.outputs, some, rows - m);
+    }
+  }
+  _tile_release();
+}
+
+enum { WORTH_A_TILE = 3 };  // rows: for fewer, a weight is multiplied while it is in a register
+
+template <class F, int KIND>
+void tiled(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
+  if (rows < WORTH_A_TILE) return avx512.rounded[KIND](matrix, x, rows, out, first, last);
+  const char* codes = (const char*)matrix.parts[F::CODES];
+  in_tiles<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
+}
+
+}  // namespace
