@@ -66,3 +66,19 @@ def test_prompt_tokens_are_counted_once_however_far_ahead_steps_are(on_owner, ti
         return runner._metrics.prefilled_tokens - before
 
     assert on_owner(play) == 1
+
+
+def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, monkeypatch):
+    """A snapshot is a copy, which somebody who waits for a first token would wait for too."""
+
+    def play(runner):
+        done, run, keep = [], runner.run, runner.kv_store.keep
+        monkeypatch.setattr(runner, "run", lambda key, *given: (done.append(key[0]), run(key, *given))[1])
+        monkeypatch.setattr(runner.kv_store, "keep", lambda kept: (done.append("keep"), keep(kept))[1])
+        one = request(tiny_model, text(rng, 30))
+        assert runner.kv_store.take(one)
+        collect(runner.read(one), runner.device)
+        runner.kv_store.release(one)
+        return done
+
+    assert on_owner(play) == ["read", "pick", "keep"]
