@@ -81,4 +81,4 @@ def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, mo
         runner.kv_store.release(one)
         return done
 
-    assert on_owner(play) == ["read", "pick", "keep"]
+    assert on_owner(play)[-3:] == ["read", "pick", "keep"]
