@@ -246,7 +246,10 @@ def variants_for(machine: str, compiler: Compiler) -> list[str]:
 
 
 def _knows(compiler: Compiler, flags: Sequence[str]) -> bool:
-    return _runs((*compiler.command, *flags, "-fsyntax-only", "-x", "c++", os.devnull))
+    with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
+        source = Path(scratch, "nothing.cc")
+        source.touch()
+        return _runs((*compiler.command, *flags, "-c", str(source), "-o", f"{scratch}/nothing.o"))
 
 
 def _objects(variants: Sequence[str]) -> list[str]:
