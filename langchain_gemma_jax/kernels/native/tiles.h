@@ -79,6 +79,7 @@ INLINE TiledRows room_for_tiles(const Rows& x, int64_t rows, int64_t count) {
   return {(int8_t*)room, floats, floats + blocks * SIDE, (Codes*)(floats + 2 * blocks * SIDE)};
 }
 
+// Rows as tiles are: numbers that one instruction multiplies lie side by side. What is no row is zeros.
 INLINE void lay_out_rows(const Rows& x, int64_t rows, int64_t count, const TiledRows& to) {
   int8_t* codes = to.codes;
   float *scales = to.scales, *totals = to.totals;
@@ -127,10 +128,11 @@ INLINE void tile_block(const Codes* weights, int b, const int8_t* x, const float
   }
 }
 
-// All blocks of them, while the codes of the next outputs are fetched. Every eighth block has a sum of its own, and these are added as eight_sum does: what is kept waits
-// for its other half.
+// All blocks of them, while the codes of the next outputs are fetched. Every eighth block has a sum of its own, and these
+// are added as eight_sum does: what is kept waits for its other half.
 template <int SCALES, bool OFFSETS>
-INLINE void tile_blocks(const TiledRows& tiled, int64_t group, int64_t count, const char* next, int lines, __m512i* found) {
+INLINE void tile_blocks(const TiledRows& tiled, int64_t group, int64_t count, const char* next, int lines,
+                        __m512i* found) {
   static const int eighths[8] = {0, 4, 2, 6, 1, 5, 3, 7};
   V kept[4][SIDE];
   int waiting = 0;
@@ -154,6 +156,7 @@ INLINE void tile_blocks(const TiledRows& tiled, int64_t group, int64_t count, co
   for (int r = 0; r < SIDE; r++) found[r] = _mm512_castps_si512(kept[0][r]);
 }
 
+// Sixteen outputs at a time: their codes are put down once, and multiplied by all rows.
 template <int SCALES, bool OFFSETS>
 void in_tiles(const Matrix& matrix, PutDownCodes put_down, const char* codes, int bytes, const Rows& given, int64_t rows,
               float* out, int64_t first, int64_t last) {
@@ -165,13 +168,15 @@ void in_tiles(const Matrix& matrix, PutDownCodes put_down, const char* codes, in
     const int some = last - o < SIDE ? (int)(last - o) : SIDE;
     for (int r = 0; r < SIDE; r++) {
       for (int64_t at = 0; at < count; at += 8) {
-        put_down(matrix, o + (r < some ? r : 0), at, count - at < 8 ? (int)(count - at) : 8, tiled.weights[at / 8 * SIDE + r]);
+        const int runs = count - at < 8 ? (int)(count - at) : 8;
+        put_down(matrix, o + (r < some ? r : 0), at, runs, tiled.weights[at / 8 * SIDE + r]);
       }
     }
     written();
     for (int64_t m = 0; m < rows; m += SIDE) {
       __m512i sums[SIDE];
-      tile_blocks<SCALES, OFFSETS>(tiled, m / SIDE, count, codes + (o + SIDE) * count * bytes, m ? 0 : SIDE * bytes / 64, sums);
+      const char* next = codes + (o + SIDE) * count * bytes;
+      tile_blocks<SCALES, OFFSETS>(tiled, m / SIDE, count, next, m ? 0 : SIDE * bytes / 64, sums);
       put_sums(sums, out + m * matrix.outputs + o, matrix.outputs, some, rows - m);
     }
   }
