@@ -1,6 +1,6 @@
 """Run the benchmarks one after the other, and show every bar in one table.
 
-    make bench                                    what most bars are about: 17 minutes to half an hour
+    make bench                                    what most bars are about: a quarter to half an hour
     make bench BENCH=quick                        the most telling part, some four minutes
     make bench BENCH=full                         everything: more files, and float32 beside bfloat16
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run

@@ -36,7 +36,7 @@ _X86, _ARM = ("x86_64", "AMD64", "x86-64"), ("aarch64", "arm64")
 _FLAGS = ("-std=c++17", "-fPIC", "-DNDEBUG", "-fvisibility=hidden", "-ffp-contract=off", "-w", "-Wno-psabi")
 _AVX2 = ("-mavx2", "-mfma", "-mf16c")
 _AVX512 = ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512vnni")
-_AMX = ("-mamx-tile", "-mamx-bf16", "-mamx-int8")
+_AMX = ("-mamx-tile", "-mamx-int8")
 _VARIANTS: Mapping[str, tuple[Sequence[str], tuple[str, ...]]] = {  # of which machines, and by which flags
     "portable": ((*_X86, *_ARM), ()),
     "avx2": (_X86, _AVX2),

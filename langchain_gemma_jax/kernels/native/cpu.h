@@ -33,12 +33,12 @@ static inline bool has_avx512() {  // F, DQ, BW, VL and VNNI
   return has_all(b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) && has_all(c, 1u << 11);
 }
 
-// AMX for bfloat16 and for whole numbers. Linux keeps tiles for those alone who ask for them: once for all threads.
+// AMX for whole numbers. Linux keeps tiles for those alone who ask for them: once for all threads.
 static inline bool has_amx() {
 #if defined(__linux__)
   uint32_t a, b, c, d;
   if (!has_avx512() || !has_all(kept_registers(), 3u << 17)) return false;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(d, 1u << 22 | 1u << 24 | 1u << 25)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(d, 1u << 24 | 1u << 25)) return false;
   enum { ASK_FOR_REGISTERS = 0x1023, OF_TILES = 18 };
   return syscall(SYS_arch_prctl, ASK_FOR_REGISTERS, OF_TILES) == 0;
 #else

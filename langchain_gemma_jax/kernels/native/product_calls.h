@@ -141,7 +141,7 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
   const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
-                            : Rows{x, nullptr, nullptr, nullptr, room};
+                            : Rows{x, nullptr, nullptr, nullptr, nullptr};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
   const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, rows, threads);
   share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
@@ -276,7 +276,7 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
     if (!run) return 1;
     std::unique_ptr<char[]> scratch;
     const Rows given = rounded ? rounded_rows(nullptr, 1, *found, x, rows * inputs, scratch)
-                               : Rows{x, nullptr, nullptr, nullptr, room};
+                               : Rows{x, nullptr, nullptr, nullptr, nullptr};
     run(matrix, given, rows, out, first, last);
     return 0;
   }
