@@ -29,7 +29,7 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.placement import placement_of
+from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, choose_recipe
 

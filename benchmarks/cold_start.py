@@ -29,7 +29,7 @@ from benchmarks.command import positive, publish, report_options
 from benchmarks.machine import Others, machine
 from benchmarks.page import Block
 from benchmarks.vocabulary import write_tokenizer
-from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
 
 ROOT = Path(__file__).parents[1]
 

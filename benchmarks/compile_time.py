@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.placement import placement_of
+from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.recipes import choose_recipe
 
 

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def written_text() -> Path:
     """Return the file with the ids that all of them read: a page of English, again and again."""
-    from langchain_gemma_jax.models.load import load
+    from langchain_gemma_jax.models.loading.load import load
 
     path = FOLDER / "long-text.json"
     with load(FOLDER / FILE, progress=False) as model:

@@ -22,7 +22,7 @@ from benchmarks.machine import Others, machine
 from benchmarks.page import Block
 from langchain_gemma_jax import Sampling, configure, engine
 from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.models.embedded import DEFAULT, EMBEDDED
+from langchain_gemma_jax.models.configuration.embedded import DEFAULT, EMBEDDED
 
 BLOCK = Block("embedded figures", "make bench-embedded")
 PROMPT, TOKENS = 500, 200

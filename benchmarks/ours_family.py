@@ -13,7 +13,7 @@ from benchmarks.ours import Ours, describe
 from benchmarks.serve import Answer, Job, serve, time_round, warm_up
 from benchmarks.vocabulary import write_tokenizer
 from langchain_gemma_jax import Ladders, configure, engine
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 
 MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
 LADDERS = Ladders(chunks=(16, 64, 256), capacities=(1024, MAX_CONTEXT), rows=(1,), draft=0)  # one conversation

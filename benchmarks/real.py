@@ -73,7 +73,7 @@ def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str]) -> None:
 def made_files() -> Path:
     """Make what is made of the file, and the ids of the text; give the file with these."""
     from benchmarks.real_files import dense_folder, q8_0_file
-    from langchain_gemma_jax.models.load import load
+    from langchain_gemma_jax.models.loading.load import load
 
     prompt = FOLDER / "text.json"
     with load(FOLDER / FILE, progress=False) as model:

@@ -23,7 +23,7 @@ from langchain_gemma_jax.models.configuration.abstract import Path as TreePath
 from langchain_gemma_jax.models.configuration.abstract import abstract, numpy_dtype, walk
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import sentence_pieces
 from langchain_gemma_jax.models.gguf.opening import open_gguf
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 

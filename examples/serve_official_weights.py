@@ -20,7 +20,7 @@ import numpy as np
 
 from langchain_gemma_jax import UnsupportedModelError, from_gemma
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.gemma.kv_cache import allocate
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 
 WIDTH, HEADS, HEAD_SIZE, FFW, VOCABULARY = 32, 4, 8, 64, 200
 LAYERS = ["LOCAL_SLIDING", "LOCAL_SLIDING", "GLOBAL"]

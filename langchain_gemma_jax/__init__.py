@@ -84,9 +84,9 @@ if TYPE_CHECKING:
     )
     from langchain_gemma_jax.llms import GemmaJaxLLM
     from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-    from langchain_gemma_jax.models.from_gemma import from_gemma
-    from langchain_gemma_jax.models.load import load as load_model
-    from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.models.loading.from_gemma import from_gemma
+    from langchain_gemma_jax.models.loading.load import load as load_model
+    from langchain_gemma_jax.models.loading.model import Model
     from langchain_gemma_jax.observe.alerts.webhook import Webhook
     from langchain_gemma_jax.observe.jax_code.code_report import CodeReport
     from langchain_gemma_jax.observe.jax_code.guard import guard

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
-from langchain_gemma_jax.models.vision.encoder import Tensor
+from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.vision.media_config import MediaFiles, senses_of
 
 MARKS = ("<start_of_image>", "<image_soft_token>", "<end_of_image>")

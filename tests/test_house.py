@@ -219,7 +219,7 @@ def _imports(source: str, *, at_top_only: bool) -> Iterator[str]:
 
 
 def below(imported: str) -> str | None:
-    """``models.load`` for ``langchain_gemma_jax.models.load``, None for other people's modules."""
+    """``models.load`` for ``langchain_gemma_jax.models.loading.load``, None for other people's modules."""
     top, _, rest = imported.partition(".")
     return (rest or "__init__") if top == PACKAGE.name else None
 

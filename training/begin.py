@@ -14,8 +14,8 @@ import numpy as np
 from langchain_gemma_jax.models.configuration.abstract import Path as TreePath
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.load import load
-from langchain_gemma_jax.models.model import Params, assemble
+from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading.model import Params, assemble
 from langchain_gemma_jax.models.recipes import Recipe
 from training import tokenizer
 from training.grow import grown

@@ -12,8 +12,8 @@ import tokenizers
 
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.gemma.kv_cache import KVCache, allocate
-from langchain_gemma_jax.models.model import Params
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.loading.model import Params
 from langchain_gemma_jax.models.recipes import Recipe
 from training.configs import EOS
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 
 RUNS = (
     "sprout-s",

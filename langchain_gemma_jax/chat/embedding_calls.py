@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from langchain_gemma_jax.engine.base.checks import no_embedder
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ContextLengthError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served

@@ -21,7 +21,7 @@ from langchain_gemma_jax.client.option_forms import options_out, session_out
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, ServerError
-from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 
 _MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # who answered
 

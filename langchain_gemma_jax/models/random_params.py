@@ -10,9 +10,9 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.weights import stored_as
+from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.weights import stored_as
 
 
 def random_params(config: ModelConfig, recipe: Recipe, seed: int = 0) -> Params:

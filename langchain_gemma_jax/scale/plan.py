@@ -10,7 +10,7 @@ from typing import Any
 from langchain_gemma_jax.config import default_model
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.embedded import DEFAULT
+from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 
 ROWS = Ladders().rows[-1]  # conversations that an engine computes at once
 SHUTDOWN_SECONDS = 10.0  # for a replica, when its last call is over

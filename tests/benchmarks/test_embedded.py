@@ -6,7 +6,7 @@ from benchmarks import embedded
 from benchmarks.page import replace_block
 from langchain_gemma_jax.engine.base.events import Timings
 from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.models.embedded import DEFAULT
+from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 
 
 def answer(first: float, total: float, tokens: int = 201) -> Completion:

@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.vision.support import MediaSupport
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.server.running import RunningServer
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends

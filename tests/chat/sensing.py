@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.vision.support import PictureRules, PlacedMedium, SoundRules
+from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, SoundRules
 from tests.dialects.vocabulary import tokenizer
 
 SOFT = 3

@@ -10,7 +10,7 @@ import pytest
 from langchain_gemma_jax.chat.calling.base_models import BaseModels, BaseModelWarning
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.engine.host.hearing import hearer
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
 

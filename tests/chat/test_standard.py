@@ -13,7 +13,7 @@ from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_gemma_jax import ChatGemmaJax, engine
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan
 from langchain_gemma_jax.media.web_links import LinkReader
-from langchain_gemma_jax.models.vision.support import MediaSupport
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from tests.chat.sensing import HeardSounds
 from tests.media.samples import encoded, pdf, tone, wav
 

@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax import ChatGemmaJax, Route
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.errors import DeadlineError
-from langchain_gemma_jax.models.load import load as load_model
+from langchain_gemma_jax.models.loading.load import load as load_model
 
 LIMIT = 0.3
 GRACE = 30.0  # seconds more, on a machine that is busy: half of what it would take if nobody looked at the limit

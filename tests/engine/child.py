@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.api.process import configure, engine
 from langchain_gemma_jax.errors import BusyError
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
 LONG = Sampling(max_tokens=100, ignore_eos=True)

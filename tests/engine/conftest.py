@@ -24,8 +24,8 @@ from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.engine.tiny import CONFIGS, LADDERS, RECIPES, TIE, Cold

@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.engine.residency.served import Served
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.loading.model import Model
 
 # Few programs, all of them among those of `tiny.LADDERS`: what one file compiles the others have.
 SMALL = Ladders(chunks=(16,), capacities=(32, 128), rows=(1, 4), draft=0)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.requests.prompt import MediaSpan, TokenSpan
-    from langchain_gemma_jax.models.vision.support import MediaSupport
+    from langchain_gemma_jax.models.seams.media_support import MediaSupport
 
 ROOT = Path(__file__).parents[2]
 CACHE = "GEMMA_JAX_COMPILE_CACHE"

@@ -10,7 +10,7 @@ import jax
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.tiny import settle
 from tests.tiny_gemma import tiny_gemma
 

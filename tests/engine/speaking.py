@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.tiny_gemma import tiny_gemma
 

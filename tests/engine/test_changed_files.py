@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
-from langchain_gemma_jax.models.checkpoint import place as place_module
+from langchain_gemma_jax.models.loading import place as place_module
 from tests.engine.faults_support import SMALL, assert_works, greedy
 from tests.engine.residents_support import folders_in, status
 from tests.tiny_gemma import tiny_gemma

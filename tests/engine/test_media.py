@@ -15,7 +15,7 @@ from langchain_gemma_jax import DeviceMemoryError, InputError, Sampling
 from langchain_gemma_jax.engine.api.request_making import _check_media
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan, whole_media
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.vision.encoder import Sight
+from langchain_gemma_jax.models.seams.media_encoder import Sight
 from langchain_gemma_jax.models.vision.model_media import KeptVectors
 from tests.engine.seeing import BEFORE, SOFT, ColdSight, picture, seeing, spans_of
 from tests.engine.tiny import CONTEXT, text

@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.models.load import load as load_model
+from langchain_gemma_jax.models.loading.load import load as load_model
 from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads
 from tests.engine.residents_support import baseline, folders_in, need_of, on_device
 from tests.engine.tiny import settle

@@ -16,9 +16,9 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
-from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Recipe
 
 CONTEXT = 128

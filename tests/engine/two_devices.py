@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from langchain_gemma_jax.models.configuration.abstract import Axes
-from langchain_gemma_jax.models.placement import Placement, SingleDevice
-from langchain_gemma_jax.models.weights import map_specs
+from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.seams.weights import map_specs
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.engine import Engine
@@ -106,8 +106,8 @@ def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) ->
     from langchain_gemma_jax import Ladders
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.base.settings import Settings
-    from langchain_gemma_jax.models.load import load
-    from langchain_gemma_jax.models.model import leaves
+    from langchain_gemma_jax.models.loading.load import load
+    from langchain_gemma_jax.models.loading.model import leaves
 
     ladders = Ladders(chunks=(16,), capacities=(64, 128), rows=(1, 2), draft=4)
     engine = Engine(Settings(ladders=ladders, guards="raise", drafts=True, host_kv_bytes=2**20))

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 from langchain_gemma_jax import ChatGemmaJax
-from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
 
 
 @pytest.mark.long

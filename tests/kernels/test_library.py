@@ -137,8 +137,8 @@ PROGRAM = """
 import jax.numpy as jnp
 from langchain_gemma_jax.kernels.library import in_words, kernels
 from langchain_gemma_jax.models.recipes.choose import choose_recipe
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.weights import Form, Plan
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.weights import Form, Plan
 by_kernel = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
 print(kernels().variant, float(linear(jnp.ones((2, 640)), jnp.ones((3, 640)), by_kernel)[1, 2]), in_words())
 """

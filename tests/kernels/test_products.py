@@ -16,8 +16,8 @@ from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 from langchain_gemma_jax.kernels.targets import KINDS as TARGETS
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.weights import PLAIN, Form, Plan
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.weights import PLAIN, Form, Plan
 from tests.kernels.made_up_matrices import dense, library, matrix, product, variants
 
 BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL, many_rows=Form.KERNEL)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.model_config import (
     LayerConfig,
     ModelConfig,
@@ -30,8 +30,8 @@ from langchain_gemma_jax.models.configuration.model_config import (
     PerLayerInputConfig,
     Rope,
 )
-from langchain_gemma_jax.models.from_gemma import from_gemma
-from langchain_gemma_jax.models.model import Params
+from langchain_gemma_jax.models.loading.from_gemma import from_gemma
+from langchain_gemma_jax.models.loading.model import Params
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
 from tests.parity.tiny import FLOAT32, OPTIMISED, Program, Runner
 

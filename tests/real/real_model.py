@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.real_files import FILE, array_at, dense_folder
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
-from langchain_gemma_jax.models.model import Model, assemble
+from langchain_gemma_jax.models.loading.model import Model, assemble
 from langchain_gemma_jax.models.recipes import choose_recipe
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.media.medium import Picture, Sound
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.models.mmproj.make import write_encoders, write_text
 from tests.models.vision.test_soft_tokens import apart, encoding, soft_tokens
 from tests.parity.media_models import MODELS, sound

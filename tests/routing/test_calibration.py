@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from langchain_gemma_jax.models.embedded import EMBEDDED
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.calibration import ENOUGH, KNOWN, Calibration
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan
-from langchain_gemma_jax.models.vision.support import MediaSupport
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from tests.chat.sensing import HeardSounds, SeenPictures
 from tests.media.samples import base64_of, encoded, tone, wav
 from tests.serving import asked

@@ -59,7 +59,7 @@ def main(folder: str) -> None:
     subprocess.run([sys.executable, "-c", MAKE, folder], check=True, timeout=200)
     import jax
 
-    from langchain_gemma_jax.models.load import load
+    from langchain_gemma_jax.models.loading.load import load
 
     load(f"torchax:{folder}/tiny").close()  # all that is imported once
     gc.collect()

@@ -6,7 +6,7 @@ import pytest
 
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.errors import InputError, UnsafeCheckpointError, UnsupportedModelError
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.own_engine import own_engine
 from tests.torchax.torch_models import COMMON, needs_torch, save_model, save_tokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.errors import DevicesError
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.torchax.four_devices import start
 from tests.torchax.torch_models import needs_torch, save_model
 

@@ -11,7 +11,7 @@ from langchain_gemma_jax import Ladders
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.torchax.torch_models import greedy_by_torch, needs_torch
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from langchain_gemma_jax import Ladders
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.engine.fresh_process import answer, start
 from tests.tiny_gemma import tiny_gemma
 from tests.torchax.torch_models import needs_torch, save_model

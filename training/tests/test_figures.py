@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 
 PAGE = Path(__file__).parents[2] / "docs" / "sprout.md"
 ROWS = {

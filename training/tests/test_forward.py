@@ -5,7 +5,7 @@ import pytest
 
 import training.forward
 from langchain_gemma_jax.models.gemma.forward import forward
-from langchain_gemma_jax.models.gemma.kv_cache import allocate
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Recipe
 from training.data.pointers import LABELS, LOOKS, VALUE_BEFORE

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 import training.__main__
-from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from training.configs import CONTEXT, HF_CONFIGS
 from training.data.stream import LONGER
 from training.presets import RUNS, preset

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from training import checkpoints, configs, export, passed_on, which
 from training.__main__ import make

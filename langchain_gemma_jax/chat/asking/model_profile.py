@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.configuration.catalog import known, senses_of_co
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
-from langchain_gemma_jax.models.embedded import CONTEXT, embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import CONTEXT, embedded_folder
 
 _BY_SENSES = (
     "image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "audio_inputs",

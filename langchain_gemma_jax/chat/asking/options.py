@@ -18,8 +18,8 @@ from langchain_gemma_jax.config import default_api_key, default_model, default_s
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
-from langchain_gemma_jax.models.embedded import DEFAULT
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs
+from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 

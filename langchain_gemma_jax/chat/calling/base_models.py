@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.configuration.strict_json import read_object
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.models.loading.model import Model
 
 _TEMPLATES = ("chat_template.jinja", "chat_template.json")
 _WHERE_TEMPLATES_WERE = "tokenizer_config.json"

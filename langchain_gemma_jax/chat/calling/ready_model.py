@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.chat.history.media_in import MediaPlacing
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
-    from langchain_gemma_jax.models.vision.support import PlacedMedium
+    from langchain_gemma_jax.models.seams.media_support import PlacedMedium
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ReadyModel:
     def _placing(self, options: Options) -> MediaPlacing:
         from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy
         from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
-        from langchain_gemma_jax.models.vision.support import Scan
+        from langchain_gemma_jax.models.seams.media_support import Scan
 
         access = MediaAccess(options.media_folders, options.allow_urls)
         apart = self.dialect.media_apart

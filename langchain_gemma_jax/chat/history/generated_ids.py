@@ -19,7 +19,7 @@ from langchain_gemma_jax.chat.history.messages_in import spoken
 from langchain_gemma_jax.dialects import Message
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.models.loading.model import Model
 
 MOST_BYTES = 4 << 20  # for the answers of a model
 MOST_BYTES_ROUTED = 2 << 20  # for who answered, in conversations whose model is chosen

@@ -15,8 +15,8 @@ from langchain_gemma_jax.media.media_reader import MediaReader
 from langchain_gemma_jax.media.medium import Medium, Picture
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.models.model import Model
-    from langchain_gemma_jax.models.vision.support import MediaSupport, PlacedMedium, Scan
+    from langchain_gemma_jax.models.loading.model import Model
+    from langchain_gemma_jax.models.seams.media_support import MediaSupport, PlacedMedium, Scan
 
 V = TypeVar("V")
 

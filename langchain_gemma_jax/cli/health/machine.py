@@ -95,7 +95,7 @@ def _memory() -> Iterator[Finding]:
 
     from langchain_gemma_jax import configure
     from langchain_gemma_jax.engine.residency.device_memory import device_memory, host_memory, kv_budget, memory_budget
-    from langchain_gemma_jax.models.placement import SingleDevice
+    from langchain_gemma_jax.models.seams.placement import SingleDevice
 
     where, settings = SingleDevice(jax.local_devices()[0]), configure()
     budget, has = memory_budget(settings, where), device_memory(where)

@@ -78,7 +78,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
     from langchain_gemma_jax import engine
     from langchain_gemma_jax.client.addresses import default_socket
     from langchain_gemma_jax.config import default_model
-    from langchain_gemma_jax.models.embedded import DEFAULT
+    from langchain_gemma_jax.models.configuration.embedded import DEFAULT
     from langchain_gemma_jax.server.apis.caller import ServedModels
     from langchain_gemma_jax.server.app import GemmaJaxApp
     from langchain_gemma_jax.server.http.api_keys import read_keys

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.residency.status_file import RunningEngine, runn
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes
 from langchain_gemma_jax.models.configuration.catalog import known
-from langchain_gemma_jax.models.embedded import CONTEXT, EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.configuration.embedded import CONTEXT, EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.hub.known_ids import hub_id
 
 if TYPE_CHECKING:

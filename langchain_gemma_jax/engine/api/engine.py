@@ -28,9 +28,9 @@ from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.kernels.library import in_words
-from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs
-from langchain_gemma_jax.models.load import load as load_model
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs
+from langchain_gemma_jax.models.loading.load import load as load_model
+from langchain_gemma_jax.models.loading.model import Model
 
 T = TypeVar("T")
 

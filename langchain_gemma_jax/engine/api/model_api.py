@@ -33,10 +33,10 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus, statu
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.text_vectors import text_vectors_of
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, LoadedAs, ReadAs
-from langchain_gemma_jax.models.embedded import embedded_folder
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs, ReadAs
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
-from langchain_gemma_jax.models.model import Model
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[

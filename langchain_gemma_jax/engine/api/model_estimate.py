@@ -9,9 +9,9 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
 from langchain_gemma_jax.models.mesh.counts import Fit
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.placement import Placement
-from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does

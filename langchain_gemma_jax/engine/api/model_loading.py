@@ -37,12 +37,12 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
-from langchain_gemma_jax.models.checkpoint.place import READERS
+from langchain_gemma_jax.models.loading.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs, ReadAs
+from langchain_gemma_jax.models.configuration.how_to_load import LoadedAs, ReadAs
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise

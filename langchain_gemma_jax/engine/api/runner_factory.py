@@ -39,7 +39,7 @@ from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.private.key_file import read_key
 
 

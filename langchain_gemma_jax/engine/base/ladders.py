@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
 from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
-STEP_SLACK = 16  # physical slots beyond a capacity; as in models/gemma/kv_cache.py, which needs JAX
+STEP_SLACK = 16  # physical slots beyond a capacity; as in models/seams/kv_cache.py, which needs JAX
 LARGEST_RUNG = 2**30  # so that a position, slack and chunk included, is an int32
 
 

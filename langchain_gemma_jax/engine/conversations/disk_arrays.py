@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
-from langchain_gemma_jax.models.gemma.kv_cache import LayerKV, abstract_cache
+from langchain_gemma_jax.models.seams.kv_cache import LayerKV, abstract_cache
 
 MOST_MARKS = 256  # lengths of one conversation that can be found again, where any could be
 BLOCK = 64  # tokens between two of them, at least

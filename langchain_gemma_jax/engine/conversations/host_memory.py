@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.engine.device.sequence_kv import shardings
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 Tree = TypeVar("Tree")
 

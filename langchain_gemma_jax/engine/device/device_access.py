@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.other_hosts import BesideHosts
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV, shardings
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 Result = TypeVar("Result")
 P = ParamSpec("P")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from langchain_gemma_jax.engine.device.knobs import Knobs
-from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
 TOP = 128  # the largest top_k that the few best tokens can answer
 FEW = TOP + 1  # one more, so that a tie with the last one kept is seen

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from langchain_gemma_jax.engine.device.knobs import Knobs
-from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
 BAN = -100.0  # a bias this low means never
 LOWEST = float(jnp.finfo(jnp.float32).min)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.placement import Placement
-from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 
 
 class BesideHosts(Protocol):

@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.device.filters import FEW, best_few, floor_among
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs
 from langchain_gemma_jax.engine.device.logit_edits import is_edited, legal_scores
-from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE, ScoreShare
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
 TOP_LOGPROBS = 20
 

@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
-from langchain_gemma_jax.models.gemma import kv_cache
-from langchain_gemma_jax.models.gemma.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.kv_cache import AXES, STEP_SLACK, KVCache, LayerKV
+from langchain_gemma_jax.models.seams.placement import Placement
 
 
 @jax.tree_util.register_dataclass

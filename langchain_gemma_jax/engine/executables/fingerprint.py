@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.traced_source import module_digest, source_digest
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
     "jax_array_garbage",

@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background, workers
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 
 class Libraries:

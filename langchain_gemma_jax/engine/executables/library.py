@@ -33,7 +33,7 @@ from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import ClosedError
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 _log = OwnLog(__name__)
 

@@ -19,11 +19,11 @@ from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowK
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.gemma import kv_cache
-from langchain_gemma_jax.models.gemma.kv_cache import AXES, LayerKV
-from langchain_gemma_jax.models.placement import Placement
-from langchain_gemma_jax.models.vision.encoder import Tensor
-from langchain_gemma_jax.models.weights import map_specs
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.kv_cache import AXES, LayerKV
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.media_encoder import Tensor
+from langchain_gemma_jax.models.seams.weights import map_specs
 
 
 class Signatures:

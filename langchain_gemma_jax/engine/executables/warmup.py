@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ClosedError
-from langchain_gemma_jax.models.progress import is_wanted
+from langchain_gemma_jax.models.hub.progress import is_wanted
 
 _ORDER = {
     kind: number

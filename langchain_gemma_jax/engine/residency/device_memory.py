@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
 HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too

@@ -15,8 +15,8 @@ from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.placement import Placement
 
 
 @dataclass(eq=False)

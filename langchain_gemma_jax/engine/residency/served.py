@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.weights import Form
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.weights import Form
 
 CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
 ACCELERATOR_CHUNKS = (16, 64, 256, 1024)

@@ -22,7 +22,7 @@ from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, PlacedSpan
-from langchain_gemma_jax.models.vision.encoder import EncoderState, EncoderTree, MediaEncoder
+from langchain_gemma_jax.models.seams.media_encoder import EncoderState, EncoderTree, MediaEncoder
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
 
 BEGIN, LAYER, END = ENCODING

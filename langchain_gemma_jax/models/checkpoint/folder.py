@@ -12,8 +12,8 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.checkpoint.parts import Naming, TensorSource
+from langchain_gemma_jax.models.configuration.links import real_file
+from langchain_gemma_jax.models.seams.tensor_source import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import (
     read_embedder,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.parts import Naming, Part, as_number
+from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
-from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.seams.tensor_source import Array
 
 
 class OpenFile:

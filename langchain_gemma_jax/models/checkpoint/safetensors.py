@@ -23,9 +23,9 @@ from langchain_gemma_jax.errors import (
     TensorMismatchError,
     UnsafeCheckpointError,
 )
-from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.checkpoint.parts import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
+from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
 
 INDEX = "model.safetensors.index.json"

@@ -23,8 +23,8 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.checkpoint.links import real_file
-from langchain_gemma_jax.models.checkpoint.parts import Array, TensorSource
+from langchain_gemma_jax.models.configuration.links import real_file
+from langchain_gemma_jax.models.seams.tensor_source import Array, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SINGLE, SafetensorsFile, SafetensorsSource
 from langchain_gemma_jax.models.configuration.config_fields import Fields
 from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig

@@ -15,13 +15,13 @@ from langchain_gemma_jax.kernels import between
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
-from langchain_gemma_jax.models.gemma import kv_cache
-from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK, LayerKV
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap, with_derivative
 from langchain_gemma_jax.models.gemma.rope import rotate
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import AttentionForm, BetweenForm, Recipe
-from langchain_gemma_jax.models.weights import Layer
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.weights import Layer
 
 # In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
 # compiles and loads in two thirds of the time.

@@ -9,9 +9,9 @@ from langchain_gemma_jax.kernels import between
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.gemma.norms import rms_norm, with_derivative
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, Teamwork
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
-from langchain_gemma_jax.models.weights import Layer, matrix_at
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.weights import Layer, matrix_at
 
 
 def gated(gate_up: jax.Array, form: BetweenForm = BetweenForm.XLA) -> jax.Array:

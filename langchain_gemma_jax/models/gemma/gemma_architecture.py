@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
-from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
-from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.vision.encoder import MediaEncoder
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
 
 
 @dataclass(frozen=True)

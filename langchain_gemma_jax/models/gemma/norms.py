@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels import between
-from langchain_gemma_jax.models.recipes.recipe import BetweenForm
+from langchain_gemma_jax.models.seams.recipe import BetweenForm
 
 Found = TypeVar("Found")
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from langchain_gemma_jax.models.weights import Plan, rows_of
+from langchain_gemma_jax.models.seams.weights import Plan, rows_of
 
 LookUp: TypeAlias = tuple[jax.Array, Plan]
 """The ids whose rows are wanted, and how a dense table lies."""

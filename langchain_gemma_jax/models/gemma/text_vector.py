@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX
 from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import Params, forward_apart
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.recipe import Recipe
 
 _SHORTEST = 1e-12  # that a vector is divided by, as the reference has it
 

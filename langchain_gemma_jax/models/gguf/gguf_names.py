@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.hf_names import names_of
-from langchain_gemma_jax.models.checkpoint.parts import Naming, Part, as_number
+from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import CheckpointError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
-from langchain_gemma_jax.models.checkpoint.parts import Naming
+from langchain_gemma_jax.models.seams.tensor_source import Naming
 from langchain_gemma_jax.models.configuration.chat_template import has_images_apart
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gguf.fields import Metadata

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.hearing.spectrogram import HALVED, PITCHES
-from langchain_gemma_jax.models.vision.encoder import (
+from langchain_gemma_jax.models.seams.media_encoder import (
     Arrays,
     EncoderState,
     EncoderTree,

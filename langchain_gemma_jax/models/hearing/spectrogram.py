@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import SAMPLE_RATE, Sound
-from langchain_gemma_jax.models.vision.support import PlacedMedium, SoundRules
+from langchain_gemma_jax.models.seams.media_support import PlacedMedium, SoundRules
 
 PITCHES = 128
 FRAME, HOP, SPECTRUM = 320, 160, 512  # samples of a frame, between two of them, and what they are filled up to

@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub.hub_request import HubRequest, check_token, is_commit, make_request
 from langchain_gemma_jax.models.hub.hub_stop import stoppable
-from langchain_gemma_jax.models.progress import is_wanted
+from langchain_gemma_jax.models.hub.progress import is_wanted
 from langchain_gemma_jax.models.stopping import Stop
 
 if TYPE_CHECKING:

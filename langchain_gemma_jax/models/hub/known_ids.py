@@ -7,7 +7,7 @@ import re
 from urllib.parse import urlsplit
 
 from langchain_gemma_jax.models.configuration.catalog import known
-from langchain_gemma_jax.models.embedded import EMBEDDED
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 
 _ACTIVE = re.compile(r"-(e\d+b)$")  # Gemma 4's sizes with an E are written large

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import jax
 
 from langchain_gemma_jax.errors import DevicesError, InputError
-from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.division import WhyNot, working_counts
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.placement import Placement, SingleDevice
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.seams.recipe import Recipe
 
 AUTO = "auto"
 MOST = 2**16  # devices that anybody can ask for

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.mesh.divided_gemma import DividedGemma
+from langchain_gemma_jax.models.gemma.divided_gemma import DividedGemma
 from langchain_gemma_jax.models.mesh.partitions import Partitions
 
 

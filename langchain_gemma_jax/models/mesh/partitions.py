@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes
 from langchain_gemma_jax.models.configuration.division import Division, Section
-from langchain_gemma_jax.models.placement import Placement
-from langchain_gemma_jax.models.weights import map_specs
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.weights import map_specs
 
 Partition: TypeAlias = jax.sharding.PartitionSpec
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.models.vision.encoder import LIMITS, Tensor
+from langchain_gemma_jax.models.seams.media_encoder import LIMITS, Tensor
 
 Numbers: TypeAlias = npt.NDArray[Any]
 

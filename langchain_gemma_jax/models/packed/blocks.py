@@ -17,7 +17,7 @@ from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multip
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
-from langchain_gemma_jax.models.weights import Packed, Plan
+from langchain_gemma_jax.models.seams.weights import Packed, Plan
 
 
 class BlockForm(StrEnum):

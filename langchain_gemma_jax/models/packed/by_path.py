@@ -11,7 +11,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, a
 from langchain_gemma_jax.models.configuration.division import cut
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, Stacked
-from langchain_gemma_jax.models.weights import FileStorage, Packed, is_matrix
+from langchain_gemma_jax.models.seams.weights import FileStorage, Packed, is_matrix
 
 How = TypeVar("How")
 

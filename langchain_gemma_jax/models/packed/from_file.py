@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming, Part, TensorSource
+from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.packed.splitting import split
-from langchain_gemma_jax.models.weights import is_matrix
+from langchain_gemma_jax.models.seams.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
 """A count of outputs of a matrix, and the block format that they are in."""

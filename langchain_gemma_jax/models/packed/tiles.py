@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.weights import Plan
+from langchain_gemma_jax.models.seams.weights import Plan
 
 FEW_TILE, MORE_TILE = 1 << 20, 8 << 20  # bytes of an unpacked tile: of a cache; of what pays for a larger product
 

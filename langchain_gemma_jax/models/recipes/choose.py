@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.probe_attention import probe_attention
 from langchain_gemma_jax.models.recipes.probe_between import probe_between
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
 
 _lock = threading.Lock()

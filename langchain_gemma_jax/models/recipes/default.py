@@ -6,8 +6,8 @@ import re
 
 import jax
 
-from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.weights import Form, Plan
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.weights import Form, Plan
 
 CPU_ATTENTION_PAIRS = 8  # a decode step of one row, or of a few; a product for each pair costs compile time
 

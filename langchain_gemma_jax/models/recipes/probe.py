@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.models.recipes.linear import linear
-from langchain_gemma_jax.models.recipes.recipe import Recipe
-from langchain_gemma_jax.models.weights import Form, Plan
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.weights import Form, Plan
 
 ONE, FEW, MOST_OF_FEW, MANY = 1, 4, 8, 128
 BETWEEN_FEW_AND_MANY = (16, 32, 64)  # rows, as chunks of prompts have them

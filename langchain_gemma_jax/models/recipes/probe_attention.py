@@ -12,7 +12,7 @@ import numpy as np
 
 from langchain_gemma_jax.kernels.attention import attend
 from langchain_gemma_jax.models.recipes.probe import OutOfTimeError
-from langchain_gemma_jax.models.recipes.recipe import Attention, AttentionForm
+from langchain_gemma_jax.models.seams.recipe import Attention, AttentionForm
 
 FEW, MANY = 1, 256  # tokens
 SLOTS = {FEW: 4096, MANY: 1024}

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.kernels.between import gated, join
-from langchain_gemma_jax.models.recipes.recipe import BetweenForm
+from langchain_gemma_jax.models.seams.recipe import BetweenForm
 
 WIDTH, TIMES = 1024, 2  # of one token, and how often: as in so many halves of layers
 SOMEWHAT = 0.95  # as for products

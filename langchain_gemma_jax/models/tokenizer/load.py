@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from langchain_gemma_jax.errors import TokenizerError
-from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
@@ -33,10 +33,10 @@ def load_tokenizer(folder: Path, *, may_lack_bos: bool = False) -> Tokenizer:
         ends = replace(ends, may_lack_bos=True)
     with only_tokenizer_errors(folder, _EXPECTED):
         if ends is not None:
-            from langchain_gemma_jax.models.tokenizer.files.hf_json import HfJsonTokenizer
+            from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
 
             return HfJsonTokenizer(path, data, ends)
-        from langchain_gemma_jax.models.tokenizer.files.sentencepiece import SentencePieceTokenizer
+        from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
 
         return SentencePieceTokenizer(path, data)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from langchain_gemma_jax.errors import InputError
 
 if TYPE_CHECKING:
-    from langchain_gemma_jax.models.model import Model
+    from langchain_gemma_jax.models.loading.model import Model
 
 PREFIX = "torchax:"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, UnsafeCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
-from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 
 _SAFE = (".safetensors", ".safetensors.index.json")

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.architecture import Architecture
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
-from langchain_gemma_jax.models.gemma.kv_cache import KVCache
+from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, divided
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now

@@ -25,8 +25,8 @@ from langchain_gemma_jax.models.configuration.model_config import (
     Rope,
 )
 from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, remember
-from langchain_gemma_jax.models.gemma.kv_cache import KVCache, LayerKV
-from langchain_gemma_jax.models.recipes.recipe import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
+from langchain_gemma_jax.models.seams.recipe import Recipe
 
 # What attention is told beside queries, keys and values, and what changes no result of ours. Anything else that is
 # given has a meaning that is not known here.

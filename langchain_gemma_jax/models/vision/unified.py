@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.vision.encoder import (
+from langchain_gemma_jax.models.seams.media_encoder import (
     Arrays,
     EncoderState,
     EncoderTree,

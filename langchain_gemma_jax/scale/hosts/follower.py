@@ -25,8 +25,8 @@ from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.executables.signatures import Signatures
 from langchain_gemma_jax.errors import GemmaJaxError, HostLostError
-from langchain_gemma_jax.models.load import load
-from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 from langchain_gemma_jax.scale.hosts.line import Line
 from langchain_gemma_jax.scale.hosts.names import Name, each
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name

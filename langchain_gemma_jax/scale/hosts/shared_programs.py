@@ -11,7 +11,7 @@ import jaxlib.version
 
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.traced_source import source_digest
-from langchain_gemma_jax.models.placement import Placement
+from langchain_gemma_jax.models.seams.placement import Placement
 
 Told: TypeAlias = dict[str, Any]
 

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, wait_for
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.errors import ClosedError, DeadlineError
-from langchain_gemma_jax.models.load import load as load_model
+from langchain_gemma_jax.models.loading.load import load as load_model
 from tests.engine.residents_support import folders_in, need_of
 from tests.engine.tiny import settle
 from tests.hub_server import HubServer

@@ -27,8 +27,8 @@ from langchain_gemma_jax.errors import (
     DevicesError,
     InputError,
 )
-from langchain_gemma_jax.models.checkpoint import place
-from langchain_gemma_jax.models.load import load as load_model
+from langchain_gemma_jax.models.loading import place
+from langchain_gemma_jax.models.loading.load import load as load_model
 from tests.engine.faults_support import (
     LIMIT,
     SMALL,

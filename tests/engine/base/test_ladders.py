@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.base import ladders
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.ladders import LARGEST_RUNG, STEP_SLACK, Ladders, TextLadder
 from langchain_gemma_jax.errors import ContextLengthError, InputError
-from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.seams import kv_cache
 
 ODD = [-(2**63), -1, 0, 2**63, 2**64, math.inf, -math.inf, math.nan, True, "1", None]
 RUNGS = st.sets(st.integers(1, 600), max_size=4).map(lambda rungs: tuple(sorted(rungs)))

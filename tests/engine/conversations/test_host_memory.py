@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 
 DEVICE = jax.local_devices()[0]
 HERE = SingleDevice(DEVICE)

@@ -11,7 +11,7 @@ from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess, out_of_memory
 from langchain_gemma_jax.errors import GuardError
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.device.filters import BLOCK, FEW
 from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_THE_BIASED, OF_THE_TOKEN, knobs
 from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, pick
-from langchain_gemma_jax.models.gemma.score_share import EVERY_SCORE
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE
 
 VOCAB, VALID, SLOTS = 320, 311, 8
 LARGE = 3 * FEW * BLOCK + 5  # found by blocks, and no multiple of them

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.device import sequence_kv
-from langchain_gemma_jax.models.gemma.kv_cache import STEP_SLACK
+from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK
 from tests.engine.tiny import CONFIGS, CONTEXT
 
 each = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.engine.executables.remembered import LONGEST, FirstNeeded
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
 from tests.models.int8 import Int8Storage

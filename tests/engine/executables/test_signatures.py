@@ -8,7 +8,7 @@ import pytest
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
-from langchain_gemma_jax.models.gemma.kv_cache import LayerKV
+from langchain_gemma_jax.models.seams.kv_cache import LayerKV
 from tests.engine.tiny import CONFIGS, CONTEXT
 
 LADDERS = Ladders(chunks=(4, 16), capacities=(32, CONTEXT), rows=(1, 2), draft=3).for_context(CONTEXT)

@@ -29,7 +29,7 @@ TRACED = (
     "engine/executables/signatures.py",
     "models/gemma/attention.py",
     "models/gemma/forward.py",
-    "models/recipes/linear.py",
+    "models/seams/linear.py",
 )
 
 
@@ -63,7 +63,7 @@ def test_the_names_of_programs_hold_the_digest():
 
 def test_an_architectures_own_module_counts_with_all_that_it_imports():
     known = set(traced_files(PACKAGE, (GEMMA,)))
-    assert {"models/gemma/attention.py", "models/gemma/forward.py", "models/recipes/linear.py"} <= known
+    assert {"models/gemma/attention.py", "models/gemma/forward.py", "models/seams/linear.py"} <= known
     assert module_digest(Gemma.__module__) == digest_of(traced_files(PACKAGE, (GEMMA,)))
 
 

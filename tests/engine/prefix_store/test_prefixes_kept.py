@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, InputError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.load import LoadPlan
+from langchain_gemma_jax.models.loading.load import LoadPlan
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.engine.conversations.test_host_store import reading_is
 from tests.engine.faults_support import SMALL, Fault, assert_works, copied, greedy, injected, resource_exhausted

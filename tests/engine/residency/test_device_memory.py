@@ -23,7 +23,7 @@ from langchain_gemma_jax.engine.residency.device_memory import (
     kv_budget,
     memory_budget,
 )
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.faults_support import SMALL, greedy
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -19,7 +19,7 @@ from langchain_gemma_jax.engine.residency.served import (
     stop_ids,
 )
 from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.weights import Form
+from langchain_gemma_jax.models.seams.weights import Form
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.checkpoint.parts import (
+from langchain_gemma_jax.models.seams.tensor_source import (
     Cut,
     CutTensors,
     Part,
@@ -72,7 +72,7 @@ def test_a_part_is_what_numpy_would_cut_out_however_it_is_read(axis, begin, end)
 
 
 def test_rows_that_are_many_come_in_pieces(monkeypatch):
-    monkeypatch.setattr("langchain_gemma_jax.models.checkpoint.parts.PIECE_BYTES", 100)
+    monkeypatch.setattr("langchain_gemma_jax.models.seams.tensor_source.PIECE_BYTES", 100)
     wide = NUMBERS.reshape(60, 8)
     pieces = [rows.copy() for rows in CutTensors(Stored(x=wide), {"part": Cut("x", 1, 2, 5)}).read_rows("part")]
     assert len(pieces) > 2

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
-from langchain_gemma_jax.models.checkpoint import place as place_module
+from langchain_gemma_jax.models.loading import place as place_module
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.load import load
-from langchain_gemma_jax.models.model import leaves
+from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading.model import leaves
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.tiny_gemma import CONFIG, tiny_gemma
 
@@ -181,10 +181,10 @@ CUT = """
     import jax
 
     from langchain_gemma_jax.errors import CorruptCheckpointError
-    from langchain_gemma_jax.models.checkpoint import place as place_module
-    from langchain_gemma_jax.models.load import load
+    from langchain_gemma_jax.models.loading import place as place_module
+    from langchain_gemma_jax.models.loading.load import load
     from langchain_gemma_jax.models.recipes import Recipe
-    from langchain_gemma_jax.models.recipes.recipe import Plan
+    from langchain_gemma_jax.models.seams.recipe import Plan
 
     folder, seeds = Path(sys.argv[1]), int(sys.argv[2])
     sound = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

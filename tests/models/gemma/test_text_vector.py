@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.checkpoint.place import place
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from tests.parity.architectures import EMBEDDERS, WINDOW

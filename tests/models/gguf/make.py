@@ -24,7 +24,7 @@ from langchain_gemma_jax.models.configuration.model_config import (
     PerLayerInputConfig,
     Rope,
 )
-from langchain_gemma_jax.models.tokenizer.files.sentencepiece_model import piece_types
+from langchain_gemma_jax.models.tokenizer.sentencepiece_model import piece_types
 
 WIDTH, HEADS, FFW, VOCABULARY = 256, 4, 256, 320
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")

@@ -24,7 +24,7 @@ from langchain_gemma_jax.models.gguf.gguf_source import open_source
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.header import Strings
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.models.damage import MOST_BYTES, check_damaged
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 

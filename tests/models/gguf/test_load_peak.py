@@ -17,7 +17,7 @@ MEASURE = """
     import json, sys
     from pathlib import Path
 
-    from langchain_gemma_jax.models.load import load
+    from langchain_gemma_jax.models.loading.load import load
 
     def resident(what):
         status = Path("/proc/self/status").read_text()

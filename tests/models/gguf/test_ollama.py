@@ -16,7 +16,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.gguf.local_files import local_files
 from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 from tests.models.mmproj.make import write_encoders, write_text
 

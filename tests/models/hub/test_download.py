@@ -36,7 +36,7 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.hub import download as hub_module
 from langchain_gemma_jax.models.hub.download import download
 from langchain_gemma_jax.models.hub.hub_request import make_request
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.hub_server import HubServer
 from tests.tiny_embedder import tiny_embedder

@@ -24,16 +24,16 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.gemma import kv_cache
+from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.gemma.score_share import ScoreShare
+from langchain_gemma_jax.models.seams.score_share import ScoreShare
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.model import assemble
+from langchain_gemma_jax.models.loading.model import assemble
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
-from langchain_gemma_jax.models.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes import Plan, Recipe
-from langchain_gemma_jax.models.weights import stored_as, total_bytes
+from langchain_gemma_jax.models.seams.weights import stored_as, total_bytes
 from tests.parity.tiny import parameters, small
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.recipes import Recipe
 from tests import tiny_gemma

@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checke
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.packed.blocks import BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
-from langchain_gemma_jax.models.placement import SingleDevice
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
 
 SMALL = published("gemma-3-1b")  # four query heads

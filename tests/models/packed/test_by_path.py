@@ -8,7 +8,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstrac
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.from_file import specs_of
-from langchain_gemma_jax.models.weights import is_matrix
+from langchain_gemma_jax.models.seams.weights import is_matrix
 from tests.engine.tiny import CONFIGS
 
 CONFIG = CONFIGS["local and global"]

@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
 from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart, split
-from langchain_gemma_jax.models.weights import PLAIN
+from langchain_gemma_jax.models.seams.weights import PLAIN
 from tests.models.gguf.make import random_blocks
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.recipes import Plan, Recipe
-from langchain_gemma_jax.models.weights import total_bytes
+from langchain_gemma_jax.models.seams.weights import total_bytes
 
 LAYER = ("layers", 0, "down")
 

@@ -15,9 +15,9 @@ import pytest
 
 from langchain_gemma_jax.errors import TokenizerError, UnsafeCheckpointError
 from langchain_gemma_jax.models.tokenizer import load, load_tokenizer
-from langchain_gemma_jax.models.tokenizer.files import hf_json
-from langchain_gemma_jax.models.tokenizer.files.hf_json import HfJsonTokenizer
-from langchain_gemma_jax.models.tokenizer.files.sentencepiece import SentencePieceTokenizer
+from langchain_gemma_jax.models.tokenizer import hf_json
+from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
+from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.errors import InputError, InstallationError
-from langchain_gemma_jax.models.load import load
+from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.torchax import versions
 from langchain_gemma_jax.models.torchax.versions import LIBRARIES, check_versions
 
@@ -67,7 +67,7 @@ def test_options_that_mean_nothing_there_are_refused(option, tmp_path):
 @pytest.mark.long
 def test_nothing_of_torch_is_imported_for_a_gemma():
     script = (
-        "import sys\nfrom langchain_gemma_jax import ChatGemmaJax\nfrom langchain_gemma_jax.models.load import load\n"
+        "import sys\nfrom langchain_gemma_jax import ChatGemmaJax\nfrom langchain_gemma_jax.models.loading.load import load\n"
         "load('sprout-s').close()\nChatGemmaJax(model='torchax:nowhere/none')\n"
         "found = {'torch', 'transformers', 'torchax'} & set(sys.modules)\nassert not found, found"
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource
-from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.seams.tensor_source import Array
 
 Tree: TypeAlias = Mapping[str, object]
 """Nested mappings with arrays at their ends, JAX's or numpy's."""

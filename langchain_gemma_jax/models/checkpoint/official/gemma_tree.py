@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
-from langchain_gemma_jax.models.checkpoint.parts import TensorSource
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
 
 _WRAPPERS = ("params/", "transformer/")

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
-from langchain_gemma_jax.models.checkpoint.links import real_file
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_config, find_naming
 from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource, picture_tower
 from langchain_gemma_jax.models.checkpoint.official.zarr_rows import ZarrRows
-from langchain_gemma_jax.models.checkpoint.parts import Array, Naming
+from langchain_gemma_jax.models.seams.tensor_source import Array, Naming
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 import numpy as np
 import zstandard
 
-from langchain_gemma_jax.models.checkpoint.parts import Array
+from langchain_gemma_jax.models.seams.tensor_source import Array
 
 if TYPE_CHECKING:
     import tensorstore

@@ -11,12 +11,12 @@ import numpy as np
 import tokenizers
 
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
-from langchain_gemma_jax.models.sources.find_files import find_files
+from langchain_gemma_jax.models.loading.find import find_files
 from langchain_gemma_jax.models.torchax.asked import PREFIX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.doors.module_function import CompiledModule
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.loading import read_by_transformers
+from langchain_gemma_jax.models.loading.torch_loading import read_by_transformers
 from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, knows, most_context
 from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.versions import check_versions

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.model import Params
-from langchain_gemma_jax.models.placement import Placement, placement_of
+from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
-from langchain_gemma_jax.models.torchax.loading import moved
+from langchain_gemma_jax.models.loading.torch_loading import moved
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
 _registered: set[type] = set()  # transformers' kinds of outputs that JAX knows

@@ -1,0 +1,261 @@
+"""Google's ``-qat-mobile-transformers`` releases: numbers of 2, 4 and 8 bits with one scale an output, and grids.
+
+A matrix called ``x.weight`` lies there as bytes, beside ``x.weight_scale`` and the sizes of two grids' steps,
+``x.input_activation_scale`` and ``x.output_activation_scale``. A table of tokens is ``x.embedding_quantized`` with
+``x.embedding_scale``. In how many bits a matrix is follows from how many bytes its rows have. The configuration says
+so too, in regular expressions over names of modules: they are not asked, since they could say nothing else, and a
+regular expression of a stranger's can take forever.
+
+The scales of a quantised cache (``k_cache_scale``, ``v_cache_scale``) are not read, as the published code does not
+read them either: keys and values stay as they are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from langchain_gemma_jax.errors import TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.folder import CONFIG
+from langchain_gemma_jax.models.checkpoint.hf_names import HEADS, hf_naming
+from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
+from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, Stacked
+from langchain_gemma_jax.models.packed.by_path import ByPath
+from langchain_gemma_jax.models.packed.channel_matrix import ChannelMatrix
+from langchain_gemma_jax.models.seams.weights import is_matrix
+
+KINDS = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
+_WEIGHT, _TABLE = ("weight", "weight_scale"), ("embedding_quantized", "embedding_scale")
+_GRIDS = ("input_activation_scale", "output_activation_scale")
+_OF_A_CACHE = ("k_cache_scale", "v_cache_scale")
+_FLOATS = ("float32", "bfloat16", "float16")
+_LOOKED_UP = {("embed",), ("ple_embed",)}  # of which rows are taken
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Some outputs of a matrix, as they are stored."""
+
+    outputs: int
+    bits: int
+    groups: int  # scales of an output
+
+
+def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> tuple[ModelConfig, MobileSource, Naming]:
+    """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+
+    ``raw`` is its configuration, without what it says of quantisation.
+
+    Raises:
+        UnsupportedModelError: it has what these releases do not have.
+        CheckpointError, ConfigError: the files cannot be used.
+    """
+    shown = folder / CONFIG
+    stored = open_safetensors(folder)
+    try:
+        source = MobileSource(stored)
+        config = _without_experts(config_from_hf(_with_head(raw, source.names()), str(shown)), shown)
+        naming = hf_naming(config, source.names(), source.location)
+        source.expect({part.name: part.shape for path, _ in walk(abstract(config)) for part in naming(config, path)})
+        return config, source, naming
+    except BaseException:
+        stored.close()
+        raise
+
+
+def _without_experts(config: ModelConfig, shown: FilePath) -> ModelConfig:
+    if config.moe is not None:
+        raise UnsupportedModelError(f"{shown}: experts are in no release of this kind. Use a GGUF file.")
+    return config
+
+
+def _with_head(raw: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The configuration, with the embedding as output matrix only if there is no other one.
+
+    Trained as one, the two are stored apart: rows that are looked up lie on no grid.
+    """
+    tied = {"tie_word_embeddings": not any(head in names for head in HEADS)}
+    found = {**raw, **tied}
+    if isinstance(text := raw.get("text_config"), dict):
+        found["text_config"] = {**text, **tied}
+    return found
+
+
+class MobileSource(TensorSource):
+    """The tensors of such a folder, the packed ones under the names that they have in the dense checkpoint."""
+
+    shared = True
+
+    def __init__(self, stored: SafetensorsSource) -> None:
+        self.location, self._stored = stored.location, stored
+        names = set(stored.names())
+        self._packed: dict[str, tuple[str, str]] = {}  # by the dense name: the numbers' and the scales'
+        for numbers, scales in (_WEIGHT, _TABLE):
+            for name in names:
+                base, _, last = name.rpartition(".")
+                if last == numbers and stored.dtype(name) in {"U8", "I8"}:
+                    self._packed[f"{base}.weight"] = (name, f"{base}.{scales}")
+        own = {f"{name.rpartition('.')[0]}.{grid}" for name in self._packed for grid in _GRIDS}
+        own |= {name for pair in self._packed.values() for name in pair}
+        own |= {name for name in names if name.rpartition(".")[2] in _OF_A_CACHE}
+        self._names = (names - own) | set(self._packed)
+        self._expected: Mapping[str, tuple[int, ...]] = {}
+
+    def expect(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Take the dense shapes of what will be read: the stored ones do not tell two bits from four."""
+        self._expected = shapes
+
+    def names(self) -> Collection[str]:
+        return self._names
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        if name not in self._packed:
+            return self._stored.shape(name)
+        return self._expected[name] if self.channels(name) else self._stored.shape(self._packed[name][0])
+
+    def dtype(self, name: str) -> str:
+        if name not in self._packed:
+            return self._stored.dtype(name)
+        found = self.channels(name)
+        return KINDS[found.bits] if found else self._stored.dtype(self._packed[name][0])
+
+    def channels(self, name: str) -> Channels | None:
+        """How a matrix is packed. None: it is dense, or its bytes are no matrix of the expected shape.
+
+        Raises:
+            TensorMismatchError: what belongs to it is missing or does not fit.
+        """
+        if name not in self._packed or len(expected := self._expected.get(name, ())) != 2:
+            return None
+        (numbers, scales), (outputs, inputs) = self._packed[name], expected
+        shape, signed = self._stored.shape(numbers), self._stored.dtype(numbers) == "I8"
+        bits = next((bits for bits in KINDS if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None)
+        if bits is None or (bits == 8) != signed:
+            return None
+        groups = self._groups(scales, outputs)
+        if inputs % groups:
+            raise TensorMismatchError(self.location, f"{scales!r} to divide {inputs} numbers", f"{groups} scales a row")
+        return Channels(outputs, bits, groups)
+
+    def _groups(self, name: str, outputs: int) -> int:
+        expected = f"{name!r} with {outputs} rows of scales in {', '.join(_FLOATS)}"
+        if name not in self._stored.names():
+            raise TensorMismatchError(self.location, expected, "no tensor of that name")
+        shape, dtype = self._stored.shape(name), self._stored.dtype(name)
+        if dtype not in _FLOATS or shape not in {(outputs,), (outputs, *shape[1:2])} or not all(shape):
+            raise TensorMismatchError(self.location, expected, f"{dtype} {list(shape)}")
+        return shape[1] if len(shape) == 2 else 1
+
+    def grids(self, name: str) -> tuple[str | None, ...]:
+        """The names of the tensors that say a matrix' grids, where it has them.
+
+        Raises:
+            TensorMismatchError: one of them is not a number.
+        """
+        base, found = name.rpartition(".")[0], []
+        for grid in _GRIDS:
+            full = f"{base}.{grid}"
+            known = full in self._stored.names()
+            if known and (math.prod(self._stored.shape(full)) != 1 or self._stored.dtype(full) not in _FLOATS):
+                shown = f"{self._stored.dtype(full)} {list(self._stored.shape(full))}"
+                raise TensorMismatchError(self.location, f"{full!r} to be one number", shown)
+            found.append(full if known else None)
+        return tuple(found)
+
+    def read(self, name: str) -> Array:
+        return self._stored.read(name)
+
+    def read_into(self, name: str, target: Array) -> bool:
+        return self._stored.read_into(name, target)
+
+    def read_rows(self, name: str) -> Iterator[Array]:
+        return self._stored.read_rows(name)
+
+    def read_channels(self, name: str, into: ChannelMatrix) -> None:
+        """Fill the arrays of a matrix."""
+        numbers, scales = self._packed[name]
+        into.scales[...] = self._stored.read(scales).reshape(into.scales.shape)
+        room, row = into.numbers.view(np.uint8), 0
+        for piece in self._stored.read_raw(numbers):
+            room[row : row + len(piece)] = piece
+            row += len(piece)
+        for grid, target in zip(self.grids(name), (into.grid_in, into.grid_out), strict=True):
+            target[...] = 0 if grid is None else self._stored.read(grid).reshape(())
+
+    def close(self) -> None:
+        self._stored.close()
+
+
+@dataclass(frozen=True)
+class PerChannel(ByPath[Channels]):
+    """Each matrix as such a folder has it."""
+
+    @property
+    def kinds(self) -> Collection[str]:
+        return tuple(KINDS.values())
+
+    def specs(self, how: Channels, dense: ArraySpec) -> tuple[ChannelMatrix, int]:
+        bits, outputs, inputs = how.bits, how.outputs, dense.shape[-1]
+        made = ChannelMatrix(
+            ArraySpec((outputs, inputs * bits // 8), "int8" if bits == 8 else "uint8", axes=dense.axes),
+            ArraySpec((outputs, how.groups), "float32", axes=(*dense.axes[:1], "block")),
+            ArraySpec((), "float32"),
+            ArraySpec((), "float32"),
+            bits,
+            dense.dtype,
+            self.forms.more_rows is BlockForm.TILES,
+        )
+        return made, outputs
+
+    def read(
+        self,
+        stored: Any,
+        source: TensorSource,
+        parts: Sequence[Part],
+        empty: Callable[[ArraySpec], Array],
+    ) -> Any:
+        if not isinstance(source, MobileSource):
+            raise TypeError(f"expected a mobile release's tensors, found {type(source).__name__}")
+        found = []
+        for part, specs in zip(parts, stored.weights if isinstance(stored, Stacked) else (stored,), strict=True):
+            numbers, scales, *grids = map(empty, (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
+            made = ChannelMatrix(numbers, scales, grids[0], grids[1], specs.bits, specs.dtype, specs.tiled)
+            source.read_channels(part.name, made)
+            found.append(made)
+        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+
+
+def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> PerChannel:
+    """The storage of a model as such a folder has it.
+
+    Raises:
+        TensorMismatchError: a matrix is packed in a part of its outputs only, or has several scales an output.
+    """
+    found = []
+    for path, spec in walk(abstract(config, dtype)):
+        if not is_matrix(spec):
+            continue
+        parts = naming(config, path)
+        known = [source.channels(part.name) for part in parts]
+        packed = tuple(each for each in known if each is not None)
+        if not packed:
+            continue
+        names = ", ".join(part.name for part in parts)
+        if len(packed) < len(parts):
+            raise TensorMismatchError(source.location, f"{names} to be packed alike", "one that is not packed")
+        is_multiplied = path not in _LOOKED_UP or (path == ("embed",) and config.tied_head)
+        if is_multiplied and any(each.groups > 1 for each in packed):
+            raise TensorMismatchError(source.location, f"{names} with one scale an output", "several")
+        for part in parts:
+            source.grids(part.name)
+        found.append((path, packed))
+    return PerChannel(tuple(found), forms)

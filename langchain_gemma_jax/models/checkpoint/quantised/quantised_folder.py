@@ -1,0 +1,66 @@
+"""Which kind of quantised release a folder is, by what its configuration says, and the model in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.folder import CONFIG
+from langchain_gemma_jax.models.configuration.links import real_file
+from langchain_gemma_jax.models.seams.tensor_source import Naming
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import refuse_other_layout
+from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.strict_json import read_object, short
+from langchain_gemma_jax.models.packed.from_file import BlockSource
+from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
+from langchain_gemma_jax.models.checkpoint.quantised.mobile import MobileSource, open_mobile
+
+QUANTISATION = "quantization_config"
+_ADVICE = "Use the unquantised checkpoint, or a GGUF file."
+
+OpenedRelease: TypeAlias = tuple[ModelConfig, BlockSource | MobileSource, Naming]
+
+
+def quantisation_of(folder: Path) -> Mapping[str, object] | None:
+    """What the configuration in a folder says of quantisation. None: nothing, or there is no configuration."""
+    try:
+        path = real_file(folder, CONFIG)
+    except Exception:  # noqa: BLE001  whoever opens the folder says what is wrong with it
+        return None
+    raw = read_object(path, folder / CONFIG)
+    for table in (raw, raw.get("text_config")):
+        if isinstance(table, dict) and isinstance(found := table.get(QUANTISATION), dict):
+            return found
+    return None
+
+
+def open_quantised(folder: Path, said: Mapping[str, object]) -> OpenedRelease:
+    """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+
+    Raises:
+        UnsupportedModelError: it is quantised in a way that is not read here.
+        CheckpointError, ConfigError: the files cannot be used.
+    """
+    shown = folder / CONFIG
+    raw = _without(read_object(real_file(folder, CONFIG), shown))
+    refuse_other_layout(raw, shown)
+    match said.get("quant_method"):
+        case "compressed-tensors":
+            return open_compressed(folder, raw, said)
+        case "gemma":
+            return open_mobile(folder, raw)
+        case other:
+            raise UnsupportedModelError(
+                f"{shown}: expected {QUANTISATION} with the quant_method compressed-tensors or gemma, as Google's "
+                f"releases have it, found {short(other)}. {_ADVICE}"
+            )
+
+
+def _without(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration without what it says of quantisation, by which it would be refused."""
+    plain = {name: value for name, value in raw.items() if name != QUANTISATION}
+    if isinstance(text := raw.get("text_config"), dict):
+        plain["text_config"] = {name: value for name, value in text.items() if name != QUANTISATION}
+    return plain

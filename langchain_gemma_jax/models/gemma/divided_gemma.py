@@ -1,0 +1,301 @@
+"""Gemma on several devices: each does its own heads, its part of the feed-forward, its experts, its rows of the tables.
+
+One function is traced, in which all arrays are a device's own parts (``jax.shard_map``), and it is the forward pass
+that a single device has. So the compiler decides nothing about what is moved: two sums in each layer, one behind the
+embedding, and the scores, of which each device has those of its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.models.seams.architecture import Made
+from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma, GemmaFacts
+from langchain_gemma_jax.models.seams.kv_cache import AXES, KVCache, LayerKV
+from langchain_gemma_jax.models.seams.score_share import ScoreShare, largest
+from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
+from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
+from langchain_gemma_jax.models.seams.weights import Weight, map_specs, rows_of
+
+
+@dataclass(frozen=True)
+class DividedGemma(GemmaFacts):
+    """A Gemma of any generation, divided among the devices of a mesh."""
+
+    where: Partitions
+    encoders: tuple[MediaEncoder, ...] = ()  # whole on each device
+
+    @property
+    def cache_of_a_device(self) -> CacheLayout:
+        division = self.where.division
+
+        def of(layer: LayerConfig) -> CacheLayer | None:
+            if not layer.owns_kv:
+                return None
+            return CacheLayer(layer.kv_heads // division.ways(kv_heads(layer)), layer.head_dim, layer.window)
+
+        return tuple(of(layer) for layer in self.config.layers)
+
+    def forward(
+        self,
+        params: Any,
+        recipe: Recipe,
+        tokens: jax.Array,
+        start: jax.Array,
+        count: jax.Array,
+        caches: tuple[KVCache, ...],
+        keep: jax.Array | None,
+        medium: SoftChunk | None = None,
+    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+        """The forward pass of each device with its part, of text or of a medium that each has whole."""
+        team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
+        vectors = None if medium is None else medium.vectors
+
+        def of_a_device(
+            params: Any,
+            tokens: jax.Array,
+            start: jax.Array,
+            count: jax.Array,
+            caches: tuple[KVCache, ...],
+            keep: jax.Array | None,
+            vectors: jax.Array | None,
+        ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+            own = self.config_of_a_device
+            chunk = None if medium is None or vectors is None else SoftChunk(vectors, medium.sight)
+            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, team, chunk)
+
+        shared = jax.shard_map(
+            of_a_device,
+            mesh=self.where.mesh,
+            in_specs=(self._partitions(recipe), WHOLE, WHOLE, WHOLE, cache, WHOLE, WHOLE),
+            out_specs=(WHOLE, cache),
+            check_vma=False,
+        )
+        found: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
+        return found
+
+    def read_medium(
+        self,
+        params: Any,
+        recipe: Recipe,
+        encoder: int,
+        vectors: jax.Array,
+        start: jax.Array,
+        count: jax.Array,
+        cache: KVCache,
+        keep: jax.Array,
+    ) -> tuple[jax.Array, KVCache]:
+        padding = jnp.full(vectors.shape[:2], self.config.pad_id)
+        medium = SoftChunk(vectors, self.encoders[encoder].sight)
+        hidden, (cache,) = self.forward(params, recipe, padding, start, count, (cache,), keep, medium)
+        return hidden, cache
+
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
+        name = "embed" if self.config.tied_head else "head"
+        names = self.where.names(self._team(recipe).ways(name))
+
+        def of_a_device(table: Weight, hidden: jax.Array) -> jax.Array:
+            own = logits({name: table}, self.config, recipe, hidden)
+            return jax.lax.all_gather(own, names, axis=own.ndim - 1, tiled=True) if names else own
+
+        partitions = self._partitions(recipe)[name]
+        shared = jax.shard_map(
+            of_a_device, mesh=self.where.mesh, in_specs=(partitions, WHOLE), out_specs=WHOLE, check_vma=False
+        )
+        found: jax.Array = shared(params[name], hidden)
+        return found
+
+    def with_scores(
+        self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
+    ) -> Made:
+        name = "embed" if self.config.tied_head else "head"
+        ways = self._team(recipe).ways(name)
+        if ways == 1:
+            return super().with_scores(params, recipe, hidden, work, *given)
+
+        def of_a_device(table: Weight, hidden: jax.Array, *given: Any) -> Made:
+            return work(logits({name: table}, self.config, recipe, hidden), MeshScores(self.where, ways), *given)
+
+        specs = (self._partitions(recipe)[name], WHOLE, *(WHOLE,) * len(given))
+        shared = jax.shard_map(of_a_device, mesh=self.where.mesh, in_specs=specs, out_specs=WHOLE, check_vma=False)
+        made: Made = shared(params[name], hidden, *given)
+        return made
+
+    def numbers_at_work(self, tokens: int, context: int) -> int:
+        return Gemma(self.config_of_a_device).numbers_at_work(tokens, context)
+
+    @property
+    def config_of_a_device(self) -> ModelConfig:
+        """What each device computes: fewer heads, a narrower feed-forward."""
+        division, config = self.where.division, self.config
+        heads = config.heads // division.ways(query_heads(config, 1))
+
+        def of(layer: LayerConfig) -> LayerConfig:
+            heads, ffw = division.ways(kv_heads(layer)), division.ways(Section("feed-forward", layer.ffw_width))
+            return replace(layer, kv_heads=layer.kv_heads // heads, ffw_width=layer.ffw_width // ffw)
+
+        return config.replace(heads=heads, layers=tuple(of(layer) for layer in config.layers))
+
+    def _team(self, recipe: Recipe) -> MeshTeamwork:
+        return MeshTeamwork(self.where, self.abstract(recipe))
+
+    def _partitions(self, recipe: Recipe) -> Any:
+        return map_specs(self.where.partition, self.abstract(recipe))
+
+    def _cache_partitions(self, cache: KVCache) -> Any:
+        def of(layer: LayerKV | None) -> Any:
+            if layer is None:
+                return None
+            partition: Any = self.where.partition_of_cache(layer.keys.shape, AXES)
+            return LayerKV(partition, partition)
+
+        return tuple(of(layer) for layer in cache)
+
+
+class MeshTeamwork(Teamwork):
+    """The work of a device of a mesh with the others. For inside ``shard_map``."""
+
+    def __init__(self, where: Partitions, specs: Any) -> None:
+        """``specs`` is the model's tree, with an ``ArraySpec`` for each array.
+
+        Raises:
+            UnsupportedModelError: some of them cannot be divided head by head.
+        """
+        self._where, self._specs = where, specs
+        for layer in specs["layers"]:
+            if not all(leaf.sections for name in ("qkv", "gate_up") for leaf in jax.tree.leaves(layer[name])):
+                raise UnsupportedModelError(
+                    "Its file changes the format of packed numbers within heads or within a gate, so they cannot be "
+                    "divided among devices. Take another file of this model, or leave devices out."
+                )
+
+    def ways(self, name: str, layer: int | None = None) -> int:
+        """How many ways a matrix goes, one of the model's own or of a layer's."""
+        weight = self._specs[name] if layer is None else self._specs["layers"][layer][name]
+        return self._where.division.ways_of(jax.tree.leaves(weight)[0].sections)
+
+    def look_up(self, params: Mapping[str, Any], asked: Mapping[str, LookUp]) -> dict[str, jax.Array]:
+        found: dict[str, jax.Array] = {}
+        parts: dict[str, tuple[int, jax.Array]] = {}
+        for name, (ids, plan) in asked.items():
+            ways = self.ways(name)
+            if ways == 1:
+                found[name] = rows_of(params[name], ids, plan)
+                continue
+            count = jax.tree.leaves(self._specs[name])[0].sections[0].count // ways
+            own = ids - self._number(ways) * count
+            here = (own >= 0) & (own < count)
+            rows = rows_of(params[name], jnp.clip(own, 0, count - 1), plan)
+            parts[name] = ways, jnp.where(here[..., None], rows, 0.0)
+        return found | self._sum(parts)
+
+    def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:
+        # What is multiplied was made by this one, which may go more ways.
+        have, want = self.ways({"attn_out": "qkv", "down": "gate_up"}[name], layer), self.ways(name, layer)
+        names = self._where.names(have)[len(self._where.names(want)) :]
+        return jax.lax.all_gather(x, names, axis=x.ndim - 1, tiled=True) if names else x
+
+    def sums(self, layer: int, parts: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        by_ways = {name: (self.ways(name, layer), part) for name, part in parts.items()}
+        whole = {name: part for name, (ways, part) in by_ways.items() if ways == 1}
+        return whole | self._sum({name: each for name, each in by_ways.items() if name not in whole})
+
+    def own_experts(self, layer: int, choice: jax.Array, experts: int) -> tuple[jax.Array, int]:
+        ways = self.ways("experts_down", layer)
+        if ways == 1:
+            return choice, experts
+        count = experts // ways
+        own = choice - self._number(ways) * count
+        return jnp.where((own >= 0) & (own < count), own, count), count
+
+    def _number(self, ways: int) -> jax.Array:
+        """Which of the parts, when there are so many, this device has."""
+        number: jax.Array = jax.lax.axis_index(self._where.names(ways))
+        return number
+
+    def _sum(self, parts: Mapping[str, tuple[int, jax.Array]]) -> dict[str, jax.Array]:
+        """The sums over the devices, of all these arrays at once: what counts is how often they meet.
+
+        One that goes fewer ways than another is on several devices, each of which gives its share of it.
+        """
+        if not parts:
+            return {}
+        most = max(ways for ways, _ in parts.values())
+        names = self._where.names(most)
+        shares = {name: part if ways == most else part * (ways / most) for name, (ways, part) in parts.items()}
+        if len(shares) == 1:
+            return {name: jax.lax.psum(part, names) for name, part in shares.items()}
+        flat = jax.lax.psum(jnp.concatenate([part.reshape(-1) for part in shares.values()]), names)
+        found, at = {}, 0
+        for name, part in shares.items():
+            found[name] = flat[at : at + part.size].reshape(part.shape)
+            at += part.size
+        return found
+
+
+class MeshScores(ScoreShare):
+    """The scores that a device of a mesh has: of its own rows of the output matrix. For inside ``shard_map``.
+
+    What the devices tell each other is put in order and summed up on each of them in the same way, so each goes on
+    with the same number to the last bit, and takes the same branches.
+    """
+
+    def __init__(self, where: Partitions, ways: int) -> None:
+        """``ways`` is into how many parts the rows go."""
+        self._ways, self._names = ways, where.names(ways)
+
+    def ids(self, size: int) -> jax.Array:
+        return self._first(size) + jnp.arange(size, dtype=jnp.int32)
+
+    def total(self, size: int) -> int:
+        return size * self._ways
+
+    def places(self, ids: jax.Array, size: int) -> jax.Array:
+        own = ids - self._first(size)
+        return jnp.where((own >= 0) & (own < size), own, size)
+
+    def own(self, of_all: jax.Array, size: int) -> jax.Array:
+        return jax.lax.dynamic_slice_in_dim(of_all, self._first(size), size)
+
+    def best(self, values: jax.Array, places: jax.Array, size: int, most: int) -> tuple[jax.Array, jax.Array]:
+        found = self._of_each(values).reshape(-1)
+        ids = self._of_each(self._first(size) + places).reshape(-1)
+        best, at = jax.lax.top_k(found, min(most, found.size))
+        return best, ids[at]
+
+    def at(self, scores: jax.Array, ids: jax.Array) -> jax.Array:
+        places = self.places(ids, scores.size)
+        own = jnp.where(places < scores.size, scores[jnp.minimum(places, scores.size - 1)], 0.0)
+        return jnp.sum(self._of_each(own), axis=0)
+
+    def max(self, x: jax.Array, axis: int | None = None) -> jax.Array:
+        return largest(self._of_each(largest(x, axis)), axis=0)
+
+    def min(self, x: jax.Array) -> jax.Array:
+        return jnp.min(self._of_each(jnp.min(x)))
+
+    def sum(self, x: jax.Array) -> jax.Array:
+        return jnp.sum(self._of_each(jnp.sum(x)))
+
+    def any(self, x: jax.Array) -> jax.Array:
+        return jnp.any(self._of_each(jnp.any(x)))
+
+    def _first(self, size: int) -> jax.Array:
+        first: jax.Array = jax.lax.axis_index(self._names) * size
+        return first
+
+    def _of_each(self, x: jax.Array) -> jax.Array:
+        """Return what each device has, one behind the other: whoever asks has it all."""
+        found: jax.Array = jax.lax.all_gather(x, self._names)
+        return found

@@ -1,0 +1,68 @@
+"""A model's files by what a caller calls it: found, and fetched if need be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError, UnknownModelError
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
+from langchain_gemma_jax.models.hub.hub_request import is_model_id
+from langchain_gemma_jax.models.stopping import Stop
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """Where a model's files are."""
+
+    path: Path
+    name: str
+    defaults: Mapping[str, object] = field(default_factory=dict)  # that are kept beside them
+    templated: bool = False  # whether a chat template is kept beside them
+    encoders: Path | None = None  # of pictures and sounds, where it is not their folder that says which these are
+
+
+def find_files(
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None,
+    token: str | None,
+    progress: bool | None,
+    stop: Stop | None,
+) -> FoundFiles:
+    """The files, fetched if need be, and the model's name."""
+    if (own := embedded_folder(source)) is not None:
+        source = own
+    path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
+    here = not isinstance(source, str) or (source and os.path.exists(path))  # noqa: PTH110
+    in_ollama = not here and isinstance(source, str) and source.startswith(PREFIX)
+    if (here or in_ollama) and revision is not None:
+        where = str(path) if here else source
+        raise InputError(f"revision={revision!r} is for models on the Hub, and {str(where)!r} is here already.")
+    if here:
+        return FoundFiles(path, path.stem if path.is_file() else path.resolve().name)
+    if in_ollama:
+        found = find_ollama(str(source))
+        return FoundFiles(found.path, found.name, found.defaults, found.templated, found.encoders)
+    model_id, _, file = str(source).partition(":")
+    if not is_model_id(model_id):
+        from langchain_gemma_jax.models.hub.known_ids import meant_by
+
+        hint = "" if (meant := meant_by(str(source))) is None else f" Did you mean {meant!r}?"
+        raise UnknownModelError(
+            f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
+            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
+            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
+            f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
+        )
+    from langchain_gemma_jax.models.hub.download import download
+
+    try:
+        fetched = download(model_id, revision=revision, token=token, progress=progress, stop=stop, file=file or None)
+        return FoundFiles(fetched, str(source))
+    except (ModelNotOnHubError, OfflineError) as error:
+        error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
+        raise

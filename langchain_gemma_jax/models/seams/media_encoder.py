@@ -1,0 +1,218 @@
+"""What the engine asks of an encoder: its arrays, the sizes of its programs, and the three parts that it runs in.
+
+An encoder makes soft tokens, which are vectors in the place of a text's embeddings, of one picture or sound. It runs
+in parts so that others' steps can run between them: ``begin`` once, ``layer`` once for each layer, which are all alike
+and share a program, and ``end`` once. An encoder is a frozen dataclass of plain values: programs are traced with it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.weights import PLAIN
+
+QUERIES_AT_ONCE = 1024  # the scores of all queries of a large picture would be more than its tower
+
+
+class Sight(StrEnum):
+    """What the tokens of one medium see of each other, in the layers of the model that reads them."""
+
+    CAUSAL = "causal"  # as text: those before
+    LOCAL = "local"  # all of them in local layers, those before in global ones
+    EVERYWHERE = "everywhere"  # all of them
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One array of an encoder, and how checkpoints have it."""
+
+    name: str  # of Hugging Face, without what some checkpoints put before it
+    shape: tuple[int, ...]
+    stored: tuple[int, ...] = ()  # the shape in a checkpoint, where it is another one
+    added: float = 0.0  # what a checkpoint's norm leaves out of its factor
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether products are taken with it, in the dtype of the model's matrices; vectors are float32."""
+        return len(self.shape) > 1
+
+    def dtype(self, matrices: str) -> str:
+        """Return its dtype in memory."""
+        return matrices if self.is_matrix else "float32"
+
+
+Tensors: TypeAlias = Mapping[str, Tensor]
+Arrays: TypeAlias = Mapping[str, Any]
+EncoderState: TypeAlias = Mapping[str, jax.Array]
+"""What one part of an encoder hands to the next."""
+
+
+@dataclass(frozen=True)
+class EncoderTree:
+    """The arrays of an encoder, by the part that takes them: ``Tensor``s, or what stands for each."""
+
+    begin: Mapping[str, Any]
+    layers: Sequence[Mapping[str, Any]]
+    end: Mapping[str, Any]
+
+    def parts(self) -> list[Mapping[str, Any]]:
+        """Return all of them, one after the other."""
+        return [self.begin, *self.layers, self.end]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One array that an encoder is given."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class MediaEncoder(ABC):
+    """An encoder of certain sizes, without its weights."""
+
+    sight: Sight
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that programs are made for, ascending: what one is, the encoder says in ``inputs``."""
+
+    @property
+    def layers(self) -> int:
+        """How many layers it has."""
+        return 0
+
+    def soft_tokens(self, size: int) -> int:
+        """Return how many soft tokens it makes of an input of this size, padding included. By default, its size."""
+        return size
+
+    @abstractmethod
+    def inputs(self, size: int) -> Mapping[str, Input]:
+        """Return what ``begin`` is given for an input of this size."""
+
+    @abstractmethod
+    def tensors(self) -> EncoderTree:
+        """Return the arrays that it is made of."""
+
+    @abstractmethod
+    def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
+        """Return what the first layer takes."""
+
+    def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:  # noqa: ARG002  some have no layer
+        """Return what the next layer takes, or ``end``."""
+        return state
+
+    @abstractmethod
+    def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
+        """Return the soft tokens, float32 ``[token, width]``: those that are real first."""
+
+    @property
+    def most_soft_tokens(self) -> int:
+        """The most that one input becomes."""
+        return max(map(self.soft_tokens, self.sizes))
+
+    @property
+    def fewest_soft_tokens(self) -> int:
+        """The fewest that one input becomes."""
+        return 1
+
+    def takes(self, inputs: Mapping[str, Any]) -> int | None:
+        """Return the size of an input that somebody prepared. None: it is not for this encoder."""
+        found = {name: (tuple(array.shape), str(array.dtype)) for name, array in inputs.items()}
+        for size in self.sizes:
+            if found == {name: (spec.shape, spec.dtype) for name, spec in self.inputs(size).items()}:
+                return size
+        return None
+
+    def encode(self, tree: EncoderTree, inputs: Mapping[str, jax.Array]) -> jax.Array:
+        """Return the soft tokens of an input, all parts in one."""
+        state = self.begin(tree.begin, inputs)
+        for arrays in tree.layers:
+            state = self.layer(arrays, state)
+        return self.end(tree.end, state)
+
+
+def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+    """``x @ weight.T``, and a bias: float32."""
+    found = linear(x, weight, PLAIN)
+    return found if bias is None else found + wide(bias, found)
+
+
+LIMITS = ("input_min", "input_max", "output_min", "output_max")
+
+
+def limits(key: str, name: str) -> dict[str, Tensor]:
+    """The numbers between which what goes into a product, and what comes out, is cut."""
+    return {f"{key}_{limit}": Tensor(f"{name}.{limit}", ()) for limit in LIMITS}
+
+
+def clipped(x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
+    """``product`` with a matrix, between its limits if it has some."""
+    if f"{key}_{LIMITS[0]}" not in arrays:
+        return product(x, arrays[key])
+    least, most, lowest, highest = (arrays[f"{key}_{limit}"] for limit in LIMITS)
+    return jnp.clip(product(jnp.clip(x, least, most), arrays[key]), lowest, highest)
+
+
+def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: float) -> jax.Array:
+    """``x`` without its mean, over its standard deviation."""
+    centered = x - jnp.mean(x, axis=-1, keepdims=True)
+    normed = centered * jax.lax.rsqrt(jnp.mean(centered * centered, axis=-1, keepdims=True) + eps) * wide(scale, x)
+    return normed if bias is None else normed + wide(bias, x)
+
+
+def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
+    """``x`` over its root mean square, times ``scale``."""
+    normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
+    return normed if scale is None else normed * wide(scale, x)
+
+
+def wide(vector: jax.Array, like: jax.Array) -> jax.Array:
+    """A vector along the last axis of an array, with as many axes."""
+    return vector.reshape((1,) * (like.ndim - 1) + vector.shape)
+
+
+def attend(
+    queries: jax.Array,  # [token, head, head_dim]
+    keys: jax.Array,
+    values: jax.Array,
+    scale: float,
+    real: jax.Array | None = None,  # [token]: which tokens there are
+    dtype: Any = jnp.float32,
+) -> jax.Array:
+    """Attention of every token over every one that is real: float32 ``[token, heads * head_dim]``."""
+    tokens, heads, head_dim = queries.shape
+    exact = jax.lax.Precision.HIGHEST if jnp.dtype(dtype) == jnp.float32 else jax.lax.Precision.DEFAULT
+    block = next(size for size in range(min(QUERIES_AT_ONCE, tokens), 0, -1) if tokens % size == 0)
+    blocks = queries.astype(dtype).reshape(tokens // block, block, heads, head_dim)
+    keys, values = keys.astype(dtype), values.astype(dtype)
+
+    def one_head(queries: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:
+        scores = jnp.einsum("qd,kd->qk", queries, keys, precision=exact, preferred_element_type=jnp.float32) * scale
+        if real is not None:
+            scores = jnp.where(real[None, :], scores, jnp.finfo(jnp.float32).min)
+        shares = jax.nn.softmax(scores, axis=-1).astype(dtype)
+        return jnp.einsum("qk,kd->qd", shares, values, precision=exact, preferred_element_type=jnp.float32)
+
+    pairs = blocks.transpose(0, 2, 1, 3).reshape(-1, block, head_dim)  # [block and head, query, head_dim]
+    of_head = jnp.tile(jnp.arange(heads), tokens // block)
+    by_head = keys.swapaxes(0, 1), values.swapaxes(0, 1)
+    found = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
+    mixed: jax.Array = found.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
+    return mixed.reshape(tokens, heads * head_dim)
+
+
+def whole_root(number: int) -> int | None:
+    """The whole number whose square this is. None: there is none."""
+    root = math.isqrt(number)
+    return root if root * root == number else None

@@ -1,0 +1,78 @@
+"""``tokenizer.model``, read with the ``sentencepiece`` library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from sentencepiece import SentencePieceProcessor
+
+from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
+from langchain_gemma_jax.models.tokenizer.sentencepiece_model import (
+    PieceType,
+    SentencePieces,
+    piece_types,
+    with_control_pieces,
+)
+from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
+from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
+from langchain_gemma_jax.models.tokenizer.pieces import SPACE, spaced_piece
+from langchain_gemma_jax.models.tokenizer.vocabulary import Ends, Vocabulary
+
+_MARKER_TYPES = (PieceType.CONTROL, PieceType.UNKNOWN)
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model, as Google publishes Gemma's; or the pieces of one, which another file has."""
+
+    def __init__(self, path: Path, model: bytes | SentencePieces) -> None:
+        with only_tokenizer_errors(path, "a SentencePiece model"):
+            known = _inside(model) if isinstance(model, bytes) else model
+            names, types = known.names, known.types.tolist()
+            special = np.flatnonzero(known.types != int(PieceType.NORMAL)).tolist()
+            plain = MARKERS.intersection(names) - {names[token_id] for token_id in special}
+            special += [names.index(name) for name in plain]
+            found = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
+            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in found}
+            ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
+            vocabulary = Vocabulary.of(
+                path,
+                _bytes_of(known),
+                markers,
+                Ends.of({end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
+            )
+            # In this one all the markers are of the kind that is never found in a text.
+            findable = {i for i in found if types[i] not in _MARKER_TYPES}
+            proto = with_control_pieces(model, findable) if isinstance(model, bytes) else model.message(findable)
+            self._text = SentencePieceProcessor(model_proto=proto)
+        super().__init__(path, vocabulary)
+
+    def _spell(self, text: str) -> Sequence[int]:
+        ids: list[int] = self._text.encode(text)
+        return ids
+
+
+def _inside(model: bytes) -> SentencePieces:
+    """Return what a model says of its pieces; their scores are only the library's to know."""
+    library = SentencePieceProcessor(model_proto=model)
+    ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1 for those that it does not have
+    names: list[str] = library.id_to_piece(list(range(library.vocab_size())))
+    return SentencePieces(names, np.empty(0, np.float32), np.array(piece_types(model), np.uint8), *ids)
+
+
+def _is_marker(name: str, kind: int) -> bool:
+    if kind == PieceType.USER_DEFINED:
+        return is_marker(name.replace(SPACE, " "), special=False)
+    return kind in _MARKER_TYPES or name in MARKERS
+
+
+def _bytes_of(known: SentencePieces) -> list[bytes]:
+    """Return what each piece stands for. A Gemma has 262,144 of them, so they are made of all names at once."""
+    if known.parted:
+        found = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
+    else:
+        found = [name.replace(SPACE, " ").encode() for name in known.names]
+    for token_id in np.flatnonzero(known.types == int(PieceType.BYTE)).tolist():
+        found[token_id] = spaced_piece(known.names[token_id])
+    return found
