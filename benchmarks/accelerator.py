@@ -32,11 +32,11 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.catalog import known, published
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.model import Params, leaves
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.quantise import quantised
-from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.seams.params import Params, leaves
+from langchain_gemma_jax.models.seams.placement import placement_of
 
 WAYS = ("bfloat16", "int8", "int4")
 CAPACITY, PROMPT, STEPS, CALLS = 4096, 2048, 8, 12

@@ -29,9 +29,9 @@ from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, choose_recipe
+from langchain_gemma_jax.models.seams.placement import placement_of
 
 BEHIND = (512, 4096, 16384)  # tokens that a step's conversation has
 PROMPTS = (2048, 16384)  # of which the chunk in the middle is read: what a chunk costs on the average

@@ -53,8 +53,8 @@ def plain(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
     import numpy as np
 
     from langchain_gemma_jax import load_model
-    from langchain_gemma_jax.models.seams import kv_cache
     from langchain_gemma_jax.models.gemma.forward import Params, forward, logits
+    from langchain_gemma_jax.models.seams import kv_cache
 
     mark("import")
     model = load_model(folder, dtype=dtype, progress=False)

@@ -13,13 +13,13 @@ from benchmarks.serve import Answer, Job, serve_engine
 from benchmarks.workload import CAPACITY, LONG_PROMPT, PROMPT
 from langchain_gemma_jax.engine.device.knobs import knobs
 from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
-from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.model import Params, leaves
-from langchain_gemma_jax.models.seams.placement import placement_of
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.seams.architecture import Architecture
+from langchain_gemma_jax.models.seams.params import Params, leaves
+from langchain_gemma_jax.models.seams.placement import placement_of
 
 
 class Ours:

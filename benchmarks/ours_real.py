@@ -15,9 +15,9 @@ from benchmarks.real_files import FILE, Q8_0, bytes_of
 from benchmarks.serve import Answer, Job, Json, serve, time_round, warm_up
 from langchain_gemma_jax import Ladders, configure, engine
 from langchain_gemma_jax.engine.residency.served import CPU_CHUNKS
+from langchain_gemma_jax.models.compare import TEXT, score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.compare import TEXT, score
 
 MAX_CONTEXT = 2560  # programs are compiled for contexts up to here
 WAYS = {  # what is loaded, and how; any other name is that of a file, which is taken as it is

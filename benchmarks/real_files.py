@@ -55,7 +55,7 @@ def dense_folder(model: Model, dtype: str = "float32") -> Path:
     save_file(tensors, made / "model.safetensors", metadata={"format": "pt"})
     (made / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": dtype}))
     opened = open_gguf(FILE)
-    with opened.tensors:
+    with opened.checkpoint.tensors:
         (made / "tokenizer.model").write_bytes(sentence_pieces(opened.metadata, FILE).message())
     made.rename(folder)
     return folder

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from langchain_gemma_jax import Model
 from langchain_gemma_jax.models.gemma.forward import forward
 from langchain_gemma_jax.models.seams.kv_cache import allocate
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 
 LOUD = 1e4  # beside a residual of about 10
 RIDGE = 1e-3  # of the mean square: rounding is not to be fitted

@@ -15,6 +15,7 @@ from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.stopping import Stop
 
 DEFAULT = "google/embeddinggemma-300m"
@@ -105,8 +106,13 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         prompt = self.query_prompt if what == "query" else self.document_prompt
         asked = AskedVectors(
             model=self.model,
-            how={name: getattr(self, name) for name in ("dtype", "weights", "activations", "revision")},
-            token=None if self.token is None else self.token.get_secret_value(),
+            how=HowToLoad(
+                self.dtype,
+                self.revision,
+                self.weights,
+                self.activations,
+                token=None if self.token is None else self.token.get_secret_value(),
+            ),
             what=what,
             prompt=prompt,
             dimensions=self.dimensions,

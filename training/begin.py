@@ -15,8 +15,8 @@ from langchain_gemma_jax.models.configuration.abstract import Path as TreePath
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.loading.model import Params, assemble
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.params import Params, assemble
 from training import tokenizer
 from training.grow import grown
 

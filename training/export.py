@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from training.configs import EOS, HF_CONFIGS, model_config
 
 _LIMIT = {"max_new_tokens": 1024}  # nothing that they learn to say is as long: they repeat themselves by then

@@ -17,7 +17,7 @@ from langchain_gemma_jax.models.configuration.model_config import LayerConfig, M
 from langchain_gemma_jax.models.gemma.feed_forward import gated
 from langchain_gemma_jax.models.gemma.norms import rms_norm
 from langchain_gemma_jax.models.gemma.rope import rotate, rotation
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from training.attend import attend
 from training.look import Asked, Looking, look_loss
 from training.passed_on import passed_on_loss

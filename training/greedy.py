@@ -12,9 +12,9 @@ import tokenizers
 
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
-from langchain_gemma_jax.models.loading.model import Params
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.seams.params import Params
 from training.configs import EOS
 
 _CHUNK = 256  # prompts are read so many tokens at a time, so that few programs are compiled

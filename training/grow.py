@@ -13,7 +13,7 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.loading.model import Params, assemble
+from langchain_gemma_jax.models.seams.params import Params, assemble
 
 _APART = 0.5  # how far two copies of a weight are drawn apart, in standard deviations
 _POST_NORMS = ("post_attn_norm", "post_ffw_norm")

@@ -15,7 +15,7 @@ import optax  # type: ignore[import-untyped]
 from flax import struct
 from jax.typing import DTypeLike
 
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from training.product import lying
 
 _MOMENTUM = 0.95

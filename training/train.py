@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
 
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from training import begin, checkpoints, passed_on, presets
 from training.checkpoints import Progress
 from training.configs import HF_CONFIGS, model_config

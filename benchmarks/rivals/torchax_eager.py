@@ -12,7 +12,7 @@ from benchmarks.serve import Answer, Job, serve, time_round, warm_up
 from benchmarks.workload import LONG_PROMPT, PROMPT
 from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.loading.torch_loading import moved
+from langchain_gemma_jax.models.torchax.reading import moved
 
 
 class Eager:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from langchain_gemma_jax.engine.base.checks import no_embedder
@@ -24,8 +25,7 @@ class AskedVectors:
     """A request for vectors: of which model, of what kind of texts, and how large."""
 
     model: str
-    how: dict[str, str | None]  # it is loaded
-    token: str | None = None
+    how: HowToLoad
     what: str | None = None  # "query", "document", or None: texts as they are
     prompt: str | None = None  # None: the model's own
     dimensions: int | None = None
@@ -64,7 +64,7 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock, stop: St
         raise InputError(f"dimensions: {served.name} makes vectors of {width} numbers; found {size}.")
     ids = [_ids(served, text, number, asked) for number, text in enumerate(texts)]
     vectors = engine().embed(served, ids, clock, stop)[:, :size]
-    embedding = served.model.config.embedding
+    embedding = served.model.architecture.embedding
     if size < width and embedding is not None and embedding.normed:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
     return FoundVectors(cast("list[list[float]]", vectors.tolist()), sum(map(len, ids)))
@@ -73,12 +73,8 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock, stop: St
 def _served(asked: AskedVectors, clock: Clock) -> Served:
     from langchain_gemma_jax.engine.api.process import engine
 
-    how = cast("HowToLoad", {**asked.how, "token": asked.token})
-    served = (
-        engine().load(asked.model, **how)
-        if clock.left is None
-        else engine().load(asked.model, timeout=clock.left, **how)
-    )
+    load = partial(engine().load, asked.model, **asked.how.arguments())
+    served = load() if clock.left is None else load(timeout=clock.left)
     if asked.keep_alive is not None:
         engine().keep_alive(served, asked.keep_alive)
     return served
@@ -107,6 +103,6 @@ def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> list[in
 def _prompt(served: Served, asked: AskedVectors) -> str:
     if asked.prompt is not None or asked.what is None:
         return asked.prompt or ""
-    embedding = served.model.config.embedding
+    embedding = served.model.architecture.embedding
     known = {} if embedding is None else dict(embedding.prompts)
     return next((known[name] for name in _NAMES[asked.what] if name in known), "")

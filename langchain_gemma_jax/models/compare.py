@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 
 CHUNK = 64  # tokens that are scored at once
 TEXT = """A lighthouse is a tower with a bright lamp near its top. Sailors have looked for such lights for more than two

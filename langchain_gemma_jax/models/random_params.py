@@ -10,7 +10,7 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import stored_as
 

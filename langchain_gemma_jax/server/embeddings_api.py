@@ -12,6 +12,7 @@ from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.embedding_calls import AskedVectors, FoundVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_list, as_text, refuse_unknown
@@ -37,7 +38,7 @@ class EmbeddingsApi:
         if form not in ("float", "base64"):
             raise InputError(f"encoding_format: expected 'float' or 'base64', found {form!r:.60}.")
         named = as_text(body.get("model"), "model")
-        asked = AskedVectors(model=caller.models.named(named), how={}, dimensions=_dimensions(body))
+        asked = AskedVectors(model=caller.models.named(named), how=HowToLoad(), dimensions=_dimensions(body))
         stop = Stop()
         try:
             found: FoundVectors = await beside(vectors_of, texts, asked, Clock(caller.timeout), stop)

@@ -7,9 +7,9 @@ import pytest
 from benchmarks import checkpoint
 from benchmarks.checkpoint import CONFIG, ensure_checkpoints, write_checkpoints
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.recipes import Recipe
 
 TINY = {

@@ -8,12 +8,13 @@ import pytest
 from benchmarks.checkpoint import write_checkpoints
 from benchmarks.taught import teach
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.seams.kv_cache import allocate
-from langchain_gemma_jax.models.loading.model import Model, leaves
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import allocate
+from langchain_gemma_jax.models.seams.params import leaves
 from langchain_gemma_jax.models.seams.weights import Plan
 from tests.benchmarks.test_checkpoint import TINY
 

@@ -19,9 +19,9 @@ from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
-from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from tests.dialects.vocabulary import tokenizer
 
 T = TypeVar("T")

@@ -26,8 +26,8 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.media import pictures as picture_reading
 from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.media.medium import Picture
-from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.seams.media_support import MediaSupport, PlacedMedium
+from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from tests.chat.sensing import HeardSounds, SeenPictures, control
 from tests.dialects.vocabulary import tokenizer
 from tests.media.samples import base64_of, encoded, pdf, pixels, png, tone, wav

@@ -25,8 +25,8 @@ from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.engine.tiny import CONFIGS, LADDERS, RECIPES, TIE, Cold
 from tests.tiny_gemma import tiny_gemma

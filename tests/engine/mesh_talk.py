@@ -33,13 +33,13 @@ from langchain_gemma_jax.errors import DevicesError, InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from langchain_gemma_jax.models.seams.media_encoder import Sight
+from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.seams.weights import map_specs
+from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.engine.faults_support import Fault, injected, resource_exhausted
 from tests.engine.seeing import ColdSight, picture, seeing, spans_of
 from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text

@@ -14,15 +14,15 @@ import numpy as np
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.media.medium import Picture
-from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.media_encoder import Sight, Tensor
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
 from langchain_gemma_jax.models.vision.siglip import Siglip
-from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from tests.engine.tiny import CONTEXT, TIE
 
 SOFT, BEFORE, AFTER = 25, (10, 11), (13,)  # soft tokens: more than the window, and than a ring's slack

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, write_span
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.architecture import Architecture
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, write_span
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from tests.engine.faults_support import greedy
 from tests.engine.tiny import CONTEXT, LADDERS, text

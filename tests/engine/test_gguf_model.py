@@ -10,9 +10,10 @@ from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenS
 from langchain_gemma_jax.errors import CheckpointError
 from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
-from langchain_gemma_jax.models.loading.model import Model, assemble
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, on_device, status

@@ -18,9 +18,9 @@ from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.abstract import abstract
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.seams.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm
 from langchain_gemma_jax.models.recipes.default import default_recipe
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.xla_flags import as_users
 
 FULL = published("gemma-3-270m")

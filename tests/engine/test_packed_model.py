@@ -21,8 +21,9 @@ from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.loading.model import Model, assemble
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, folders_in, on_device, status

@@ -16,10 +16,10 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
-from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.seams import kv_cache
 
 CONTEXT = 128
 WINDOW = 8  # so rings have 24 slots

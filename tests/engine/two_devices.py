@@ -107,7 +107,7 @@ def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) ->
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.base.settings import Settings
     from langchain_gemma_jax.models.loading.load import load
-    from langchain_gemma_jax.models.loading.model import leaves
+    from langchain_gemma_jax.models.seams.params import leaves
 
     ladders = Ladders(chunks=(16,), capacities=(64, 128), rows=(1, 2), draft=4)
     engine = Engine(Settings(ladders=ladders, guards="raise", drafts=True, host_kv_bytes=2**20))

@@ -16,8 +16,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.loading.place import place
 from tests.parity.architectures import MULTIMODAL, SHRUNK
 from tests.parity.made_up import NEW_TOKENS, prompts, tensor
 from tests.parity.tiny import AS_USERS, FLOAT32, Runner

@@ -14,8 +14,9 @@ from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply, multiply_dense
 from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 from langchain_gemma_jax.kernels.targets import KINDS as TARGETS
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.weights import PLAIN, Form, Plan
 from tests.kernels.made_up_matrices import dense, library, matrix, product, variants

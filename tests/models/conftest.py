@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.seams.tensor_source import TensorSource
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.abstract import Layout
 from langchain_gemma_jax.models.configuration.model_config import (
     LayerConfig,
@@ -23,6 +21,8 @@ from langchain_gemma_jax.models.configuration.model_config import (
     PerLayerInputConfig,
     Rope,
 )
+from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 
 WIDTH, HEADS, SIZE, FFW, VOCABULARY = 12, 4, 6, 20, 30
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.loading.model import Params, assemble
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.linear import linear
-from langchain_gemma_jax.models.seams.weights import PLAIN, Packed, Plan
+from langchain_gemma_jax.models.seams.params import Params, assemble
+from langchain_gemma_jax.models.seams.weights import PLAIN, Packed, Plan, Storage
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["values", "scales"], meta_fields=["dtype"])
@@ -38,7 +38,7 @@ class Int8(Packed):
 
 
 @dataclass(frozen=True)
-class Int8Storage:
+class Int8Storage(Storage):
     """Every matrix as an ``Int8``."""
 
     def abstract(self, path: Path, dense: ArraySpec) -> Int8:

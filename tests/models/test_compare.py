@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import allocate
-from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.compare import TEXT, compare, score
+from langchain_gemma_jax.models.gemma.forward import forward, logits
+from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 
 
 @pytest.mark.long

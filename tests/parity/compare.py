@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.model_config import (
     LayerConfig,
     ModelConfig,
@@ -31,7 +30,8 @@ from langchain_gemma_jax.models.configuration.model_config import (
     Rope,
 )
 from langchain_gemma_jax.models.loading.from_gemma import from_gemma
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.seams.params import Params
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
 from tests.parity.tiny import FLOAT32, OPTIMISED, Program, Runner
 

@@ -18,8 +18,8 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, a
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import Params, forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
 from tests.parity.architectures import with_few_layers
 from tests.parity.made_up import tensor
 from tests.xla_flags import as_users

@@ -12,8 +12,9 @@ import numpy as np
 
 from benchmarks.real_files import FILE, array_at, dense_folder
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
-from langchain_gemma_jax.models.loading.model import Model, assemble
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.seams.params import assemble
 
 ROOT = Path(__file__).parents[2]
 __all__ = ["FILE", "asked_of", "dense_folder", "dequantised"]

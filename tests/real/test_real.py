@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from langchain_gemma_jax import BaseModelWarning, ChatGemmaJax, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.models.compare import TEXT, score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.compare import TEXT, score
 from tests.real.real_model import FILE, asked_of, dense_folder, dequantised
 from tests.real.texts import WORDS, texts
 

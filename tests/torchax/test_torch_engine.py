@@ -13,8 +13,8 @@ import pytest
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.seams import kv_cache
 from tests.torchax.torch_models import FAMILIES, greedy_by_torch, needs_torch, save_model, scores
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]

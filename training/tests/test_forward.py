@@ -5,9 +5,9 @@ import pytest
 
 import training.forward
 from langchain_gemma_jax.models.gemma.forward import forward
-from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 from training.data.pointers import LABELS, LOOKS, VALUE_BEFORE
 from training.forward import hidden_states, mean_loss
 from training.passed_on import passed_on_loss

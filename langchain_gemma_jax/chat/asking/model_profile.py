@@ -9,10 +9,10 @@ from typing import cast
 from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax.models.configuration.catalog import known, senses_of_config, senses_of_size
+from langchain_gemma_jax.models.configuration.embedded import CONTEXT, embedded_folder
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
-from langchain_gemma_jax.models.configuration.embedded import CONTEXT, embedded_folder
 
 _BY_SENSES = (
     "image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "audio_inputs",

@@ -18,8 +18,8 @@ from langchain_gemma_jax.config import default_api_key, default_model, default_s
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
 
@@ -110,18 +110,6 @@ class Options:
         return self if self.step is None else replace(self, model=self.step.model)
 
     @property
-    def loaded_as(self) -> LoadedAs:
-        """What tells apart models that were loaded from the same place, as arguments of the engine."""
-        found = LoadedAs(dtype=self.dtype, revision=self.revision, weights=self.weights, activations=self.activations)
-        if self.devices is not None:
-            found["devices"] = self.devices
-        if self.replicas is not None:
-            found["replicas"] = self.replicas
-        if self.trust_remote_code:
-            found["trust_remote_code"] = True
-        return found
-
-    @property
     def model_was_named(self) -> bool:
         """Whether the call said which model, so that no other one may take over."""
         return self.step is not None and not self.step.chosen
@@ -133,11 +121,17 @@ class Options:
 
     @property
     def how_to_load(self) -> HowToLoad:
-        """The arguments of ``engine().load``, with the token of the Hub in plain words if there is one."""
-        found = cast("HowToLoad", {**self.loaded_as})
-        if self.token is not None:
-            found["token"] = self.token.get_secret_value()
-        return found
+        """How the model is loaded, with the token of the Hub in plain words if there is one."""
+        return HowToLoad(
+            self.dtype,
+            self.revision,
+            self.weights,
+            self.activations,
+            self.devices,
+            self.replicas,
+            bool(self.trust_remote_code),
+            None if self.token is None else self.token.get_secret_value(),
+        )
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""

@@ -63,8 +63,8 @@ def is_base_model(served: Served, dialect: Dialect) -> bool:
 
 def _has_template(model: Model, folder: Path) -> bool:
     """Return True if a model's files have a chat template, or are of a kind that never has one."""
-    if model.templated is not None:
-        return model.templated
+    if (has_template := model.chat_format.has_template) is not None:
+        return has_template
     if not (folder / "config.json").is_file() or any((folder / name).is_file() for name in _TEMPLATES):
         return True
     path = folder / _WHERE_TEMPLATES_WERE

@@ -25,7 +25,7 @@ def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) ->
     """
     from langchain_gemma_jax.engine.api.process import engine
 
-    load = partial(engine().load, options.model, **options.how_to_load)
+    load = partial(engine().load, options.model, **options.how_to_load.arguments())
     try:
         served = load() if clock.left is None else load(timeout=clock.left)
     except GemmaJaxError as error:

@@ -32,8 +32,8 @@ from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputE
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.history.media_in import MediaPlacing
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.tokenizer import Tokenizer
     from langchain_gemma_jax.models.seams.media_support import PlacedMedium
+    from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def ready_by(options: Options, clock: Clock) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet, and if there is time for that."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    load = partial(engine().load, options.model, **options.how_to_load)
+    load = partial(engine().load, options.model, **options.how_to_load.arguments())
     try:
         served = load() if clock.left is None else load(timeout=clock.left)
     except GemmaJaxError as error:
@@ -157,11 +157,11 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
     """Return a model that is loaded, with the format that it speaks."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    if served.model.architecture.embedding_width is not None:
+    if served.model.architecture.embeds:
         raise no_writer(served.name)
     if options.keep_alive is not None:
         engine().keep_alive(served, options.keep_alive)
-    dialect = dialect_for(_facts(served), options.dialect or served.model.spoken)
+    dialect = dialect_for(_facts(served), options.dialect or served.model.chat_format.name)
     engine().companion(BaseModels).warn(served, dialect)
     return ReadyModel(served, dialect, conversation_memory())
 
@@ -169,13 +169,13 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
 def _facts(served: Served) -> ModelFacts:
     """Return what a model's chat format depends on."""
     model, tokens = served.model, served.model.tokenizer.control_tokens
-    if (own := model.template) is not None:
+    if (own := model.chat_format.template) is not None:
         ends = tuple(name for token in sorted(served.stop_ids) if (name := model.tokenizer.control_name(token)))
         names = tuple(sorted(own.names.items()))
         return ModelFacts(
             "", tokens, template=TemplateDialect(own.source, frozenset(tokens), ends, own.with_tools, names)
         )
-    if not model.is_gemma:
+    if (config := model.architecture.gemma) is None:
         return ModelFacts("", tokens)
-    config = model.config
-    return ModelFacts(config.generation, tokens, config.per_layer_input is not None, model.images_apart)
+    per_layer_input, images_apart = config.per_layer_input is not None, model.chat_format.images_apart
+    return ModelFacts(config.generation, tokens, per_layer_input, images_apart)

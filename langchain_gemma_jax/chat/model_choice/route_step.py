@@ -121,7 +121,7 @@ def _memory(
     """Return which sizes are in memory, and about how long each would take until it can go on."""
     from langchain_gemma_jax.engine.api.process import engine
 
-    known = {name: engine().status(model, **options.loaded_as) for name, model in route.sizes.items()}
+    known = {name: engine().status(model, **options.how_to_load.arguments()) for name, model in route.sizes.items()}
     found = {name: status for name, status in known.items() if status is not None}
     resident = frozenset(name for name, status in found.items() if status.resident)
     costs = {

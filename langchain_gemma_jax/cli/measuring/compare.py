@@ -62,8 +62,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def compare(model: str, chosen: tuple[str, ...], text: str, dtype: str | None = None) -> Iterator[Result]:
     """Measure the model as it is, then with its weights stored in each of these ways; one is in memory at a time."""
-    from langchain_gemma_jax.models.loading.load import load
     from langchain_gemma_jax.models.compare import agreement, score
+    from langchain_gemma_jax.models.loading.load import load
 
     with load(model, dtype=dtype) as dense:
         theirs, nbytes = score(dense, text), dense.nbytes

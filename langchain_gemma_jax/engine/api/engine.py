@@ -11,7 +11,7 @@ from typing import TypeVar, Unpack, cast
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.api.model_api import ModelApi
-from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, LoadsModels, ModelLoader, until_when
+from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
 from langchain_gemma_jax.engine.base.events import Events, Finished, Refused, StepRouted, Submitted, Tripped
@@ -28,9 +28,9 @@ from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.kernels.library import in_words
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs
-from langchain_gemma_jax.models.loading.load import load as load_model
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadOptions
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
 
 T = TypeVar("T")
 
@@ -44,15 +44,15 @@ class Engine:
         print(piece.text, end="")
     """
 
-    def __init__(
-        self, settings: Settings, load_model: LoadsModels = load_model, others: OtherHosts | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, files: ModelFiles | None = None, others: OtherHosts | None = None) -> None:
         self._settings, self._process = CurrentSettings(settings), os.getpid()
         self._metrics, self.routes, self.events = Metrics(), RouteTally(), Events()
         self.events.subscribe(Finished, self._metrics.finished)
         self.events.subscribe(StepRouted, self.routes.add)
         self.tally, self.guards = ModelTally(self.events), Guards(lambda: self.settings, self.events)
-        self._loader = ModelLoader(self._settings, load_model, self._metrics, self.events, self.guards, others)
+        self._loader = ModelLoader(
+            self._settings, files or ModelFiles(), self._metrics, self.events, self.guards, others
+        )
         self._models, self._requests, self._owner = ModelApi(self._loader), RequestMaker(), self._loader.owner
         self.embed = self._models.embed  # vectors of whole texts, for models that make such
         self._companions: dict[Callable[[], object], object] = {}
@@ -77,17 +77,10 @@ class Engine:
         self,
         source: str | os.PathLike[str],
         *,
-        dtype: str | None = None,
-        revision: str | None = None,
-        weights: str | None = None,
-        activations: str | None = None,
-        devices: int | str | None = None,
-        replicas: int | str | None = None,
-        trust_remote_code: bool = False,
-        token: str | None = None,
         timeout: float | None = WAIT_SECONDS,
+        **how: Unpack[LoadOptions],
     ) -> Served:
-        """A model by folder or Hub id, loaded once however many threads ask; the arguments are ``load_model``'s.
+        """Load a model by folder or Hub id, once however many threads ask. ``how`` is as for ``load_model``.
 
         It is in memory when this returns, with ``replicas`` so many times (see docs/devices.md), and stays until the
         memory is needed for another one. One that was evicted is loaded again. Where others use the memory, this waits,
@@ -99,24 +92,22 @@ class Engine:
             DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        how = HowToLoad(dtype=dtype, revision=revision, weights=weights, activations=activations, devices=devices)
-        how["token"], how["replicas"], how["trust_remote_code"] = token, replicas, trust_remote_code
-        return self._wait_here(self.arriving(source, clock=clock, **how), clock)
+        return self._wait_here(self.arriving(source, HowToLoad.of(dict(how)), clock), clock)
 
     async def aload(
         self,
         source: str | os.PathLike[str],
         *,
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
-        **how: Unpack[HowToLoad],
+        **how: Unpack[LoadOptions],
     ) -> Served:
         """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
         clock = Clock(timeout)
-        return await await_for(self.arriving(source, clock=clock, **how), clock)
+        return await await_for(self.arriving(source, HowToLoad.of(dict(how)), clock), clock)
 
-    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **how: Unpack[HowToLoad]) -> Steps[Served]:
-        """What ``load`` waits for, in steps, for those who wait in their own way."""
-        return self._models.arriving(source, clock=clock, **how)
+    def arriving(self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock) -> Steps[Served]:
+        """Load a model in steps, for those who wait in their own way."""
+        return self._models.arriving(source, how, clock)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
@@ -162,9 +153,9 @@ class Engine:
         with self._models.hold(served, timeout=timeout):
             yield served
 
-    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
-        """What ``models()`` says of one that was loaded with these arguments; None if none was. Nothing is loaded."""
-        return self._models.status(source, **loaded_as)
+    def status(self, source: str | os.PathLike[str], **how: Unpack[LoadOptions]) -> ModelStatus | None:
+        """Return what ``models()`` says of one that was loaded with these arguments; None if none was."""
+        return self._models.status(source, HowToLoad.of(dict(how)))
 
     def models(self) -> tuple[ModelStatus, ...]:
         """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
@@ -254,7 +245,9 @@ class Engine:
             DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        served = model if isinstance(model, Served) else self._wait_here(self.arriving(model, clock=clock), clock)
+        served = (
+            model if isinstance(model, Served) else self._wait_here(self.arriving(model, HowToLoad(), clock), clock)
+        )
         return self._models.warmup(served, max_context, clock, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:

@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, Unpack
+from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -33,16 +34,14 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus, statu
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.text_vectors import text_vectors_of
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadedAs, ReadAs
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
-from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
 from langchain_gemma_jax.models.stopping import Stop, StoppedError
 
-LoadKey: TypeAlias = tuple[
-    str, str | None, str | None, str | None, str | None, int | str | None, int | str | None, bool
-]
-"""Where a model is, its dtype, its revision, how its matrices are stored and multiplied, its devices, its replicas."""
+LoadKey: TypeAlias = tuple[str, HowToLoad]
+"""Where a model is, and how it is loaded."""
 
 
 class ModelApi:
@@ -61,9 +60,9 @@ class ModelApi:
         self._owner.check_usable()
         return self._models.of(served)
 
-    def arriving(self, source: str | os.PathLike[str], *, clock: Clock, **how: Unpack[HowToLoad]) -> Steps[Served]:
+    def arriving(self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(self._key(source, how), source, how.get("token"), clock)
+        return self._arriving(self._key(source, how), source, how.token, clock)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()
@@ -141,11 +140,11 @@ class ModelApi:
         clock = clock or Clock()
         known = self.known(served)
         shape = known.shape
-        if shape.architecture.embedding_width is None:
+        if (width := shape.architecture.embedding_width) is None:
             raise no_embedder(served.name)
         checked = [checked_prompt(text, shape.architecture.vocab_size, shape.max_context + 1) for text in texts]
         if not checked:
-            return np.zeros((0, shape.architecture.embedding_width), np.float32)
+            return np.zeros((0, width), np.float32)
         with self.hold(served, timeout=WAIT_SECONDS if clock.left is None else clock.left):
             runner, ladder = self._models.runners[served], TextLadder.for_context(shape.max_context)
             with self._owner.waiting.here():
@@ -165,7 +164,7 @@ class ModelApi:
         with self._hold_one(served, WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models.runners[served]
             limit = served.max_context if max_context is None else tokens(max_context)
-            if served.model.architecture.embedding_width is None:
+            if not served.model.architecture.embeds:
                 keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
                 first = first_answer(runner.ladders)
             else:
@@ -180,9 +179,9 @@ class ModelApi:
             runner.device.warmed = True
             return found
 
-    def status(self, source: str | os.PathLike[str], **loaded_as: Unpack[LoadedAs]) -> ModelStatus | None:
+    def status(self, source: str | os.PathLike[str], how: HowToLoad) -> ModelStatus | None:
         ancestry.refuse_forked()
-        known = self._known_by(self._key(source, loaded_as))
+        known = self._known_by(self._key(source, how))
         return None if known is None else status_of(known.entry, time.monotonic())
 
     def models(self) -> tuple[ModelStatus, ...]:
@@ -193,8 +192,8 @@ class ModelApi:
         """The engine was closed: nothing is loaded by any name."""
         self._loaded.clear()
 
-    def _key(self, source: object, loaded_as: LoadedAs) -> LoadKey:
-        return _key(source, loaded_as, *self._loader.asked_places(loaded_as))
+    def _key(self, source: object, how: HowToLoad) -> LoadKey:
+        return _place(source), self._loader.placed(how)
 
     def _all_of(self, served: Served) -> tuple[KnownModel, ...]:
         """Return what is known of a model that somebody asks for, and of its replicas."""
@@ -240,37 +239,26 @@ class ModelApi:
         """Load a model for everybody who waits for that. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
-        _, dtype, revision, weights, activations, devices, replicas, trusted = key
-        loaded_as = ReadAs(dtype=dtype, revision=revision, weights=weights, activations=activations)
-        if devices is not None:
-            loaded_as["devices"] = devices
-        if trusted:
-            loaded_as["trust_remote_code"] = True
+        how = replace(key[1], token=token)
+        devices, replicas = how.devices, how.replicas
         if isinstance(replicas, int) and devices != AUTO:
             replica_count(replicas, int(devices or 1), str(source), jax.local_devices())  # now, and not behind a load
         with collected_later(), self._owner.loading.here():
-            served = self._loader.load_first(source, loaded_as, token, load, None if replicas is None else 0)
+            served = self._loader.load_first(source, how.alone(devices), load, None if replicas is None else 0)
             if replicas is not None:
-                self._load_replicas(served, replicas, source, loaded_as, token, load)
+                self._load_replicas(served, source, how, load)
             self._loaded[key] = served
         return served
 
     def _load_replicas(
-        self,
-        served: Served,
-        asked: int | str,
-        source: str | os.PathLike[str],
-        loaded_as: ReadAs,
-        token: str | None,
-        load: Load[Served],
+        self, served: Served, source: str | os.PathLike[str], how: HowToLoad, load: Load[Served]
     ) -> None:
         """Load a model's other replicas, each on devices of its own. All of them come, or none stays."""
-        members, devices = [served], len(served.model.placement.devices)
-        if devices > 1:
-            loaded_as["devices"] = devices
+        members, devices, asked = [served], len(served.model.placement.devices), how.replicas or 1
+        alone = how.alone(devices if devices > 1 else how.devices)
         try:
             for replica in range(1, replica_count(asked, devices, served.name, jax.local_devices())):
-                members += [self._loader.load_first(source, loaded_as, token, load, replica)]
+                members += [self._loader.load_first(source, alone, load, replica)]
             self._owner.call(lambda: self._models.join(tuple(members)))
         except BaseException:
             for known in map(self._models.of, members):
@@ -302,23 +290,14 @@ class ModelApi:
         owner.evictor.publish()
 
 
-def _key(source: object, loaded_as: LoadedAs, devices: int | str | None, replicas: int | str | None) -> LoadKey:
+def _place(source: object) -> str:
+    """Return where a model is, spelled in one way."""
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"expected a folder or a model's id on the Hugging Face Hub, found {source!r}.")
     if (own := embedded_folder(source)) is not None:
         source = own
     folder = os.path.expanduser(source)  # noqa: PTH111  which never raises
-    place = os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
-    return (
-        place,
-        loaded_as.get("dtype"),
-        loaded_as.get("revision"),
-        loaded_as.get("weights"),
-        loaded_as.get("activations"),
-        devices,
-        replicas,
-        loaded_as.get("trust_remote_code") is True,
-    )
+    return os.path.abspath(folder) if os.path.exists(folder) else str(source)  # noqa: PTH100, PTH110
 
 
 def _look_at_the_time() -> None:

@@ -8,10 +8,10 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
-from langchain_gemma_jax.models.mesh.counts import Fit
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.mesh.counts import Fit
 from langchain_gemma_jax.models.seams.placement import Placement
-from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
@@ -19,7 +19,7 @@ USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when
 
 def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     """Return what the programs of a model are traced with."""
-    kind = model.placement.architecture(model.architecture)
+    kind = model.architecture.at(model.placement)
     context = min(settings.max_context or kind.max_context, kind.max_context)
     steps = loop_steps(settings, model.placement.platform)
     return Shape(kind, model.recipe, min(model.tokenizer.vocab_size, kind.vocab_size), context, steps)
@@ -67,7 +67,7 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
 
 def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
     """Bytes that the smallest conversation takes: 0 of a model that makes vectors of texts and has none."""
-    if shape.architecture.embedding_width is not None:
+    if shape.architecture.embeds:
         return 0
     layout, context = shape.layout_of_a_device, shape.max_context
     return sequence_kv.sequence_bytes(layout, ladders.capacities[0], context, shape.recipe.kv_dtype)
@@ -75,7 +75,7 @@ def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:
     """About what its programs need while they run. What they do need is known when they have been compiled."""
-    if shape.architecture.embedding_width is not None:
+    if shape.architecture.embeds:
         at_once = max(TextLadder.AT_ONCE, shape.max_context)
         return ANY_WORKSPACE + 4 * shape.architecture.numbers_at_work(at_once, shape.max_context)
     seen = min(ladders.capacities[-1], USUAL_CONTEXT)

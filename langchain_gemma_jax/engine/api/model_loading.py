@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
-
-import jax
+from typing import Any
 
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
@@ -37,40 +36,20 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
 from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
-from langchain_gemma_jax.models.loading.place import READERS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.configuration.how_to_load import LoadedAs, ReadAs
-from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.load_plan import LoadPlan
-from langchain_gemma_jax.models.stopping import Stop, StoppedError
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
+from langchain_gemma_jax.models.loading.place import READERS
+from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
+from langchain_gemma_jax.models.loading.read import read, read_again
+from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
+from langchain_gemma_jax.models.stopping import StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
 WAITING = "waiting for room"
 REREADS = 8  # models that are read again at the same time: there is room for each of them
-
-
-class LoadsModels(Protocol):
-    """How a model is loaded: ``load_model``, unless a test says otherwise. ``like`` is given the second time."""
-
-    def __call__(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        dtype: str | None = None,
-        revision: str | None = None,
-        weights: str | None = None,
-        activations: str | None = None,
-        devices: int | str | None = None,
-        fits: Callable[[LoadPlan], Fit] | None = None,
-        replica: int = 0,
-        among: Sequence[jax.Device] | None = None,
-        trust_remote_code: bool = False,
-        token: str | None = None,
-        planned: Callable[[LoadPlan], None] | None = None,
-        like: Model | None = None,
-        stop: Stop | None = None,
-    ) -> Model: ...
 
 
 class ModelLoader:
@@ -79,13 +58,13 @@ class ModelLoader:
     def __init__(
         self,
         settings: CurrentSettings,
-        load_model: LoadsModels,
+        files: ModelFiles,
         metrics: Metrics,
         events: Events,
         guards: Guards,
         others: OtherHosts | None = None,
     ) -> None:
-        self._settings, self._load_model, self._others = settings, load_model, others
+        self._settings, self._files, self._others = settings, files, others
         self.loads: Loads[Served] = Loads()
         self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
@@ -117,70 +96,63 @@ class ModelLoader:
     # The first time.
 
     def load_first(
-        self,
-        source: str | os.PathLike[str],
-        loaded_as: ReadAs,
-        token: str | None,
-        load: Load[Served],
-        replica: int | None = None,
+        self, source: str | os.PathLike[str], how: HowToLoad, load: Load[Served], replica: int | None = None
     ) -> Served:
         """Load a model that was not known so far, or another replica of one, for those who wait for its load."""
-        began, planned = time.monotonic(), _Planned()
+        began, coming = time.monotonic(), _Coming()
         load.parts.now("fetching and checking its files")
-        found = partial(self._load_model, source, stop=load.stop, **loaded_as, **self._places(loaded_as, replica))
-        if token is not None:
-            found = partial(found, token=token)
-
-        def plan(found: LoadPlan) -> None:
-            planned.files = found.files
-            if planned.entry is None:
+        try:
+            with self._files.open(source, how, load.stop) as opened:
+                plan = plan_model(opened, how, self._devices(how, replica))
+                coming.files = plan.files
                 load.parts.now(WAITING)
-                self._reserve(planned, load, found, time.monotonic() + WAIT_SECONDS)
+                self._reserve(coming, load, plan, time.monotonic() + WAIT_SECONDS)
                 self.loads.go_on(load)
                 load.parts.now("reading its weights")
-                planned.library = library = self._library(found)
+                coming.library = library = self._library(plan)
                 library.soon(library.first_needed())
-            if self._others is not None and not found.placement.here:
-                shape = shape_of(self._settings.now, found)
-                planned.elsewhere = self._others.load(found, shape, str(source), dict(loaded_as))
-
-        try:
-            model = self._read(partial(found, planned=plan), planned)
-            seconds = time.monotonic() - began - planned.waited
+                beside = partial(self._load_elsewhere, plan, str(source), how)
+                model = self._read(partial(read, opened, plan), beside, coming)
+            seconds = time.monotonic() - began - coming.waited
             try:
-                return self.owner.call(lambda: self.serve(model, planned, seconds))
+                return self.owner.call(lambda: self.serve(model, coming, seconds))
             except BaseException:
                 model.close()  # nobody else has it
                 raise
         except BaseException:
-            if (entry := planned.entry) is not None:
+            if (entry := coming.entry) is not None:
                 with suppress(ClosedError):
                     self.owner.call(lambda: self._evictor.abandon(entry))
             raise
 
-    def asked_places(self, asked: LoadedAs) -> tuple[int | str | None, int | str | None]:
-        """Devices and replicas of a model: as somebody asks, or as is set. None: one, as ever."""
-        now, devices, replicas = self._settings.now, asked.get("devices"), asked.get("replicas")
-        found = checked_devices(now.devices if devices is None else devices)
-        return None if found == 1 else found, checked_replicas(now.replicas if replicas is None else replicas)
+    def placed(self, how: HowToLoad) -> HowToLoad:
+        """Return how a model is loaded, with its devices and replicas: as a caller asks, or as is set."""
+        now = self._settings.now
+        devices = checked_devices(now.devices if how.devices is None else how.devices)
+        replicas = checked_replicas(now.replicas if how.replicas is None else how.replicas)
+        return dataclasses.replace(how, devices=None if devices == 1 else devices, replicas=replicas)
 
-    def _places(self, loaded_as: ReadAs, replica: int | None) -> dict[str, Any]:
-        """Return what says where a model is loaded, as arguments. Replicas are on devices of this process alone."""
-        found: dict[str, Any] = {} if not replica else {"replica": replica}
-        if loaded_as.get("devices") is not None:
-            found["fits"] = self._fits
-            if self._others is not None and replica is None:
-                found["among"] = self._others.devices
-        return found
+    def _devices(self, how: HowToLoad, replica: int | None) -> Devices:
+        """Return where a model may be put. Replicas are on devices of this process alone."""
+        if how.devices is None:
+            return Devices(replica=replica or 0)
+        among = None if self._others is None or replica is not None else self._others.devices
+        return Devices(among=among, replica=replica or 0, measure=self._fits)
+
+    def _load_elsewhere(self, plan: LoadPlan, source: str, how: HowToLoad) -> LoadElsewhere | None:
+        """Have the other hosts that have a part of a model load theirs. None: this process has all of it."""
+        if self._others is None or plan.placement.here:
+            return None
+        return self._others.load(plan, shape_of(self._settings.now, plan), source, how.said())
 
     def _fits(self, plan: LoadPlan) -> Fit:
         """Return the bytes that a model needs in a place, and those that there are."""
         return fit_of(self._settings.now, plan, self.budget(plan.placement))
 
-    def _reserve(self, planned: _Planned, load: Load[Served], plan: LoadPlan, until: float) -> None:
+    def _reserve(self, coming: _Coming, load: Load[Served], plan: LoadPlan, until: float) -> None:
         """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
         settings = self._settings.now
-        entry = planned.entry = entry_of(settings, plan, shape_of(settings, plan))
+        entry = coming.entry = entry_of(settings, plan, shape_of(settings, plan))
         began = time.monotonic()
         granted = self.owner.call(lambda: self._evictor.line_up(entry))
         try:
@@ -188,9 +160,9 @@ class ModelLoader:
         except TimeoutError:
             raise no_room(f"the model {plan.name!r}", began, self._evictor.statuses()) from None
         granted.result()
-        planned.waited = time.monotonic() - began
+        coming.waited = time.monotonic() - began
 
-    def serve(self, model: Model, planned: _Planned | None = None, seconds: float = 0.0) -> Served:
+    def serve(self, model: Model, coming: _Coming | None = None, seconds: float = 0.0) -> Served:
         """Return what a model is served as, and serve it if it is not yet.
 
         Runs on the owner thread, where there is no race for the same model.
@@ -201,7 +173,7 @@ class ModelLoader:
             raise ClosedError(f"The model {model.name!r} was closed. Load it again.")
         settings, where = self._settings.now, model.placement
         shape = shape_of(settings, model)
-        entry = None if planned is None else planned.entry
+        entry = None if coming is None else coming.entry
         if entry is None:
             entry = entry_of_guest(settings, model, shape)
             self._evictor.squeeze_in(entry)
@@ -215,7 +187,7 @@ class ModelLoader:
             drafts_pay(settings, model.recipe),
             entry,
             self._runner_factory.host_store(served, where),
-            files=None if planned is None else planned.files,
+            files=None if coming is None else coming.files,
         )
         self._models.known[served] = known
         self._arrived(known, seconds)
@@ -246,23 +218,19 @@ class ModelLoader:
     def _load_again(self, known: KnownModel) -> None:
         """Load an evicted model again, now that there is room and somebody waits. Runs in a thread of its own."""
         model, began = known.served.model, time.monotonic()
-        planned = _Planned(entry=known.entry)
-
-        def plan(found: LoadPlan) -> None:
-            planned.library = library = self._library(found)
-            if self._others is not None and not found.placement.here:
-                planned.elsewhere = self._others.load_again(found, known.shape, model)
-            known.programs = known.programs or tuple(library.first_needed())
-            if _cores_to_spare():
-                library.soon(known.programs)
-            if found.files != known.files:
-                self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
-                known.files = found.files
-
-        folder = model.name if known.files is None else known.files.folder
+        coming = _Coming(entry=known.entry)
         try:
-            with collected_later():
-                fresh = self._read(partial(self._load_model, folder, planned=plan, like=model), planned)
+            with collected_later(), self._files.open_again(model) as opened:
+                plan = opened.planned_again(model)
+                coming.library = library = self._library(plan)
+                known.programs = known.programs or tuple(library.first_needed())
+                if _cores_to_spare():
+                    library.soon(known.programs)
+                if plan.files != known.files:
+                    self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
+                    known.files = plan.files
+                beside = partial(self._load_again_elsewhere, plan, known)
+                fresh = self._read(partial(read_again, opened, plan, model), beside, coming)
             try:
                 self.owner.call(lambda: self._reopen(known, fresh, time.monotonic() - began))
             except BaseException:
@@ -272,21 +240,26 @@ class ModelLoader:
             with suppress(ClosedError):
                 self.owner.call(partial(self._evictor.queue.failed, known, problem))
 
+    def _load_again_elsewhere(self, plan: LoadPlan, known: KnownModel) -> LoadElsewhere | None:
+        if self._others is None or plan.placement.here:
+            return None
+        return self._others.load_again(plan, known.shape, known.served.model)
+
     def _reopen(self, known: KnownModel, fresh: Model, seconds: float) -> None:
         known.served.model.reopen(fresh)
         self._arrived(known, seconds)
 
-    def _read(self, read: Callable[[], Model], planned: _Planned) -> Model:
+    def _read(self, read: Callable[[], Model], beside: Callable[[], LoadElsewhere | None], coming: _Coming) -> Model:
         """Read weights. Should the memory be full against all reckoning, what is idle goes, and it is tried again."""
         try:
-            return planned.read_by_all(read)
+            return _read_by_all(read, beside)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
-        home = None if (entry := planned.entry) is None else entry.home
+        home = None if (entry := coming.entry) is None else entry.home
         self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", home, but=entry))
         try:
-            return planned.read_by_all(read)
+            return _read_by_all(read, beside)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
@@ -328,30 +301,30 @@ class ModelLoader:
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
 
 
-class _Planned:
-    """What is known of a model while it is loaded."""
+@dataclass
+class _Coming:
+    """A model that is being loaded."""
 
-    def __init__(self, entry: LedgerEntry | None = None) -> None:
-        self.entry = entry
-        self.files: Unchanged | None = None
-        self.library: Library | None = None  # kept until it is served
-        self.waited = 0.0  # seconds, for room
-        self.elsewhere: LoadElsewhere | None = None  # what other hosts do for it
+    entry: LedgerEntry | None = None
+    files: Unchanged | None = None
+    library: Library | None = None  # kept until it is served
+    waited: float = 0.0  # seconds, for room
 
-    def read_by_all(self, read: Callable[[], Model]) -> Model:
-        """Read it, and wait for the other hosts that have a part of it. If it is not there, none of them has it."""
-        model: Model | None = None
-        try:
-            model = read()
-            if self.elsewhere is not None:
-                self.elsewhere.finish(model)
-        except BaseException:
-            if self.elsewhere is not None:
-                self.elsewhere.give_up()
-            if model is not None:
-                model.close()
-            raise
-        return model
+
+def _read_by_all(read: Callable[[], Model], beside: Callable[[], LoadElsewhere | None]) -> Model:
+    """Read a model while the other hosts that have a part of it read theirs. All of them have it then, or none."""
+    elsewhere, model = beside(), None
+    try:
+        model = read()
+        if elsewhere is not None:
+            elsewhere.finish(model)
+    except BaseException:
+        if elsewhere is not None:
+            elsewhere.give_up()
+        if model is not None:
+            model.close()
+        raise
+    return model
 
 
 def no_room(what: str, began: float, statuses: tuple[ModelStatus, ...]) -> DeadlineError:

@@ -69,7 +69,7 @@ class RequestMaker:
         served = known.served
         if known.files is None and served.model.closed:
             raise ClosedError(f"The model {served.name!r} was closed. Unload it, and load it again.")
-        if served.model.architecture.embedding_width is not None:
+        if served.model.architecture.embeds:
             raise no_writer(served.name)
         vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)

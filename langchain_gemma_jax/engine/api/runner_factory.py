@@ -96,7 +96,7 @@ class DeviceShare:
 
 def program_keys(shape: Shape, ladders: Ladders) -> Iterator[ProgramKey]:
     """Every program that a model can ever be asked for."""
-    if shape.architecture.embedding_width is not None:
+    if shape.architecture.embeds:
         yield from TextLadder.for_context(shape.max_context).program_keys()
         return
     yield from ladders.program_keys(smallest_window(shape.layout))

@@ -17,8 +17,8 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.plan import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
-from langchain_gemma_jax.models.loading.load_plan import LoadPlan
 
 
 class BesideHosts(Protocol):

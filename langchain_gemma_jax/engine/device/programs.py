@@ -37,11 +37,11 @@ from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.kernels.between import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
-from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
-from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
 Jitted: TypeAlias = jax.stages.Wrapped
 

@@ -21,8 +21,8 @@ from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.kv_cache import AXES, LayerKV
-from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
+from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.weights import map_specs
 
 

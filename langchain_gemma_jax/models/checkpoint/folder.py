@@ -12,8 +12,6 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.configuration.links import real_file
-from langchain_gemma_jax.models.seams.tensor_source import Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import (
     read_embedder,
@@ -21,8 +19,11 @@ from langchain_gemma_jax.models.checkpoint.sentence_transformers import (
     with_matrices,
 )
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
@@ -31,8 +32,8 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 """Reading one of these runs the code that it holds. They are never opened."""
 
 
-def open_folder(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
-    """The model in a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+def open_folder(path: Path) -> Checkpoint[TensorSource]:
+    """Open the model in a folder. The caller closes it.
 
     ``config.json`` beside ``*.safetensors`` is a Hugging Face checkpoint, and in the layout of Sentence Transformers if
     it reads in both directions; else the folder, or one folder
@@ -49,7 +50,7 @@ def open_folder(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
         raise CheckpointError(error.filename or path, "files that can be read", error.strerror or str(error)) from error
 
 
-def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
+def _open(path: Path) -> Checkpoint[TensorSource]:
     names = _names(path)
     if ADAPTER in names:
         raise UnsupportedModelError(
@@ -78,7 +79,7 @@ def _open(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
     )
 
 
-def _open_hf(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
+def _open_hf(path: Path) -> Checkpoint[TensorSource]:
     config, dense = _read_config(path), None
     if config.embedding is not None:
         dense = read_embedder(path, config)
@@ -86,7 +87,8 @@ def _open_hf(path: Path) -> tuple[ModelConfig, TensorSource, Naming]:
     own = open_safetensors(path)
     source = own if dense is None else with_matrices(path, own, dense.folders)
     try:
-        return config, source, hf_naming(config, source.names(), source.location, dense.tensors if dense else ())
+        naming = hf_naming(config, source.names(), source.location, dense.tensors if dense else ())
+        return Checkpoint[TensorSource](config, source, naming)
     except BaseException:
         source.close()
         raise

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 
 PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
 """Where the text tower may begin. The last two are multimodal checkpoints, older and newer."""

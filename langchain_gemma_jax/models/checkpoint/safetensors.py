@@ -23,10 +23,10 @@ from langchain_gemma_jax.errors import (
     TensorMismatchError,
     UnsafeCheckpointError,
 )
-from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import MAX_BYTES, parse_object, read_object, short
+from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

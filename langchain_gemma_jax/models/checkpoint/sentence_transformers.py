@@ -23,12 +23,12 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.configuration.links import real_file
-from langchain_gemma_jax.models.seams.tensor_source import Array, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SINGLE, SafetensorsFile, SafetensorsSource
 from langchain_gemma_jax.models.configuration.config_fields import Fields
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object, read_objects, short
+from langchain_gemma_jax.models.seams.tensor_source import Array, TensorSource
 
 MODULES = "modules.json"
 PROMPTS = "config_sentence_transformers.json"

@@ -8,7 +8,7 @@ EMBEDDED = ("sprout-s", "sprout-m")
 DEFAULT = EMBEDDED[-1]
 CONTEXT = 4096  # tokens that each of them reads and writes at most
 
-_SHELF = Path(__file__).parent / "sprout"
+_SHELF = Path(__file__).parents[1] / "sprout"
 
 
 def embedded_folder(source: object) -> Path | None:

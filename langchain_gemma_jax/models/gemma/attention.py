@@ -15,10 +15,10 @@ from langchain_gemma_jax.kernels import between
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
-from langchain_gemma_jax.models.seams import kv_cache
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap, with_derivative
 from langchain_gemma_jax.models.gemma.rope import rotate
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Layer

@@ -15,25 +15,27 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.seams.architecture import Made
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
-from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma, GemmaFacts
-from langchain_gemma_jax.models.seams.kv_cache import AXES, KVCache, LayerKV
-from langchain_gemma_jax.models.seams.score_share import ScoreShare, largest
+from langchain_gemma_jax.models.gemma.gemma_facts import GemmaFacts, numbers_at_work
 from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
-from langchain_gemma_jax.models.mesh.partitions import WHOLE, Partitions
-from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.architecture import Made
+from langchain_gemma_jax.models.seams.kv_cache import AXES, KVCache, LayerKV
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
+from langchain_gemma_jax.models.seams.placement import DeviceGrid
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.score_share import ScoreShare, largest
 from langchain_gemma_jax.models.seams.weights import Weight, map_specs, rows_of
+
+WHOLE = jax.sharding.PartitionSpec()
 
 
 @dataclass(frozen=True)
 class DividedGemma(GemmaFacts):
     """A Gemma of any generation, divided among the devices of a mesh."""
 
-    where: Partitions
+    where: DeviceGrid
     encoders: tuple[MediaEncoder, ...] = ()  # whole on each device
 
     @property
@@ -133,7 +135,7 @@ class DividedGemma(GemmaFacts):
         return made
 
     def numbers_at_work(self, tokens: int, context: int) -> int:
-        return Gemma(self.config_of_a_device).numbers_at_work(tokens, context)
+        return numbers_at_work(self.config_of_a_device, tokens, context)
 
     @property
     def config_of_a_device(self) -> ModelConfig:
@@ -166,7 +168,7 @@ class DividedGemma(GemmaFacts):
 class MeshTeamwork(Teamwork):
     """The work of a device of a mesh with the others. For inside ``shard_map``."""
 
-    def __init__(self, where: Partitions, specs: Any) -> None:
+    def __init__(self, where: DeviceGrid, specs: Any) -> None:
         """``specs`` is the model's tree, with an ``ArraySpec`` for each array.
 
         Raises:
@@ -251,7 +253,7 @@ class MeshScores(ScoreShare):
     with the same number to the last bit, and takes the same branches.
     """
 
-    def __init__(self, where: Partitions, ways: int) -> None:
+    def __init__(self, where: DeviceGrid, ways: int) -> None:
         """``ways`` is into how many parts the rows go."""
         self._ways, self._names = ways, where.names(ways)
 

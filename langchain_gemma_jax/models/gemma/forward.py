@@ -31,13 +31,13 @@ from langchain_gemma_jax.models.gemma.attention import (
     remember_medium,
 )
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotation
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.seams.linear import linear
-from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.media_encoder import Sight
+from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN, Layer
 
 Params: TypeAlias = Mapping[str, Any]

@@ -8,48 +8,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.seams.architecture import Architecture
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
+from langchain_gemma_jax.models.gemma.divided_gemma import DividedGemma
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
-from langchain_gemma_jax.models.seams.kv_cache import KVCache
+from langchain_gemma_jax.models.gemma.gemma_facts import GemmaFacts
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
-from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.architecture import Architecture
+from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
-
-
-@dataclass(frozen=True)
-class GemmaFacts(Architecture):
-    """A Gemma's facts, as its configuration has them, wherever it is computed."""
-
-    config: ModelConfig
-
-    @property
-    def vocab_size(self) -> int:
-        return self.config.vocab_size
-
-    @property
-    def width(self) -> int:
-        return self.config.width
-
-    @property
-    def max_context(self) -> int:
-        return self.config.max_context
-
-    @property
-    def eos_ids(self) -> tuple[int, ...]:
-        return self.config.eos_ids
-
-    @property
-    def cache_layout(self) -> CacheLayout:
-        return self.config.cache_layout
-
-    @property
-    def embedding_width(self) -> int | None:
-        embedding = self.config.embedding
-        return None if embedding is None else embedding.width(self.config.width)
-
-    def abstract(self, recipe: Recipe) -> Any:
-        return recipe.abstract(self.config)
+from langchain_gemma_jax.models.seams.placement import DeviceGrid
+from langchain_gemma_jax.models.seams.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -96,7 +63,5 @@ class Gemma(GemmaFacts):
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         return logits(params, self.config, recipe, hidden)
 
-    def numbers_at_work(self, tokens: int, context: int) -> int:
-        config = self.config
-        widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
-        return tokens * (widest + 2 * config.width + config.heads * context)
+    def among(self, where: DeviceGrid) -> Architecture:
+        return DividedGemma(self.config, where, self.encoders if where.here else ())  # no weights of theirs elsewhere

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.hf_names import names_of
-from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 
 # Ours → theirs, where one stored tensor is the whole array.
 _OF_MODEL: Mapping[str, str] = {

@@ -13,12 +13,12 @@ import numpy as np
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
-from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
-from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
 from langchain_gemma_jax.models.packed.from_file import BlockSource
+from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 
 _PLAIN: Mapping[str, np.dtype[np.generic]] = {
     "F32": np.dtype(np.float32),

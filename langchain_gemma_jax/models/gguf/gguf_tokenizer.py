@@ -20,10 +20,10 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
-from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
-from langchain_gemma_jax.models.tokenizer.sentencepiece_model import PieceType, SentencePieces
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.pieces import SPACE
+from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
+from langchain_gemma_jax.models.tokenizer.sentencepiece_model import PieceType, SentencePieces
 from langchain_gemma_jax.models.tokenizer.vocabulary import MAX_TOKENS, Ends
 
 _WITH_MERGES = ("gemma4", "gpt2")

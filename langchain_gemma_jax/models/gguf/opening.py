@@ -8,13 +8,12 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import CheckpointError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
-from langchain_gemma_jax.models.seams.tensor_source import Naming
-from langchain_gemma_jax.models.configuration.chat_template import has_images_apart
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat, has_images_apart
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_config import EMBED, config_from_gguf
 from langchain_gemma_jax.models.gguf.gguf_names import gguf_naming
-from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
+from langchain_gemma_jax.models.gguf.gguf_source import open_source
+from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
 
 _SAMPLING = {
     "temperature": "temp",
@@ -30,41 +29,29 @@ _FORMATS = {"<|turn>": "gemma4", "<start_function_call>": "function_gemma", "<st
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A file's model: what it is, its tensors (to be closed by the caller), and what they are called."""
+class OpenedFile:
+    """A file's model, open, and what else the file says of it."""
 
-    config: ModelConfig
-    tensors: GgufSource
-    naming: Naming
+    checkpoint: BlockCheckpoint
     metadata: Metadata
 
     @property
     def dtype(self) -> str | None:
         """The dtype of the embedding, if it is dense. None: it is packed."""
-        found = self.tensors.dtype(EMBED)
+        found = self.checkpoint.tensors.dtype(EMBED)
         return found if found in {"float32", "bfloat16", "float16"} else None
 
-    @property
-    def templated(self) -> bool:
-        """Whether the file has a chat template."""
-        return bool(self.metadata.text(_TEMPLATE, ""))
-
-    @property
-    def images_apart(self) -> bool:
-        """Whether the file's chat template has empty lines around images."""
-        return has_images_apart(self.metadata.text(_TEMPLATE, ""))
-
-    def spoken(self, control_tokens: Collection[str]) -> str | None:
-        """The chat format that the file's template writes. None: there is no template, or the vocabulary is another's.
+    def chat_format(self, control_tokens: Collection[str]) -> ChatFormat:
+        """Return the chat format that the file's template writes, if the vocabulary has what that needs.
 
         A template is a program. It is searched for markers, as any text, and never run.
         """
         template = self.metadata.text(_TEMPLATE, "")
-        found = (name for marker, name in _FORMATS.items() if marker in template and marker in control_tokens)
-        return next(found, None)
+        named = (name for marker, name in _FORMATS.items() if marker in template and marker in control_tokens)
+        return ChatFormat(next(named, None), bool(template), images_apart=has_images_apart(template))
 
 
-def open_gguf(path: Path) -> Opened:
+def open_gguf(path: Path) -> OpenedFile:
     """Open a file. Headers are read and checked; no tensor of a weight is.
 
     Raises:
@@ -81,7 +68,7 @@ def open_gguf(path: Path) -> Opened:
         metadata = Metadata(source.header, source.location)
         config = config_from_gguf(metadata, source)
         naming = gguf_naming(config, source.names(), source.location)
-        return Opened(config, source, naming, metadata)
+        return OpenedFile(BlockCheckpoint(config, source, naming), metadata)
     except BaseException:
         source.close()
         raise

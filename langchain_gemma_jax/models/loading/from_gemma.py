@@ -13,14 +13,14 @@ from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.checkpoint.official.gemma_config import like_published, read_architecture
 from langchain_gemma_jax.models.checkpoint.official.gemma_memory import Tree, TreeSource
 from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_naming
-from langchain_gemma_jax.models.loading.place import default_dtype, place
 from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.load import asked_dtype
+from langchain_gemma_jax.models.loading.check_asked import asked_dtype
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.seams.placement import Placement, placement_of
+from langchain_gemma_jax.models.loading.place import default_dtype, place
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer
 
 

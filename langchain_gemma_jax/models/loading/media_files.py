@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.configuration.links import real_file
-from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.config_fields import Raw
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
-from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder, Tensor
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
+from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.media_config import MediaFiles, senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
-from langchain_gemma_jax.models.seams.media_support import MediaSupport
 
 CONFIG = "config.json"
 _TOWER = re.compile(r"(vision_tower|vision_embedder|audio_tower|embed_audio)\.")

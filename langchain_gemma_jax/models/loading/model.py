@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import jax
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.seams.architecture import Architecture
-from langchain_gemma_jax.models.configuration.abstract import Path
-from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.seams.architecture import Architecture
+from langchain_gemma_jax.models.seams.params import Params, leaves
 from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
-from langchain_gemma_jax.models.seams.weights import Packed, Weight, total_bytes
+from langchain_gemma_jax.models.seams.weights import total_bytes
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+    from langchain_gemma_jax.models.seams.media_support import MediaSupport
     from langchain_gemma_jax.models.seams.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
     from langchain_gemma_jax.models.vision.model_media import ModelMedia
-    from langchain_gemma_jax.models.seams.media_support import MediaSupport
-
-Params: TypeAlias = dict[str, Any]
-"""The parameter tree: the shape of ``recipe.abstract(config)``, with an array for each ``ArraySpec``."""
-
-
-def leaves(params: Params) -> Iterator[jax.Array]:
-    """Every array of the tree, those that a packed weight is stored in included."""
-    for value in params.values():
-        for layer in value if isinstance(value, list) else [{"": value}]:
-            for weight in layer.values():
-                yield from jax.tree.leaves(weight) if isinstance(weight, Packed) else (weight,)
-
-
-def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
-    """The tree of these weights, which come in the order of ``abstract.walk``."""
-    params: Params = {}
-    layers: list[dict[str, Weight]] = []
-    for path, array in arrays:
-        match path:
-            case ("layers", int(index), str(key)):
-                if index == len(layers):
-                    layers.append({})
-                layers[index][key] = array
-            case _:
-                params[str(path[0])] = array
-    return params | {"layers": layers}
 
 
 @dataclass(frozen=True)
@@ -74,13 +47,10 @@ class Model:
     recipe: Recipe  # how its matrices lie in memory, and how they are multiplied
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
-    spoken: str | None = None  # the chat format that its files name; None: its vocabulary tells
-    templated: bool | None = None  # whether its files have a chat template; None: whoever asks looks into its folder
-    template: ChatTemplate | None = field(default=None, repr=False)  # its own; None: the format is one that we know
+    chat_format: ChatFormat = field(default_factory=ChatFormat, repr=False)  # as far as its files say it
     placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
     encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
-    images_apart: bool = False  # whether its own template has empty lines around images, as Gemma 4's first one
 
     @property
     def config(self) -> ModelConfig:
@@ -89,15 +59,10 @@ class Model:
         Raises:
             UnsupportedModelError: it is no Gemma.
         """
-        if not isinstance(self.architecture, Gemma):
+        if (config := self.architecture.gemma) is None:
             found = type(self.architecture).__name__
             raise UnsupportedModelError(f"{self.name!r}: expected a Gemma, found the architecture {found}.")
-        return self.architecture.config
-
-    @property
-    def is_gemma(self) -> bool:
-        """Whether it is a Gemma, run by our own forward pass."""
-        return isinstance(self.architecture, Gemma)
+        return config
 
     @property
     def media(self) -> MediaSupport | None:

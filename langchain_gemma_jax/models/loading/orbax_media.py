@@ -30,14 +30,14 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.official.orbax import OrbaxSource
-from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
-from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
+from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.media_config import MediaFiles, senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
 
@@ -74,10 +74,11 @@ def orbax_media(
     Raises:
         ConfigError, TensorMismatchError, UnsupportedModelError: what is there cannot be used.
     """
-    if not isinstance(source, OrbaxSource) or config.generation != "gemma3" or "pos_embedding" not in source.pictures:
+    shapes = source.tower_shapes
+    if config.generation != "gemma3" or "pos_embedding" not in shapes:
         return None
     said = read_object(real_file(folder, CONFIG), folder / CONFIG) if (folder / CONFIG).is_file() else {}
-    vision = {"model_type": "siglip_vision_model", **_shapes(source)}
+    vision = {"model_type": "siglip_vision_model", **_shapes(shapes, source.location)}
     raw = {"mm_tokens_per_image": PUBLISHED_TOKENS, **said, "model_type": "gemma3", "vision_config": vision}
     where = f"{source.location} (its arrays in the words of config.json)"
     senses = senses_of(MediaFiles(raw, {}, where, config, tokenizer.encode_text))
@@ -85,17 +86,17 @@ def orbax_media(
         return None
     for encoder in senses.encoders:
         for tensor in (each for part in encoder.tensors().parts() for each in part.values()):
-            _check(source, tensor)
+            _check(shapes, source.location, tensor)
     return ModelMedia(senses.support, senses.encoders, partial(_reader, Path(source.location), files))
 
 
-def _shapes(source: OrbaxSource) -> dict[str, int]:
-    """What a tower's shapes say of it."""
+def _shapes(shapes: Mapping[str, tuple[int, ...]], location: str) -> dict[str, int]:
+    """Return what a tower's shapes say of it."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
-        found = source.pictures[name].shape if name in source.pictures else ()
+        found = shapes.get(name, ())
         if len(found) != rank:
-            raise TensorMismatchError(source.location, f"an array {name} with {rank} axes", f"the shape {list(found)}")
+            raise TensorMismatchError(location, f"an array {name} with {rank} axes", f"the shape {list(found)}")
         return found
 
     patch, _, _, width = shape("embedding/kernel", 4)
@@ -108,17 +109,17 @@ def _shapes(source: OrbaxSource) -> dict[str, int]:
         "hidden_size": width,
         "intermediate_size": ffw,
         "num_attention_heads": heads,
-        "num_hidden_layers": len({name.split("/")[1] for name in source.pictures if name.startswith(_BLOCK)}),
+        "num_hidden_layers": len({name.split("/")[1] for name in shapes if name.startswith(_BLOCK)}),
     }
 
 
-def _check(source: OrbaxSource, tensor: Tensor) -> None:
+def _check(shapes: Mapping[str, tuple[int, ...]], location: str, tensor: Tensor) -> None:
     name = _name(tensor)
-    if name not in source.pictures:
-        raise TensorMismatchError(source.location, f"an array {name}", "none")
-    if math.prod(source.pictures[name].shape) != math.prod(tensor.shape):
-        found = f"one of {list(source.pictures[name].shape)}"
-        raise TensorMismatchError(source.location, f"an array {name} of {math.prod(tensor.shape):,} numbers", found)
+    if name not in shapes:
+        raise TensorMismatchError(location, f"an array {name}", "none")
+    if math.prod(shapes[name]) != math.prod(tensor.shape):
+        found = f"one of {list(shapes[name])}"
+        raise TensorMismatchError(location, f"an array {name} of {math.prod(tensor.shape):,} numbers", found)
 
 
 def _name(tensor: Tensor) -> str:

@@ -18,16 +18,6 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.seams.tensor_source import (
-    Array,
-    Naming,
-    Part,
-    TensorSource,
-    as_stored,
-    cut_parts,
-    joint_sections,
-    narrowed,
-)
 from langchain_gemma_jax.models.configuration.abstract import (
     ITEM_BYTES,
     ArraySpec,
@@ -39,9 +29,19 @@ from langchain_gemma_jax.models.configuration.abstract import (
     walk,
 )
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.loading.model import Params, assemble
+from langchain_gemma_jax.models.seams.params import Params, assemble
 from langchain_gemma_jax.models.seams.placement import Placement, placement_of
-from langchain_gemma_jax.models.seams.weights import DENSE, FileStorage, Storage, map_specs, stored_as, total_bytes
+from langchain_gemma_jax.models.seams.tensor_source import (
+    Array,
+    Naming,
+    Part,
+    TensorSource,
+    as_stored,
+    cut_parts,
+    joint_sections,
+    narrowed,
+)
+from langchain_gemma_jax.models.seams.weights import DENSE, Storage, map_specs, stored_as, total_bytes
 
 _ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
@@ -72,7 +72,7 @@ def place(
     dtype: str,
     layout: Layout,
     where: Placement | jax.Device,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
     storage: Storage = DENSE,
 ) -> Params:
     """The parameter tree of ``abstract(config, dtype, layout)``, as ``storage`` stores it, on the device or devices.
@@ -85,17 +85,17 @@ def place(
             asks for, or a value is too large for float16. Nothing stays on the device.
     """
     placement = placement_of(where)
-    from_file = storage if isinstance(storage, FileStorage) else None
+    from_file = storage.as_in_file
     plan = _plan(source, naming, config, abstract(config, dtype, layout), storage)
-    kept = [planned for planned in plan if planned.stays or from_file is not None]
+    kept = [planned for planned in plan if planned.stays or from_file]
     on_host = placement.platform == "cpu" and placement.one_device
     in_parts = _Parts(source, placement)
     memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if on_host else [])
 
     def fill(planned: _Planned, source: TensorSource = source) -> Any:
         path, spec, stored, parts = planned
-        if from_file is not None and not planned.stays:
-            return from_file.read(stored, source, parts, memory.empty)
+        if from_file and not planned.stays:
+            return storage.read(stored, source, parts, memory.empty)
         room = memory.empty(spec) if planned.stays else _empty(spec)
         filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
         return filled if planned.stays else storage.pack(path, spec, filled)
@@ -107,7 +107,7 @@ def place(
 
     # What is packed here is dense until then, and no two of these are in memory at once. Nor are two of those that go
     # to several devices: models that need them may have larger arrays than the host has room for.
-    as_read = from_file is not None or all(planned.stays for planned in plan)
+    as_read = from_file or all(planned.stays for planned in plan)
     several = source.shared and as_read and placement.one_device
     tell = progress or (lambda _nbytes: None)
     placed: dict[Path, Any] = {}
@@ -143,7 +143,7 @@ def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree,
     plan = []
     for path, spec in walk(tree):
         stored = stored_as(storage, path, spec)
-        kinds = storage.kinds if isinstance(storage, FileStorage) and stored is not spec else ()
+        kinds = storage.kinds if stored is not spec else ()
         plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
     return plan
 

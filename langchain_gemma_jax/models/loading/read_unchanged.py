@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.loading.model import Params, leaves
+from langchain_gemma_jax.models.seams.params import Params, leaves
 
 
 def read_unchanged(read: Callable[[], Params], files: Unchanged) -> Params:

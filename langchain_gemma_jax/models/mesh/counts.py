@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import jax
 
 from langchain_gemma_jax.errors import DevicesError, InputError
-from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.division import WhyNot, working_counts
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
@@ -136,9 +136,9 @@ def plan_for(
 
 def beyond_its_share(where: Placement, tree: Any) -> str:
     """Say what each device has beyond its share of a model's arrays, and why. Nothing, where it has no more."""
-    if not isinstance(where, DeviceMesh):
+    if (grid := where.grid) is None:
         return ""
-    division, more = where.division, dict[str, float]()
+    division, more = grid.division, dict[str, float]()
     for leaf in jax.tree.leaves(tree):
         for section in leaf.sections:
             ways, uncut = division.ways(section), division.ways(replace(section, block=1))

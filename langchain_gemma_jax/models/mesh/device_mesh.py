@@ -1,20 +1,187 @@
-"""The placement of a model that is divided among several devices of one kind."""
+"""Several devices of one kind as a model's place: which part of each array lies on which, and putting it there.
+
+Every matrix is divided by its ``ArraySpec.sections``. Where several sections lie in one array (queries, keys and
+values; gate and up), each device's part has its share of each, one behind the other: so a product with a part is the
+device's own heads, and no part of an activation has to move. What one section repeats on several devices is repeated
+in the array too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
 
-from langchain_gemma_jax.models.seams.architecture import Architecture
-from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.gemma.divided_gemma import DividedGemma
-from langchain_gemma_jax.models.mesh.partitions import Partitions
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes
+from langchain_gemma_jax.models.configuration.division import Division, Section
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.weights import map_specs
+
+Partition: TypeAlias = jax.sharding.PartitionSpec
+
+WHOLE = jax.sharding.PartitionSpec()
+_LARGE = 1 << 20  # bytes of an array from which on the host holds one part of it at a time
 
 
 @dataclass(frozen=True, repr=False)
-class DeviceMesh(Partitions):
+class DeviceMesh(Placement):
     """Several devices, which share each matrix and work together."""
 
-    def architecture(self, kind: Architecture) -> Architecture:
-        if not isinstance(kind, Gemma):
-            return kind.among(self.division)
-        return DividedGemma(kind.config, self, kind.encoders if self.here else ())  # no weights of theirs elsewhere
+    all_of_them: tuple[jax.Device, ...]
+
+    @property
+    def devices(self) -> tuple[jax.Device, ...]:
+        return self.all_of_them
+
+    @property
+    def grid(self) -> DeviceMesh:
+        return self
+
+    @cached_property
+    def own(self) -> tuple[jax.Device, ...]:
+        return super().own
+
+    @cached_property
+    def here(self) -> bool:
+        return super().here
+
+    @cached_property
+    def division(self) -> Division:
+        """How their number divides."""
+        return Division(len(self.all_of_them))
+
+    @cached_property
+    def mesh(self) -> jax.sharding.Mesh:
+        """The devices along their axes."""
+        axes = self.division.axes
+        devices = np.array(self.all_of_them, dtype=object).reshape(axes)
+        kinds = (jax.sharding.AxisType.Auto,) * len(axes)
+        return jax.sharding.Mesh(devices, self.names(len(self.all_of_them)), axis_types=kinds)
+
+    @cached_property
+    def key(self) -> str:
+        """The devices, whose they are, how they are joined as far as they say it, and the axes.
+
+        Another of these is another program.
+        """
+        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.all_of_them)
+        return f"mesh {'x'.join(map(str, self.division.axes))}: {', '.join(where)}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key})"
+
+    def names(self, ways: int) -> tuple[str, ...]:
+        """The names of the axes along which something is divided that goes so many ways."""
+        return tuple(f"part{number}" for number in range(self.division.along(ways)))
+
+    def sharding(self, shape: Sequence[int] = (), axes: Axes = ()) -> jax.sharding.NamedSharding:
+        return jax.sharding.NamedSharding(self.mesh, self.partition_of_cache(shape, axes))
+
+    def partition_of_cache(self, shape: Sequence[int], axes: Axes) -> Partition:
+        """How keys or values are divided: along their heads, as far as these go."""
+        if "kv_heads" not in axes:
+            return WHOLE
+        at = axes.index("kv_heads")
+        return self._along(at, self.division.ways(Section("key-value heads", shape[at])))
+
+    def sharding_of(self, spec: ArraySpec) -> jax.sharding.NamedSharding:
+        return jax.sharding.NamedSharding(self.mesh, self.partition(spec))
+
+    def partition(self, spec: ArraySpec) -> Partition:
+        """How an array of a model is divided."""
+        return self._along(spec.stored_along, self.division.ways_of(spec.sections))
+
+    def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
+        found = list(spec.stored_shape)
+        if spec.sections:
+            found[spec.stored_along] = self.division.part(spec.sections) * self.division.ways_of(spec.sections)
+        return tuple(found)
+
+    def put(self, tree: Any, specs: Any = None) -> Any:
+        """Copy numpy arrays there; no device is given more than its part of one, and one part after the other."""
+        if specs is None:
+            return jax.device_put(tree, self.sharding()) if self.here else jax.tree.map(self._put_whole, tree)
+        return jax.tree.map(self._put, tree, map_specs(_Leaf, specs))
+
+    def parts(self, sections: tuple[Section, ...]) -> tuple[tuple[slice, ...], ...]:
+        ways = self.division.ways_of(sections)
+        if ways == 1:
+            return ()
+        block = sections[0].block
+        numbers = [self.division.cuts(sections, number) for number in range(ways)]
+        return tuple(tuple(slice(cut.start * block, cut.stop * block) for cut in cuts) for cuts in numbers)
+
+    def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
+        leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
+        ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
+        each = len(self.all_of_them) // ways  # devices that have the same part are beside each other
+        found: list[list[jax.Array]] = [[] for _ in leaves]
+        left, own = list(self.all_of_them), set(self.own)
+        for given in parts:
+            there, left = own.intersection(left[:each]), left[each:]
+            if not there:
+                continue
+            part = make(*given)
+            for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
+                arrays += [jax.device_put(array, device) for device in there]
+            jax.block_until_ready([arrays[-len(there) :] for arrays in found])
+            del part, array  # before there is another
+        whole = [
+            jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
+            for leaf, arrays in zip(leaves, found, strict=True)
+        ]
+        return jax.tree.unflatten(tree, whole)
+
+    def _put(self, array: npt.NDArray[np.generic], leaf: _Leaf) -> jax.Array:
+        spec, division = leaf.spec, self.division
+        shape, where = self.shape_of(spec), self.sharding_of(spec)
+        done = jax.block_until_ready if array.nbytes >= _LARGE else _as_it_is
+        if division.ways_of(spec.sections) == 1:
+            return done(jax.device_put(array, where) if self.here else self._put_whole(array))
+        axis, length = spec.stored_along, division.part(spec.sections)
+        parts, number, part, own = [], -1, None, set(self.own)
+        for device, index in where.devices_indices_map(shape).items():
+            if device not in own:
+                continue
+            wanted = (index[axis].start or 0) // length
+            if wanted != number:  # devices that have the same part are beside each other
+                part = None  # before there is another
+                number, part = wanted, _joined(array, axis, division.cuts(spec.sections, wanted))
+            parts.append(done(jax.device_put(part, device)))
+        return jax.make_array_from_single_device_arrays(shape, where, parts)
+
+    def _put_whole(self, array: npt.NDArray[np.generic]) -> jax.Array:
+        """Copy an array to the devices of this process. Other hosts do the same with theirs."""
+        copies = jax.device_put([array] * len(self.own), list(self.own))
+        return jax.make_array_from_single_device_arrays(array.shape, self.sharding(), copies)
+
+    def _along(self, axis: int, ways: int) -> Partition:
+        return WHOLE if ways == 1 else jax.sharding.PartitionSpec(*[None] * axis, self.names(ways))
+
+
+def _host_of(device: jax.Device) -> str:
+    """Which process has a device, if it is not the first one."""
+    return f" of host {device.process_index}" if device.process_index else ""
+
+
+def _as_it_is(array: jax.Array) -> jax.Array:
+    return array
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A spec, in a tree where there is one array for it."""
+
+    spec: ArraySpec
+
+
+def _joined(array: npt.NDArray[np.generic], axis: int, cuts: Sequence[slice]) -> npt.NDArray[np.generic]:
+    """Pieces of an array along an axis, one behind the other; a single one is not copied."""
+    before = (slice(None),) * axis
+    pieces = [array[(*before, piece)] for piece in cuts]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)

@@ -20,8 +20,8 @@ from langchain_gemma_jax.models.mmproj.config_words import ADVICE, Projector, me
 from langchain_gemma_jax.models.mmproj.stored_names import StoredNames
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
-from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
+from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.media_config import senses_of
 from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTensor
 

@@ -16,8 +16,8 @@ from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
 from langchain_gemma_jax.models.hearing.spectrogram import PITCHES
 from langchain_gemma_jax.models.mmproj.kinds_beside import PICTURES, SOUNDS
-from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.seams.media_encoder import LIMITS
+from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.media_config import MediaFiles
 
 ARCHITECTURE = "clip"

@@ -6,50 +6,18 @@ A product never makes more of a dense matrix than a tile of some rows (``tiles.p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply
+from langchain_gemma_jax.kernels.products import can_multiply, multiply
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import Packed, Plan
-
-
-class BlockForm(StrEnum):
-    """One way to compute the product of a few rows with a matrix in blocks."""
-
-    TILES = "tiles"  # tiles of the matrix, unpacked one after the other
-    SUMS = "sums"  # multiplied and summed while it is unpacked, row by row: nothing dense at all
-    KERNEL = "kernel"  # by the package's own code, where that runs; else in tiles
-    WHOLE = "whole"  # unpacked as a whole: where the compiler puts the unpacking into the product itself
-
-
-@dataclass(frozen=True)
-class BlockForms:
-    """How matrices in blocks are multiplied on one machine."""
-
-    one_row: BlockForm = BlockForm.TILES
-    few_rows: BlockForm = BlockForm.TILES  # 2 to ``Plan.FEW_ROWS``
-    more_rows: BlockForm = BlockForm.TILES
-    activations: str = "float32"  # or "int8": they are rounded first, for any number of rows
-
-    def form(self, rows: int) -> BlockForm:
-        """Return the form of a product with so many rows."""
-        if rows == 1:
-            return self.one_row
-        # Rounding makes much of the last bits, which have to be the same for any number of rows.
-        if self.activations == "int8" and self.few_rows is BlockForm.KERNEL and rows > 0:
-            return self.few_rows
-        few = MOST_ROWS if self.few_rows is BlockForm.KERNEL else Plan.FEW_ROWS
-        return self.few_rows if rows <= few else self.more_rows
-
-
-DEFAULT = BlockForms()
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["kind", "dtype", "forms"])

@@ -10,23 +10,30 @@ from typing import Any, Generic, TypeVar
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.division import cut
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForms, Stacked
-from langchain_gemma_jax.models.seams.weights import FileStorage, Packed, is_matrix
+from langchain_gemma_jax.models.packed.blocks import Stacked
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForms
+from langchain_gemma_jax.models.seams.weights import Packed, Storage, is_matrix
 
 How = TypeVar("How")
 
 
 @dataclass(frozen=True)
-class ByPath(FileStorage, Generic[How]):
+class ByPath(Storage, Generic[How]):
     """Each matrix as its file has it, in one run of outputs or several. One that is dense there stays so."""
 
     stored: tuple[tuple[Path, tuple[How, ...]], ...]  # what is not dense: how each run of outputs is stored
     forms: BlockForms = DEFAULT
     _known: Mapping[Path, tuple[How, ...]] = field(init=False, repr=False, compare=False)
 
+    as_in_file = True
+
     def __post_init__(self) -> None:
         """Make the look-up that ``abstract`` is asked through."""
         object.__setattr__(self, "_known", dict(self.stored))
+
+    @property
+    def block_forms(self) -> BlockForms:
+        return self.forms
 
     @abstractmethod
     def specs(self, how: How, dense: ArraySpec) -> tuple[Packed, int]:

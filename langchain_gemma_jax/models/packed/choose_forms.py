@@ -21,9 +21,10 @@ import numpy as np
 
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.recipes.store import alone, recipe_file
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import PLAIN
 from langchain_gemma_jax.private.folder import DamagedError, UnsafeFolderError, open_folder
 from langchain_gemma_jax.private.writing import write_whole

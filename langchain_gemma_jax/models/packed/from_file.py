@@ -10,13 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.packed.splitting import split
+from langchain_gemma_jax.models.seams.block_forms import BlockForms
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
+from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
@@ -47,6 +49,10 @@ class AsInFile(ByPath[Run]):
     @property
     def kinds(self) -> Collection[str]:
         return KINDS
+
+    @property
+    def rounds_by_kernel(self) -> bool:
+        return self.forms.rounds_by_kernel
 
     def specs(self, how: Run, dense: ArraySpec) -> tuple[BlockMatrix, int]:
         kind, outputs = how
@@ -134,3 +140,14 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
         if runs != [(_PLAIN[dtype], spec.shape[-2])]:
             found.append((path, tuple(runs)))
     return AsInFile(tuple(found), forms)
+
+
+class BlockCheckpoint(Checkpoint[BlockSource]):
+    """A model whose matrices are stored in block formats, and stay in them."""
+
+    @property
+    def packed(self) -> bool:
+        return True
+
+    def storage(self, dtype: str, forms: BlockForms) -> AsInFile:
+        return as_in_file(self.tensors, self.naming, self.config, dtype, forms)

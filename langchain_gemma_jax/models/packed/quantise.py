@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path
-from langchain_gemma_jax.models.packed.blocks import BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.from_file import specs_of
 from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.seams.block_forms import BlockForms
+from langchain_gemma_jax.models.seams.weights import Storage
 
 GROUP = 32
 WEIGHTS = ("int8", "int4")
@@ -32,11 +34,22 @@ _TABLES = frozenset({"embed", "head", "ple_embed"})
 
 
 @dataclass(frozen=True)
-class Quantised:
+class Quantised(Storage):
     """Every matrix in groups; tables of tokens in eight bits always. One whose rows are no whole groups stays dense."""
 
     bits: int  # 8 or 4
     forms: BlockForms
+
+    @property
+    def block_forms(self) -> BlockForms:
+        return self.forms
+
+    def with_block_forms(self, forms: BlockForms) -> Quantised:
+        return replace(self, forms=forms)
+
+    @property
+    def rounds_by_kernel(self) -> bool:
+        return self.forms.rounds_by_kernel
 
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
         if dense.shape[-1] % GROUP:

@@ -12,8 +12,8 @@ from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
 from langchain_gemma_jax.models.recipes.probe_attention import probe_attention
 from langchain_gemma_jax.models.recipes.probe_between import probe_between
-from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
+from langchain_gemma_jax.models.seams.recipe import Recipe
 
 _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}

@@ -1,7 +1,7 @@
 """What the engine asks of a kind of model: its arrays, its cache, its forward pass, and what a step of it costs.
 
-The engine serves whatever answers these questions. ``Gemma`` (``gemma_architecture.py``) is the one architecture that
-is here. An architecture is a frozen dataclass of plain values: programs are traced with it, and both its ``repr`` and
+The engine serves whatever answers these questions: ``Gemma`` (``gemma/``) is one answer, ``TorchModel`` (``torchax/``)
+another. An architecture is a frozen dataclass of plain values: programs are traced with it, and both its ``repr`` and
 the source of its module are parts of their names.
 """
 
@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import jax
 
-from langchain_gemma_jax.models.configuration.division import Division
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout, EmbeddingConfig, ModelConfig
 from langchain_gemma_jax.models.seams.kv_cache import KVCache
-from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE
-from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
+from langchain_gemma_jax.models.seams.placement import DeviceGrid, Placement
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE
 
 Made = TypeVar("Made")
 
@@ -56,9 +56,28 @@ class Architecture(ABC):
         """What each layer keeps on one device: all of it, unless the model is divided among several."""
         return self.cache_layout
 
-    def among(self, division: Division) -> Architecture:  # noqa: ARG002  most need no other code for it
+    def at(self, where: Placement) -> Architecture:
+        """Return the same model as programs for a place are traced with it."""
+        return self if where.grid is None else self.among(where.grid)
+
+    def among(self, where: DeviceGrid) -> Architecture:  # noqa: ARG002  most need no other code for it
         """Return the same model as programs for several devices are traced with it."""
         return self
+
+    @property
+    def gemma(self) -> ModelConfig | None:
+        """The configuration of a Gemma. None: it is a model of another family."""
+        return None
+
+    @property
+    def embeds(self) -> bool:
+        """Return True if it makes vectors of whole texts. It writes none then."""
+        return self.embedding_width is not None
+
+    @property
+    def embedding(self) -> EmbeddingConfig | None:
+        """How a Gemma's vectors of texts are made, and what it reads before a text. None: that is not said."""
+        return None
 
     @property
     def embedding_width(self) -> int | None:

@@ -13,17 +13,45 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Axes, numpy_dtype
-from langchain_gemma_jax.models.configuration.division import Section
+from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.seams.weights import total_bytes
 
-if TYPE_CHECKING:
-    from langchain_gemma_jax.models.seams.architecture import Architecture
+
+class DeviceGrid(Protocol):
+    """Several devices that divide arrays: all that code which is traced for them asks."""
+
+    @property
+    def division(self) -> Division:
+        """The number of devices, and the ways in which it divides."""
+        ...
+
+    @property
+    def here(self) -> bool:
+        """Return True if this process has all of the devices."""
+        ...
+
+    @property
+    def mesh(self) -> jax.sharding.Mesh:
+        """The devices along their axes."""
+        ...
+
+    def names(self, ways: int) -> tuple[str, ...]:
+        """Return the names of the axes along which an array is divided that goes N ways."""
+        ...
+
+    def partition(self, spec: ArraySpec) -> jax.sharding.PartitionSpec:
+        """Return how an array of a model is divided."""
+        ...
+
+    def partition_of_cache(self, shape: Sequence[int], axes: Axes) -> jax.sharding.PartitionSpec:
+        """Return how keys or values are divided."""
+        ...
 
 
 class Placement(ABC):
@@ -79,6 +107,11 @@ class Placement(ABC):
         return len(self.own) == len(self.devices)
 
     @property
+    def grid(self) -> DeviceGrid | None:
+        """How its devices divide arrays among themselves. None: there is one device, and every array is whole."""
+        return None
+
+    @property
     def one_device(self) -> bool:
         """Whether every array lies whole on a single device."""
         return len(self.devices) == 1
@@ -90,10 +123,6 @@ class Placement(ABC):
     def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
         """The shape of an array of a model there."""
         return spec.stored_shape
-
-    def architecture(self, kind: Architecture) -> Architecture:
-        """A kind of model, as programs for this place are traced with it."""
-        return kind
 
     def nbytes(self, tree: Any) -> int:
         """The bytes that each of the devices holds of a tree of arrays, or of ``ArraySpec``s of what will be arrays."""

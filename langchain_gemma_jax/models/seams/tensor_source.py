@@ -113,6 +113,11 @@ class TensorSource(ABC):
         """The parts of tensors as tensors, of which no other bytes are read. None: this source reads whole ones."""
         return None
 
+    @property
+    def tower_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of a vision tower's arrays that are stored among a text model's, by their names in the tower."""
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Close the files. May be called twice."""

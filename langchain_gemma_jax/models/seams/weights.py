@@ -2,14 +2,14 @@
 
 A dense matrix is one plain ``jax.Array``, and a ``Plan`` says how it lies and is multiplied. One that is stored in
 another way, as int8 with scales say, is a ``Packed``: a pytree node whose leaves are the arrays that it is stored in.
-``linear`` (``recipes/linear.py``), ``rows_of`` and ``matrix_at`` take either and tell them apart while JAX traces, so
+``linear`` (``linear.py``), ``rows_of`` and ``matrix_at`` take either and tell them apart while JAX traces, so
 the choice costs a compiled program nothing. Dense matrices are not wrapped in a class of their own: everybody who
 holds parameters, training and ``from_gemma`` included, goes on with plain arrays, and a dispatch, which takes the
 whole tree apart, does so 3 us sooner (measured: 49 matrices in 12 layers).
 
 A ``Storage`` decides before a byte is read. What a weight will be is the same tree with an ``ArraySpec`` in place of
 each array: programs are compiled, memory is reserved and bytes are counted with that. The dtype that products are
-taken in (``Recipe.dtype``) and the cache's (``Shape.cache_dtype``) are other settings.
+taken in (``Recipe.dtype``) and the cache's (``Recipe.kv_dtype``) are other settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, Tree
+from langchain_gemma_jax.models.seams.block_forms import FEW_ROWS, BlockForms
 
 if TYPE_CHECKING:
+    from langchain_gemma_jax.models.configuration.model_config import ModelConfig
     from langchain_gemma_jax.models.seams.tensor_source import Part, TensorSource
 
 
@@ -51,7 +53,7 @@ class Plan:
     many_rows: Form = Form.DOT  # more: one product, or the package's own
     kernel_rows: int = 64
 
-    FEW_ROWS = 8
+    FEW_ROWS = FEW_ROWS
     EACH_UP_TO = 3
 
     def form(self, rows: int) -> Form:
@@ -104,35 +106,28 @@ Layer: TypeAlias = Mapping[str, Any]
 """One layer's parameters by the names of ``abstract(config)``: an array for a vector, a ``Weight`` for a matrix."""
 
 
-class Storage(Protocol):
+class Storage(ABC):
     """How a model's matrices are stored. One recipe has one; each matrix may still be stored in a way of its own.
 
     Storages are frozen dataclasses of plain values: a recipe is hashed, and the storage's ``repr`` and the source of
     its module are parts of a compiled program's name.
     """
 
-    def abstract(self, path: Path, dense: ArraySpec) -> Any:
-        """Return what stands for the matrix at ``path``: ``dense`` itself, or a ``Packed`` of ``ArraySpec``s."""
-        ...
-
-    def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:
-        """Return the numpy arrays of ``abstract(path, dense)``, made from the dense array in its stored layout."""
-        ...
-
-
-class FileStorage(ABC):
-    """A ``Storage`` that takes matrices as their file has them: nothing is made dense on the way."""
-
-    @property
-    @abstractmethod
-    def kinds(self) -> Collection[str]:
-        """The stored types, beside the dtypes of dense ones, that it can take."""
+    dense = False  # each matrix is one array, so a recipe leaves open what a file or a caller asks for
+    as_in_file = False  # matrices are taken as their file has them: nothing is made dense on the way
 
     @abstractmethod
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
         """Return what stands for the matrix at ``path``: ``dense`` itself, or a ``Packed`` of ``ArraySpec``s."""
 
-    @abstractmethod
+    def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:  # noqa: ARG002
+        """Return the numpy arrays of ``abstract(path, dense)``, made from the dense array in its stored layout.
+
+        Raises:
+            TypeError: it takes matrices as their file has them.
+        """
+        raise TypeError(f"{type(self).__name__} reads {'/'.join(map(str, path))} of {dense.shape} from a file, always")
+
     def read(
         self,
         stored: Any,
@@ -143,16 +138,46 @@ class FileStorage(ABC):
         """Return the numpy arrays of ``stored``, which ``empty`` makes, filled from the stored parts.
 
         ``stored`` is what ``abstract`` gave for a matrix, or the same for one device's part of it.
-        """
 
-    def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:  # noqa: ARG002
-        """Refuse: what a file does not have packed cannot be packed as the file has it."""
-        raise TypeError(f"{type(self).__name__} reads {'/'.join(map(str, path))} of {dense.shape} from a file, always")
+        Raises:
+            TypeError: it does not take matrices as their file has them.
+        """
+        del stored, source, parts, empty
+        raise TypeError(f"{type(self).__name__} packs dense matrices, and reads none from a file")
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The stored types, beside the dtypes of dense ones, that it takes as they are."""
+        return ()
+
+    @property
+    def block_forms(self) -> BlockForms | None:
+        """How its matrices in blocks are multiplied. None: it has none."""
+        return None
+
+    def with_block_forms(self, forms: BlockForms) -> Storage:
+        """Return the same storage with products taken in another way.
+
+        Raises:
+            TypeError: it has no matrices in blocks.
+        """
+        raise TypeError(f"{type(self).__name__} has no matrices in blocks, and cannot be multiplied as {forms}")
+
+    @property
+    def rounds_by_kernel(self) -> bool:
+        """Return True if kernels round activations to eight bits, which makes much of a last bit."""
+        return False
+
+    def has_dense(self, config: ModelConfig, dtype: str) -> bool:  # noqa: ARG002  most have, or leave it to the recipe
+        """Return True if any matrix of the model is stored dense."""
+        return True
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Storage):
     """Each matrix as one array of the recipe's dtype and layout."""
+
+    dense = True
 
     def abstract(self, path: Path, dense: ArraySpec) -> ArraySpec:  # noqa: ARG002  all are alike
         return dense

@@ -9,15 +9,15 @@ import numpy as np
 from sentencepiece import SentencePieceProcessor
 
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
+from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
+from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
+from langchain_gemma_jax.models.tokenizer.pieces import SPACE, spaced_piece
 from langchain_gemma_jax.models.tokenizer.sentencepiece_model import (
     PieceType,
     SentencePieces,
     piece_types,
     with_control_pieces,
 )
-from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
-from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
-from langchain_gemma_jax.models.tokenizer.pieces import SPACE, spaced_piece
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends, Vocabulary
 
 _MARKER_TYPES = (PieceType.CONTROL, PieceType.UNKNOWN)

@@ -1,14 +1,8 @@
-"""Whether a caller asks for a model through torchax, and what such a model cannot have. Imports nothing heavy."""
+"""Models that a caller asks for through torchax, and what those cannot have. Imports nothing heavy."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 from langchain_gemma_jax.errors import InputError
-
-if TYPE_CHECKING:
-    from langchain_gemma_jax.models.loading.model import Model
 
 PREFIX = "torchax:"
 
@@ -19,10 +13,8 @@ _REFUSED = {
 }
 
 
-def is_for_torchax(source: str | os.PathLike[str], like: Model | None) -> bool:
+def is_for_torchax(source: object) -> bool:
     """Return whether a model is to be run by transformers' code."""
-    if like is not None:
-        return type(like.architecture).__name__ == "TorchModel"
     return isinstance(source, str) and source.startswith(PREFIX)
 
 

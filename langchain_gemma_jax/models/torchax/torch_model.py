@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
+from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, cuts_of, divided
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.kv_cache import KVCache
-from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, divided
+from langchain_gemma_jax.models.seams.placement import DeviceGrid
 from langchain_gemma_jax.models.seams.recipe import Recipe
-from langchain_gemma_jax.models.torchax.meta_module import MetaModule, meta_module
-from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
+from langchain_gemma_jax.models.torchax.libraries import libraries
+from langchain_gemma_jax.models.torchax.meta_module import MetaModule, knows, look_through, meta_module, most_context
+from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
 
 _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
@@ -73,8 +78,8 @@ class TorchModel(Architecture):
             for name, shape, dtype in self.facts.specs
         }
 
-    def among(self, division: Division) -> Architecture:
-        return DividedTorchModel(self.facts, division)
+    def among(self, where: DeviceGrid) -> Architecture:
+        return DividedTorchModel(self.facts, where.division)
 
     def forward(
         self,
@@ -138,3 +143,55 @@ class DividedTorchModel(TorchModel):
     def numbers_at_work(self, tokens: int, context: int) -> int:
         ways = self.division.ways(Section("query heads", self.facts.heads))
         return -(-super().numbers_at_work(tokens, context) // ways)
+
+
+def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | None = None) -> TorchModel:
+    """Return the architecture of a configuration: what its layers keep is seen by calling it without numbers.
+
+    Raises:
+        UnsupportedModelError: transformers has none, or its cache cannot be made static.
+    """
+    text = json.dumps(raw, sort_keys=True)
+    found = libraries()
+    meta = meta_module(text, dtype, code)
+    kind = meta.module.config
+    layers = int(kind.num_hidden_layers)
+    seen, width, vocab_size = look_through(meta, layers)
+    layout = seen.layout(layers)
+    head_dim = max(layer.head_dim for layer in layout if layer is not None)
+    eos = kind.eos_token_id
+    eos_ids = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
+    return TorchModel(
+        TorchFacts(
+            text,
+            dtype,
+            meta.specs,
+            layout,
+            vocab_size,
+            width,
+            seen.heads,
+            most_context(kind),
+            eos_ids,
+            found.versions,
+            cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
+            code,
+        )
+    )
+
+
+def own_dtype(raw: Mapping[str, object]) -> str:
+    """Return the dtype that a checkpoint says it has; float32 for float16, as for a Gemma, and where it says none."""
+    said = str(raw.get("dtype") or raw.get("torch_dtype") or "float32").removeprefix("torch.")
+    return said if said in {"float32", "bfloat16"} else "float32"
+
+
+def as_before(model: Architecture, folder: Path, raw: Mapping[str, object]) -> TorchModel:
+    """Return the architecture in a folder, read as the one of a model that was loaded from it before.
+
+    Raises:
+        TypeError: that model is of another kind.
+    """
+    if not isinstance(model, TorchModel):
+        raise TypeError(f"expected a model that was loaded through torchax, found {type(model).__name__}")
+    code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=model.facts.code is not None)
+    return architecture_of(raw, model.facts.dtype, code)

@@ -11,8 +11,8 @@ import numpy as np
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import Picture
-from langchain_gemma_jax.models.vision.resize import Filter, resize
 from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, Scan
+from langchain_gemma_jax.models.vision.resize import Filter, resize
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import SAMPLE_RATE, Picture, Sound
-from langchain_gemma_jax.models.vision.resize import Filter, resize
 from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, SoundRules
+from langchain_gemma_jax.models.vision.resize import Filter, resize
 
 BUDGETS = (70, 140, 280, 560, 1120)  # soft tokens that a picture may become: those that the models were trained with
 

@@ -16,12 +16,12 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.hearing.conformer import Conformer
 from langchain_gemma_jax.models.hearing.spectrogram import PITCHES, SpectralSounds
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder, Sight, whole_root
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.gemma4_rules import BUDGETS, FramedSounds, PatchedPictures
 from langchain_gemma_jax.models.vision.gemma4_tower import Gemma4Tower
 from langchain_gemma_jax.models.vision.resize import Filter
 from langchain_gemma_jax.models.vision.siglip import Siglip
-from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.unified import UnifiedPictures, UnifiedSounds
 
 _FILTERS: Mapping[int, Filter] = {2: "bilinear", 3: "bicubic"}  # by the numbers that imaging libraries give them

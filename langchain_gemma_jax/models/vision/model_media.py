@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
-from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.media_encoder import EncoderTree, MediaEncoder, Tensor
 from langchain_gemma_jax.models.seams.media_support import MediaSupport
+from langchain_gemma_jax.models.seams.placement import Placement
 
 ReadsTensor: TypeAlias = Callable[[Tensor], npt.NDArray[Any]]
 """Reads a tensor as it is used, in any shape and dtype that hold the same numbers."""

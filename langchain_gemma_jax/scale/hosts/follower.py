@@ -25,8 +25,11 @@ from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.executables.signatures import Signatures
 from langchain_gemma_jax.errors import GemmaJaxError, HostLostError
-from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.loading.load_plan import LoadPlan
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.loading.open_model import open_source
+from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
+from langchain_gemma_jax.models.loading.read import read
 from langchain_gemma_jax.scale.hosts.line import Line
 from langchain_gemma_jax.scale.hosts.names import Name, each
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
@@ -118,15 +121,11 @@ class Follower:
             if any(device.process_index == jax.process_index() for device in self.devices[: how["devices"]]):
                 settings = Settings(max_context=told["max_context"], loop_steps=told["loop_steps"])
 
-                def planned(plan: LoadPlan) -> None:
-                    shape = shape_of(settings, plan)
-                    answer["programs"] = name = programs_name(shape, plan.placement)
-                    if name not in self._programs:
-                        library = self._libraries.of(shape, plan.placement, plan.name)
-                        self._programs[name] = _Programs(library, Signatures(shape, plan.placement))
-                        library.soon(self._early.pop(name, ()))
-
-                model = load(told["source"], **how, among=self.devices, planned=planned, progress=False)
+                asked = HowToLoad.of(how)
+                with open_source(told["source"], asked, progress=False) as opened:
+                    plan = plan_model(opened, asked, Devices(among=self.devices))
+                    answer["programs"] = self._expect(plan, settings)
+                    model = read(opened, plan, progress=False)
                 self._told.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))
         except GemmaJaxError as error:
             answer["error"] = error_out(error)
@@ -136,6 +135,16 @@ class Follower:
             self._line.send(answer)
         except HostLostError as error:
             self._fail(error)
+
+    def _expect(self, plan: LoadPlan, settings: Settings) -> str:
+        """Make room for a model's programs, and begin with those that were asked for early. Return their name."""
+        shape = shape_of(settings, plan)
+        name = programs_name(shape, plan.placement)
+        if name not in self._programs:
+            library = self._libraries.of(shape, plan.placement, plan.name)
+            self._programs[name] = _Programs(library, Signatures(shape, plan.placement))
+            library.soon(self._early.pop(name, ()))
+        return name
 
     def _keep(self, batch: int, arrays: Sequence[jax.Array]) -> None:
         if batch in self._dropped:

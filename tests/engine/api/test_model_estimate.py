@@ -13,8 +13,8 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.device.sequence_kv import physical
 from langchain_gemma_jax.engine.residency.device_memory import HOST_SHARE, SHARE, host_memory, memory_budget
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.seams.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.tiny import CONFIGS, CONTEXT
 from tests.models.int8 import Int8Storage
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from langchain_gemma_jax.engine.device.knobs import OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, knobs
 from langchain_gemma_jax.engine.device.sampling import pick
-from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
 from langchain_gemma_jax.models.gemma.divided_gemma import MeshScores
-from langchain_gemma_jax.models.mesh.partitions import WHOLE
+from langchain_gemma_jax.models.mesh.device_mesh import WHOLE, DeviceMesh
 
 GATHERED = re.compile(r"= \(?\w+\[([\d,]*)\]\S* all-(?:gather|reduce)\(")
 WISHES = [

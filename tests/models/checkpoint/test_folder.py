@@ -22,9 +22,9 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.official import orbax
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.abstract import Layout, abstract, walk
-from langchain_gemma_jax.models.loading.model import leaves
+from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.seams.params import leaves
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_names.json").read_text())
 

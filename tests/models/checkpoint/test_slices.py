@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec
+from langchain_gemma_jax.models.configuration.division import Section
 from langchain_gemma_jax.models.seams.tensor_source import (
     Cut,
     CutTensors,
@@ -14,8 +16,6 @@ from langchain_gemma_jax.models.seams.tensor_source import (
     joint_sections,
     narrowed,
 )
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.configuration.division import Section
 
 
 class Stored(TensorSource):

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
-from langchain_gemma_jax.models.loading import place as place_module
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.loading import place as place_module
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.loading.model import leaves
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.params import leaves
 from tests.tiny_gemma import CONFIG, tiny_gemma
 
 FLOAT32 = Recipe("float32")

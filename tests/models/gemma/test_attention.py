@@ -13,9 +13,9 @@ from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma import attention
 from langchain_gemma_jax.models.gemma.attention import VisibleKV
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV, slot_positions
 from langchain_gemma_jax.models.gemma.rope import rotate, rotation
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Recipe
+from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV, slot_positions
 
 QUICK = {"compiler_options": {"xla_backend_optimization_level": 0}}
 attend = jax.jit(attention.attend, static_argnums=(3, 4, 5), **QUICK)

@@ -17,8 +17,8 @@ import pytest
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import _embed_scale, forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, allocate
 from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe
+from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, allocate
 from tests.parity.architectures import WINDOW
 from tests.parity.tiny import ARCHITECTURES, FLOAT32, Runner, parameters, small
 

@@ -13,9 +13,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
+from langchain_gemma_jax.models.loading.place import place
 from tests.parity.architectures import EMBEDDERS, WINDOW
 from tests.parity.made_up import tensor
 from tests.parity.tiny import FLOAT32

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.gguf.opening import open_gguf
-from langchain_gemma_jax.models.loading.model import assemble
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.packed.from_file import as_in_file
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.kv_cache import allocate
+from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests.models.gguf.make import CONFIGS, KINDS, mixed, of_one_kind, write
 

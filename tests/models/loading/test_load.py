@@ -23,14 +23,14 @@ from langchain_gemma_jax.errors import (
     TokenizerError,
     UnsafeCheckpointError,
 )
-from langchain_gemma_jax.models.loading import load as load_module
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes, walk
 from langchain_gemma_jax.models.hub import download as hub
+from langchain_gemma_jax.models.loading import load as load_module
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.loading.model import leaves
-from langchain_gemma_jax.models.seams.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
+from langchain_gemma_jax.models.seams.params import leaves
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 
 CONFIG = {
     "model_type": "gemma",

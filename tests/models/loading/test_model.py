@@ -10,7 +10,8 @@ import pytest
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.model import Model, assemble, leaves
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.seams.params import assemble, leaves
 
 CONFIG = ModelConfig(
     generation="gemma",

@@ -19,13 +19,13 @@ import pytest
 from safetensors.numpy import save_file
 
 from langchain_gemma_jax.errors import TensorMismatchError
-from langchain_gemma_jax.models.loading import place as place_module
-from langchain_gemma_jax.models.seams.tensor_source import Part, TensorSource
-from langchain_gemma_jax.models.loading.place import default_dtype, place
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 from langchain_gemma_jax.models.configuration.abstract import Layout, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, MoeConfig, Rope
-from langchain_gemma_jax.models.loading.model import leaves
+from langchain_gemma_jax.models.loading import place as place_module
+from langchain_gemma_jax.models.loading.place import default_dtype, place
+from langchain_gemma_jax.models.seams.params import leaves
+from langchain_gemma_jax.models.seams.tensor_source import Part, TensorSource
 from tests.models.int8 import Int8Storage
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

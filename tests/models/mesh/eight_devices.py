@@ -24,15 +24,15 @@ import numpy as np
 
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.seams.score_share import ScoreShare
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.loading.model import assemble
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
-from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.recipes import Plan, Recipe
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.params import assemble
+from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
+from langchain_gemma_jax.models.seams.score_share import ScoreShare
 from langchain_gemma_jax.models.seams.weights import stored_as, total_bytes
 from tests.parity.tiny import parameters, small
 
@@ -101,7 +101,7 @@ def _wider(config: ModelConfig, times: int) -> ModelConfig:
 
 def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]:
     """A prompt in chunks, some greedy tokens, and what the compiled programs exchange."""
-    kind, layout = where.architecture(Gemma(config)), config.cache_layout
+    kind, layout = Gemma(config).at(where), config.cache_layout
     params = where.put(_stored(config, recipe), recipe.abstract(config))
 
     def forward(params: Any, tokens: Any, start: Any, count: Any, cache: Any) -> Any:

@@ -14,10 +14,10 @@ from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, encoders_on_each, plan_for
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.packed.blocks import BlockForms
 from langchain_gemma_jax.models.packed.quantise import Quantised
-from langchain_gemma_jax.models.seams.placement import SingleDevice
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.block_forms import BlockForms
+from langchain_gemma_jax.models.seams.placement import SingleDevice
 
 SMALL = published("gemma-3-1b")  # four query heads
 
@@ -113,7 +113,7 @@ def test_what_each_device_has_beyond_its_share_is_said_with_the_reason():
 def test_encoders_are_whole_on_each_device_of_one_host_and_nowhere_on_several():
     one, hosts = DeviceMesh(tuple(cards(2))), DeviceMesh((Card(0), Card(1, process_index=1)))
     sees = Gemma(SMALL, ("an encoder",))
-    assert (one.architecture(sees).encoders, hosts.architecture(sees).encoders) == (("an encoder",), ())
+    assert (sees.at(one).encoders, sees.at(hosts).encoders) == (("an encoder",), ())
     told = encoders_on_each(one, 840_000_000)
     assert told == "; with the first picture or sound each gets its encoders whole, of 0.8 GB"
     assert encoders_on_each(hosts, 840_000_000) == "; its encoders do not run on several hosts"

@@ -13,13 +13,14 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.seams.kv_cache import allocate
+from langchain_gemma_jax.models.loading.asked_storage import BY_KERNEL
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms, BlockMatrix
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.recipes import BetweenForm, Recipe
-from langchain_gemma_jax.models.loading.asked_storage import BY_KERNEL
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.weights import PLAIN
 from tests.kernels.made_up_matrices import library, product, variants
 

@@ -6,9 +6,9 @@ import pytest
 
 from langchain_gemma_jax.kernels.library import Kernels, kernels
 from langchain_gemma_jax.models.packed import choose_forms
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms, measured
 from langchain_gemma_jax.models.recipes.store import recipe_file
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 
 SUMS = BlockForms(BlockForm.SUMS, BlockForm.TILES, BlockForm.TILES)
 KERNEL = BlockForms(BlockForm.KERNEL, BlockForm.KERNEL, BlockForm.TILES)

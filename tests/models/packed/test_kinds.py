@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, BlockMatrix, Stacked
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart, split
+from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import PLAIN
 from tests.models.gguf.make import random_blocks
 

@@ -11,10 +11,11 @@ import pytest
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.loading.load import load
-from langchain_gemma_jax.models.packed.blocks import DEFAULT, BlockMatrix
+from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.recipes import Plan, Recipe
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 from langchain_gemma_jax.models.seams.weights import total_bytes
 
 LAYER = ("layers", 0, "down")

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, numpy_dtype
-from langchain_gemma_jax.models.packed.blocks import DEFAULT
-from langchain_gemma_jax.models.packed.from_file import specs_of
 from langchain_gemma_jax.models.packed.channel_matrix import ChannelMatrix
+from langchain_gemma_jax.models.packed.from_file import specs_of
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 from langchain_gemma_jax.models.seams.weights import PLAIN, map_specs
 
 WIDTH, ROWS = 512, 64

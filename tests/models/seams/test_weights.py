@@ -11,13 +11,14 @@ import pytest
 
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.abstract import total_bytes as dense_bytes
-from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.model import Model, leaves
+from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
+from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.params import leaves
 from langchain_gemma_jax.models.seams.weights import DENSE, Packed, map_specs, matrix_at, rows_of, total_bytes
 from tests.models.int8 import Int8, Int8Storage, unpacked
 from tests.parity.tiny import small

@@ -10,8 +10,8 @@ from tokenizers import pre_tokenizers
 
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
-from langchain_gemma_jax.models.tokenizer.components import check_components, is_linear
 from langchain_gemma_jax.models.tokenizer import hf_json
+from langchain_gemma_jax.models.tokenizer.components import check_components, is_linear
 from tests.machine_speed import growth
 
 # As byte-level tokenizers in use split a text. Gemma's own have no regular expression.

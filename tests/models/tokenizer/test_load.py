@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.errors import TokenizerError, UnsafeCheckpointError
-from langchain_gemma_jax.models.tokenizer import load, load_tokenizer
-from langchain_gemma_jax.models.tokenizer import hf_json
+from langchain_gemma_jax.models.tokenizer import hf_json, load, load_tokenizer
 from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
-from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
+from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
 
 
 @pytest.fixture

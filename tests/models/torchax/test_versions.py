@@ -67,7 +67,8 @@ def test_options_that_mean_nothing_there_are_refused(option, tmp_path):
 @pytest.mark.long
 def test_nothing_of_torch_is_imported_for_a_gemma():
     script = (
-        "import sys\nfrom langchain_gemma_jax import ChatGemmaJax\nfrom langchain_gemma_jax.models.loading.load import load\n"
+        "import sys\nfrom langchain_gemma_jax import ChatGemmaJax\n"
+        "from langchain_gemma_jax.models.loading.load import load\n"
         "load('sprout-s').close()\nChatGemmaJax(model='torchax:nowhere/none')\n"
         "found = {'torch', 'transformers', 'torchax'} & set(sys.modules)\nassert not found, found"
     )

@@ -12,10 +12,10 @@ from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiec
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.media.medium import Picture
+from langchain_gemma_jax.models.seams.media_support import MediaSupport, Scan
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures, crops
 from langchain_gemma_jax.models.vision.gemma4_rules import PatchedPictures
-from langchain_gemma_jax.models.seams.media_support import MediaSupport, Scan
 from tests.parity.media_models import picture
 from tests.parity.scanned_pictures import MARKS, MODEL, SCANS, SOFT_TOKENS, TEXT, vocabulary
 from tests.seeing_folder import golden

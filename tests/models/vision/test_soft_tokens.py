@@ -12,8 +12,8 @@ import pytest
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import Picture, Sound
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
-from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 from tests.parity.media_models import (
     BEGIN,
     MODELS,

@@ -37,7 +37,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langchain_gemma_jax.errors import ConfigError
-from langchain_gemma_jax.models.seams.tensor_source import Array, Part, as_number
 from langchain_gemma_jax.models.configuration.abstract import Path
 from langchain_gemma_jax.models.configuration.model_config import (
     LayerConfig,
@@ -45,6 +44,7 @@ from langchain_gemma_jax.models.configuration.model_config import (
     MoeConfig,
     PerLayerInputConfig,
 )
+from langchain_gemma_jax.models.seams.tensor_source import Array, Part, as_number
 
 
 @dataclass(frozen=True)

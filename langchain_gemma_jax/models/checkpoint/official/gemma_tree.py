@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsupportedModelError
-from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 
 _WRAPPERS = ("params/", "transformer/")
 _TEXT = re.compile(r"(embedder|final_norm|stacked_layers|layer_\d+)(/|$)")

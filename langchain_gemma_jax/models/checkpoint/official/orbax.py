@@ -9,18 +9,19 @@ come without the metadata that it wants. Nothing in the folder is ever unpickled
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, CorruptCheckpointError, UnsafeCheckpointError
-from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.checkpoint.official.gemma_shapes import check_all_used, find_config, find_naming
 from langchain_gemma_jax.models.checkpoint.official.gemma_tree import StoredArray, TowerSource, picture_tower
 from langchain_gemma_jax.models.checkpoint.official.zarr_rows import ZarrRows
-from langchain_gemma_jax.models.seams.tensor_source import Array, Naming
+from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
+from langchain_gemma_jax.models.seams.tensor_source import Array
 
 if TYPE_CHECKING:
     import tensorstore
@@ -51,8 +52,8 @@ def find_orbax(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
-def open_orbax(path: Path, config: ModelConfig | None = None) -> tuple[ModelConfig, OrbaxSource, Naming]:
-    """What a Gemma checkpoint at ``path`` holds, and how to read it; no array is read yet.
+def open_orbax(path: Path, config: ModelConfig | None = None) -> Checkpoint[OrbaxSource]:
+    """Open the Gemma at ``path``; no array is read yet.
 
     The folder holds no configuration. Without one given, the shapes of all arrays decide which
     published size it is.
@@ -75,7 +76,7 @@ def open_orbax(path: Path, config: ModelConfig | None = None) -> tuple[ModelConf
         config = find_config(source.tower, known(), source.location)
     naming = find_naming(config, source.tower)
     check_all_used(config, naming, source.tower, source.location)
-    return config, source, naming
+    return Checkpoint(config, source, naming)
 
 
 class OrbaxSource(TowerSource):
@@ -96,6 +97,10 @@ class OrbaxSource(TowerSource):
         with self._explained(name):
             array = self._arrays[leaf.key]
             return array.whole() if leaf.row is None else array.row(leaf.row)
+
+    @property
+    def tower_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: leaf.shape for name, leaf in self.pictures.items()}
 
     def read_of_pictures(self, name: str) -> Array:
         """The whole array of the vision tower that is called so in ``pictures``."""

@@ -16,12 +16,11 @@ import numpy as np
 from langchain_gemma_jax.errors import TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.hf_names import hf_naming
-from langchain_gemma_jax.models.seams.tensor_source import Array, Cut, CutTensors, Naming, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
-from langchain_gemma_jax.models.packed.from_file import BlockSource
+from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint, BlockSource
+from langchain_gemma_jax.models.seams.tensor_source import Array, Cut, CutTensors, TensorSource
 
 GROUP, BITS, IN_ONE = 32, 4, 8
 _PACKED, _SCALE, _SHAPE = "weight_packed", "weight_scale", "weight_shape"
@@ -38,10 +37,8 @@ _WEIGHTS: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def open_compressed(
-    folder: Path, raw: Mapping[str, Any], said: Mapping[str, object]
-) -> tuple[ModelConfig, BlockSource, Naming]:
-    """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+def open_compressed(folder: Path, raw: Mapping[str, Any], said: Mapping[str, object]) -> BlockCheckpoint:
+    """Open the model in such a folder. The caller closes it.
 
     ``raw`` is its configuration, and ``said`` what that says of quantisation.
 
@@ -55,7 +52,7 @@ def open_compressed(
     stored = open_safetensors(folder)
     try:
         source = CompressedSource(stored)
-        return config, source, hf_naming(config, source.names(), source.location)
+        return BlockCheckpoint(config, source, hf_naming(config, source.names(), source.location))
     except BaseException:
         stored.close()
         raise

@@ -20,17 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from langchain_gemma_jax.errors import TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.errors import InputError, TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 from langchain_gemma_jax.models.checkpoint.hf_names import HEADS, hf_naming
-from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource, open_safetensors
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.blocks import BlockForm, BlockForms, Stacked
+from langchain_gemma_jax.models.packed.blocks import Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.channel_matrix import ChannelMatrix
+from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
+from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
 KINDS = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
@@ -50,8 +52,8 @@ class Channels:
     groups: int  # scales of an output
 
 
-def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> tuple[ModelConfig, MobileSource, Naming]:
-    """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> MobileCheckpoint:
+    """Open the model in such a folder. The caller closes it.
 
     ``raw`` is its configuration, without what it says of quantisation.
 
@@ -66,7 +68,7 @@ def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> tuple[ModelConfig, 
         config = _without_experts(config_from_hf(_with_head(raw, source.names()), str(shown)), shown)
         naming = hf_naming(config, source.names(), source.location)
         source.expect({part.name: part.shape for path, _ in walk(abstract(config)) for part in naming(config, path)})
-        return config, source, naming
+        return MobileCheckpoint(config, source, naming)
     except BaseException:
         stored.close()
         raise
@@ -259,3 +261,29 @@ def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype
             source.grids(part.name)
         found.append((path, packed))
     return PerChannel(tuple(found), forms)
+
+
+class MobileCheckpoint(Checkpoint[MobileSource]):
+    """A model of such a folder."""
+
+    @property
+    def packed(self) -> bool:
+        return True
+
+    @property
+    def tables_packed(self) -> bool:
+        return True
+
+    def storage(self, dtype: str, forms: BlockForms) -> PerChannel:
+        return per_channel(self.tensors, self.naming, self.config, dtype, forms)
+
+    def check_asked(self, activations: str | None, *, divided: bool) -> None:
+        if divided:
+            raise UnsupportedModelError(
+                f"{self.tensors.location}: a mobile release has grids for sums that devices would have parts of. It is "
+                "made for one device: leave devices out."
+            )
+        if activations is not None:
+            raise InputError(
+                f"{self.tensors.location}: its activations are on grids that are a part of the model. Leave them out."
+            )

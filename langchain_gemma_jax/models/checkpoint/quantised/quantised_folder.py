@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
-from langchain_gemma_jax.models.configuration.links import real_file
-from langchain_gemma_jax.models.seams.tensor_source import Naming
-from langchain_gemma_jax.models.checkpoint.sentence_transformers import refuse_other_layout
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.configuration.strict_json import read_object, short
-from langchain_gemma_jax.models.packed.from_file import BlockSource
 from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
-from langchain_gemma_jax.models.checkpoint.quantised.mobile import MobileSource, open_mobile
+from langchain_gemma_jax.models.checkpoint.quantised.mobile import MobileCheckpoint, open_mobile
+from langchain_gemma_jax.models.checkpoint.sentence_transformers import refuse_other_layout
+from langchain_gemma_jax.models.configuration.links import real_file
+from langchain_gemma_jax.models.configuration.strict_json import read_object, short
+from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
 
 QUANTISATION = "quantization_config"
 _ADVICE = "Use the unquantised checkpoint, or a GGUF file."
-
-OpenedRelease: TypeAlias = tuple[ModelConfig, BlockSource | MobileSource, Naming]
 
 
 def quantisation_of(folder: Path) -> Mapping[str, object] | None:
@@ -36,8 +32,8 @@ def quantisation_of(folder: Path) -> Mapping[str, object] | None:
     return None
 
 
-def open_quantised(folder: Path, said: Mapping[str, object]) -> OpenedRelease:
-    """The model in such a folder: what it is, its tensors (to be closed by the caller), and what they are called.
+def open_quantised(folder: Path, said: Mapping[str, object]) -> BlockCheckpoint | MobileCheckpoint:
+    """Open the model in such a folder. The caller closes it.
 
     Raises:
         UnsupportedModelError: it is quantised in a way that is not read here.

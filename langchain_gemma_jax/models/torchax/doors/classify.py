@@ -11,13 +11,14 @@ import numpy as np
 import tokenizers
 
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
-from langchain_gemma_jax.models.loading.find import find_files
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.loading.find import find
 from langchain_gemma_jax.models.torchax.asked import PREFIX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.doors.module_function import CompiledModule
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.loading.torch_loading import read_by_transformers
 from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, knows, most_context
+from langchain_gemma_jax.models.torchax.reading import read_by_transformers
 from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
@@ -45,7 +46,7 @@ class TextClassifier:
         """
         check_versions()
         named = source.removeprefix(PREFIX) if isinstance(source, str) else source
-        found = find_files(named, revision=revision, token=token, progress=None, stop=None)
+        found = find(named, HowToLoad(revision=revision, token=token))
         raw = checked_folder(found.path)
         self.name, shared = found.name, libraries()
         code_in(found.path, raw, known=knows(raw.get("model_type")), trusted=False)

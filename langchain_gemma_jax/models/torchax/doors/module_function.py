@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.errors import ClosedError, InputError
-from langchain_gemma_jax.models.loading.model import Params
+from langchain_gemma_jax.models.seams.params import Params
 from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
-from langchain_gemma_jax.models.loading.torch_loading import moved
+from langchain_gemma_jax.models.torchax.reading import moved
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
 _registered: set[type] = set()  # transformers' kinds of outputs that JAX knows
@@ -114,7 +114,7 @@ def _checked(module: Any, tree: Any) -> Any:
         if not isinstance(leaf, jax.Array):
             raise InputError(
                 f"{type(module).__name__} answers with a {type(leaf).__name__}, which is no tree of arrays. Pass "
-                "use_cache=False if it is a cache: the one of fixed size is models.gemma.kv_cache, and a model that "
+                "use_cache=False if it is a cache: the one of fixed size is models.seams.kv_cache, and a model that "
                 'was loaded by load("torchax:...") writes to it.'
             )
     return tree

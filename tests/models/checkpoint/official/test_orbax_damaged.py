@@ -12,9 +12,9 @@ import pytest
 
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.models.checkpoint.official.orbax import open_orbax
-from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.configuration.abstract import Layout
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
+from langchain_gemma_jax.models.loading.place import place
 from tests.models.checkpoint.official.test_orbax import flat, save_to
 
 LAYER = LayerConfig(kv_heads=1, head_dim=4, ffw_width=8, rope=Rope(1e4))

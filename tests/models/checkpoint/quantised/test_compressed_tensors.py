@@ -10,12 +10,12 @@ import pytest
 from safetensors.numpy import save
 
 from langchain_gemma_jax.errors import GemmaJaxError, TensorMismatchError, UnsupportedModelError
-from langchain_gemma_jax.models.seams.tensor_source import Cut
+from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
+from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
-from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
+from langchain_gemma_jax.models.seams.tensor_source import Cut
 from tests import tiny_gemma as tiny
 
 SAID = {

@@ -11,17 +11,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import save
+from tests.models.packed.qat.test_channel_matrix import stored
 
 from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed.blocks import Stacked
-from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.packed.channel_matrix import ChannelMatrix
+from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests import tiny_gemma as tiny
-from tests.models.packed.qat.test_channel_matrix import stored
 
 GOLDEN = Path(__file__).parents[3] / "goldens" / "gemma-4-mobile.npz"
 SAID = {

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError, InputError
+from langchain_gemma_jax.models.configuration.chat_format import ChatTemplate, has_images_apart
 from langchain_gemma_jax.models.configuration.links import real_file
-from langchain_gemma_jax.models.configuration.chat_template import ChatTemplate, has_images_apart
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 
 _FILE, _TOKENIZER = "chat_template.jinja", "tokenizer_config.json"

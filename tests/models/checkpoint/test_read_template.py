@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_gemma_jax.errors import CorruptCheckpointError
-from langchain_gemma_jax.models.torchax.read_template import read_template
+from langchain_gemma_jax.models.checkpoint.read_template import read_template
 
 
 def write(folder, **config):

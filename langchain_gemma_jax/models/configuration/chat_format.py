@@ -1,4 +1,4 @@
-"""A model's own chat template, as its files have it: plain text, which is rendered elsewhere."""
+"""The chat format of a model, as far as its files say it. Templates are plain text, which is rendered elsewhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ class ChatTemplate:
     source: str
     with_tools: str | None = None  # another text, for conversations with tools
     names: Mapping[str, str] = field(default_factory=dict)  # "bos_token" and the like, to the tokens' strings
+
+
+@dataclass(frozen=True)
+class ChatFormat:
+    """What a model's files say of its chat format. The rest follows from its vocabulary."""
+
+    name: str | None = None  # of a format that we have, where the files name one
+    has_template: bool | None = None  # True if they have a chat template; None: ask the model's folder
+    template: ChatTemplate | None = field(default=None, repr=False)  # to be rendered; None: its format is one of ours
+    images_apart: bool = False  # True if its template has empty lines around images, as Gemma 4's first one
 
 
 _IMAGE_APART = r"\n\n<|image|>\n\n"  # as a template spells it

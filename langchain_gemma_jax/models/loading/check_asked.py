@@ -1,0 +1,46 @@
+"""Checks of what a caller asks for that need no file: they come before anything is fetched."""
+
+from __future__ import annotations
+
+import jax
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.mesh.counts import checked_devices
+from langchain_gemma_jax.models.packed.activations import checked_activations
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
+
+
+def check_asked(
+    source: object, how: HowToLoad, *, recipe: Recipe | None = None, device: jax.Device | Placement | None = None
+) -> None:
+    """Refuse what no file could make possible.
+
+    Raises:
+        InputError: an argument is not possible, or does not go with another.
+    """
+    checked_devices(how.devices, device)
+    if is_for_torchax(source):
+        refuse_for_torchax(recipe=recipe, weights=how.weights, activations=how.activations)
+    elif how.trust_remote_code:
+        raise InputError('trust_remote_code=True: only a model "torchax:..." can have code of its own. Leave it out.')
+    asked_dtype(how.dtype, recipe)
+    checked_activations(how.activations)
+
+
+def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
+    """Return the dtype that a caller asked for, by itself or with a recipe. None: with neither.
+
+    Raises:
+        InputError: there is no such dtype, or it is not the recipe's; or the recipe's cache has an impossible one.
+    """
+    if dtype is not None and dtype not in ITEM_BYTES:
+        raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
+    if recipe is not None and dtype not in {None, recipe.dtype}:
+        raise InputError(f"dtype={dtype!r} was asked for, with a recipe for {recipe.dtype}. Leave one of them out.")
+    if recipe is not None and recipe.kv_dtype not in ITEM_BYTES:
+        raise InputError(f"cache_dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {recipe.cache_dtype!r}.")
+    return dtype if recipe is None else recipe.dtype

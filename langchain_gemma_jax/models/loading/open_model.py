@@ -1,0 +1,75 @@
+"""The first step of loading: a model's files, found, fetched if need be, and open."""
+
+from __future__ import annotations
+
+import os
+
+from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.gguf.opening import only_gguf
+from langchain_gemma_jax.models.loading.check_asked import check_asked
+from langchain_gemma_jax.models.loading.find import Found, find
+from langchain_gemma_jax.models.loading.folder_files import FolderFiles
+from langchain_gemma_jax.models.loading.gguf_files import GgufFiles
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.opened import Opened
+from langchain_gemma_jax.models.loading.opened_gemma import OpenedGemma
+from langchain_gemma_jax.models.stopping import Stop
+
+
+class ModelFiles:
+    """Opens the files of models: by a name the first time, by the model that was read from them later."""
+
+    def open(self, source: str | os.PathLike[str], how: HowToLoad, stop: Stop | None = None) -> Opened:
+        """Find a model's files, fetch them if need be, and open them. The caller closes them."""
+        check_asked(source, how)
+        return open_source(source, how, stop=stop)
+
+    def open_again(self, like: Model) -> Opened:
+        """Open the files that a model was read from before. The caller closes them."""
+        return open_again(like)
+
+
+def open_source(
+    source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
+) -> Opened:
+    """Find a model's files, fetch them if need be, and open them. The caller closes them.
+
+    Args:
+        source: as for ``load``.
+        how: what the caller asks for.
+        progress: whether to draw a progress bar of a download. None: if standard error is a terminal.
+        stop: how another thread ends a download.
+
+    Raises:
+        CheckpointError: the files cannot be used. HubError: they could not be fetched.
+    """
+    return open_model(find(source, how, progress=progress, stop=stop))
+
+
+def open_model(found: Found) -> Opened:
+    """Open a model's files. Headers are read and checked, no weight is. The caller closes them.
+
+    Raises:
+        CheckpointError: the files cannot be used. The subclass says why.
+    """
+    if found.by_torch:
+        from langchain_gemma_jax.models.loading.opened_torch import OpenedTorch
+
+        return OpenedTorch(found)
+    files = Unchanged.now(found.path)
+    file = found.path if found.path.is_file() else only_gguf(found.path)
+    stored = FolderFiles(found.path) if file is None else GgufFiles(file, found)
+    return OpenedGemma(found.name, files, stored)
+
+
+def open_again(like: Model) -> Opened:
+    """Open the files that a model was read from before. The caller closes them.
+
+    Raises:
+        CheckpointError: the files cannot be used. InputError: the model was read from none.
+    """
+    if like.read_from is None:
+        raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")
+    return open_model(Found(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))

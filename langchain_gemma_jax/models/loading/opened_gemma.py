@@ -1,0 +1,94 @@
+"""A Gemma whose files are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.division import why_not
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.loading.asked_storage import AskedStorage, exact
+from langchain_gemma_jax.models.loading.check_asked import asked_dtype
+from langchain_gemma_jax.models.loading.gemma_files import GemmaFiles
+from langchain_gemma_jax.models.loading.generation_defaults import GENERATION_DEFAULTS
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.opened import Advance, Opened
+from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.recipe import Recipe
+
+
+class OpenedGemma(Opened):
+    """The files of a Gemma, in whichever format."""
+
+    among_hosts = True
+
+    def __init__(self, name: str, files: Unchanged, stored: GemmaFiles) -> None:
+        self.name, self.files, self._stored = name, files, stored
+
+    def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
+        stored, asked = self._stored, asked_dtype(how.dtype, recipe)
+        tokenizer, vocabulary = stored.tokenizer()
+        facts = partial(
+            LoadPlan,
+            self.name,
+            tokenizer=tokenizer,
+            files=self.files,
+            vocabulary=vocabulary,
+            generation_defaults=stored.generation_defaults(),
+            chat_format=stored.chat_format(tokenizer),
+        )
+        encoders = stored.encoders(tokenizer, self.files)
+        architecture = Gemma(stored.checkpoint.config, () if encoders is None else encoders.encoders)
+
+        def at(where: Placement) -> LoadPlan:
+            divided = not where.one_device
+            storage = AskedStorage(how.weights, how.activations, divided)
+            if recipe is None:
+                dtype = asked or stored.default_dtype(where.platform)
+                found = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
+            else:
+                found = storage.beside(recipe).recipe_for(stored.checkpoint, recipe)
+            return facts(architecture=architecture, recipe=found, placement=where, encoders=encoders)
+
+        return at
+
+    def planned_again(self, like: Model) -> LoadPlan:
+        if (other := self._difference(like)) is not None:
+            advice = "Unload it, and load it anew."
+            raise CheckpointError(self.files.folder, f"the model {like.name!r} that was loaded before", other, advice)
+        return LoadPlan(like.name, like.architecture, like.recipe, like.tokenizer, like.placement, self.files)
+
+    def why_not(self, devices: int) -> str | None:
+        return why_not(self._stored.checkpoint.config, devices)
+
+    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+        config, tensors, naming = self._stored.checkpoint
+        recipe = plan.recipe
+        return place(
+            tensors, naming, config, recipe.dtype, recipe.layout, plan.placement, advance, storage=recipe.storage
+        )
+
+    def close(self) -> None:
+        self._stored.checkpoint.tensors.close()
+
+    def _difference(self, like: Model) -> str | None:
+        """Say what would not fit weights that are read from these files. None: all that is kept of a model fits."""
+        stored, storage = self._stored, AskedStorage(None, None, divided=not like.placement.one_device)
+        if (
+            like.architecture.gemma != stored.checkpoint.config
+            or storage.recipe_for(stored.checkpoint, like.recipe) != like.recipe
+        ):
+            return "another one"
+        before = like.read_from
+        if before is None or before.files == self.files:
+            return None
+        if stored.generation_defaults() != like.generation_defaults:
+            return f"another {GENERATION_DEFAULTS} than its own"
+        return None if stored.tokenizer()[1] == before.tokenizer else "another tokenizer than its own"

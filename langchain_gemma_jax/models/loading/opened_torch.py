@@ -1,0 +1,94 @@
+"""A model of transformers whose files were looked through: its code will run it, on JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.read_template import read_template
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.loading.find import Found
+from langchain_gemma_jax.models.loading.generation_defaults import generation_defaults_in
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.opened import Advance, Opened
+from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
+from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.weights import PLAIN
+from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.models.torchax.checks import checked_folder
+from langchain_gemma_jax.models.torchax.libraries import libraries
+from langchain_gemma_jax.models.torchax.meta_module import knows
+from langchain_gemma_jax.models.torchax.reading import read_params
+from langchain_gemma_jax.models.torchax.remote_code import code_in
+from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architecture_of, as_before, own_dtype
+
+
+class OpenedTorch(Opened):
+    """A folder with a causal language model of any family that transformers has."""
+
+    def __init__(self, found: Found) -> None:
+        """Look through a folder.
+
+        Raises:
+            InstallationError: torch, transformers or torchax is missing, or they do not go together.
+            UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is no decoder alone.
+        """
+        self.name, self.files = found.name, Unchanged.now(found.path)
+        self._folder, self._raw = found.path, checked_folder(found.path)
+        self._made: TorchModel | None = None  # once the model is planned
+        libraries()  # before transformers is asked
+
+    def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
+        del recipe  # products are as transformers' code has them: a caller who asks for others was refused
+        code = code_in(self._folder, self._raw, known=knows(self._raw.get("model_type")), trusted=how.trust_remote_code)
+        architecture = self._made = architecture_of(self._raw, how.dtype or own_dtype(self._raw), code)
+        template = read_template(self._folder)
+        facts = partial(
+            LoadPlan,
+            self.name,
+            architecture,
+            tokenizer=load_tokenizer(self._folder, may_lack_bos=True),
+            files=self.files,
+            vocabulary=tokenizer_digest(self._folder),
+            generation_defaults=generation_defaults_in(self._folder),
+            chat_format=ChatFormat(has_template=template is not None, template=template),
+        )
+        return lambda where: facts(recipe=recipe_for(architecture.facts.dtype, where), placement=where)
+
+    def planned_again(self, like: Model) -> LoadPlan:
+        self._made = as_before(like.architecture, self._folder, self._raw)
+        if self._made != like.architecture:
+            advice = "Unload it, and load it anew."
+            raise CheckpointError(
+                self._folder, f"the model {like.name!r} that was loaded before", "another one", advice
+            )
+        return LoadPlan(like.name, self._made, like.recipe, like.tokenizer, like.placement, self.files)
+
+    def why_not(self, devices: int) -> str | None:
+        return why_not_among(devices, self._planned_model.facts.heads)
+
+    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+        return read_params(self._folder, self._planned_model, plan.recipe, plan.placement, advance)
+
+    @property
+    def _planned_model(self) -> TorchModel:
+        if self._made is None:
+            raise RuntimeError("a model is planned before it is divided or read")
+        return self._made
+
+    def close(self) -> None:
+        """Do nothing: transformers opens files when it reads them."""
+
+
+def recipe_for(dtype: str, where: Placement) -> Recipe:
+    """Return how a cache is written and looked at: as a Gemma's. Products are as transformers' code has them."""
+    chosen = choose_recipe(dtype, divided=not where.one_device)
+    return replace(chosen, layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
