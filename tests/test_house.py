@@ -81,7 +81,7 @@ ROOMS = [
     "models.torchax.doors",
     "models.torchax",
     "models.sources",
-    "models.mmproj",
+    "models.encoders",
     "models.gguf",
     "models.mesh",
     "models.storage",

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.errors import MediaError
 from tests.media.samples import base64_of, encoded, pixels
-from tests.models.mmproj.make import write_encoders, write_text
+from tests.models.encoders.make import write_encoders, write_text
 
 pytest.importorskip("PIL")
 

@@ -17,8 +17,8 @@ from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.residents_support import baseline, constants, on_device, status
+from tests.models.encoders.make import write_encoders, write_text
 from tests.models.gguf.make import CONFIGS, small_tokenizer, write
-from tests.models.mmproj.make import write_encoders, write_text
 from tests.parity.media_models import picture
 
 CONFIG = CONFIGS["gemma, untied"]  # a tied one with random weights repeats what it read last

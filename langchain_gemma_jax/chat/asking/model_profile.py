@@ -67,7 +67,7 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
         if path.is_file():
             kinds = senses_of_config(read_object(path, path))
         elif here.exists():  # a GGUF file, or a folder of some: what lies beside it sees and hears
-            from langchain_gemma_jax.models.mmproj.kinds_beside import kinds_beside  # which needs NumPy
+            from langchain_gemma_jax.models.encoders.kinds_beside import kinds_beside  # which needs NumPy
 
             kinds = kinds_beside(here)
         else:

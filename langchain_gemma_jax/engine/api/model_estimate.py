@@ -9,7 +9,7 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.mesh.counts import Fit
 from langchain_gemma_jax.models.seams.placement import Placement
 

@@ -40,8 +40,8 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
+from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.loading.place import READERS
-from langchain_gemma_jax.models.loading.plan import LoadPlan
 from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read, read_again
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas

@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
 
 

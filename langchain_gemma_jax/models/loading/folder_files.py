@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.checkpoint.quantised.quantised_folder import open_quantised, quantisation_of
 from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
-from langchain_gemma_jax.models.loading.gemma_files import dtype_of_unpacked
-from langchain_gemma_jax.models.loading.generation_defaults import generation_defaults_in
-from langchain_gemma_jax.models.loading.media_files import media_in
+from langchain_gemma_jax.models.encoders.media_files import media_in
+from langchain_gemma_jax.models.loading.opened_gemma import dtype_of_unpacked
 from langchain_gemma_jax.models.loading.place import default_dtype
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
@@ -48,7 +48,7 @@ class FolderFiles:
     def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
         config, tensors, _ = self.checkpoint
         if tensors.tower_shapes:
-            from langchain_gemma_jax.models.loading.orbax_media import orbax_media
+            from langchain_gemma_jax.models.encoders.orbax_media import orbax_media
 
             return orbax_media(self.folder, tensors, config, tokenizer, files)
         return media_in(self.folder, config, tokenizer, files)

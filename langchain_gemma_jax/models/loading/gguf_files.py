@@ -8,11 +8,11 @@ from pathlib import Path
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
+from langchain_gemma_jax.models.encoders.beside import encoders_beside
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
 from langchain_gemma_jax.models.loading.find import Found
-from langchain_gemma_jax.models.loading.gemma_files import dtype_of_unpacked
-from langchain_gemma_jax.models.mmproj.beside import encoders_beside
+from langchain_gemma_jax.models.loading.opened_gemma import dtype_of_unpacked
 from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
 from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.model_media import ModelMedia

@@ -1,22 +1,43 @@
-"""A model whose files are open: everything is checked but its weights, which are read last."""
+"""A model whose files are open, and the plan that is made with them: all of it but its weights, which come last."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.params import Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.tokenizer import Tokenizer
+from langchain_gemma_jax.models.vision.model_media import ModelMedia
 
 Advance: TypeAlias = Callable[[int], object] | None
 """A function that is called with the number of bytes that were read; None: nothing is called."""
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """A model before its weights are read."""
+
+    name: str
+    architecture: Architecture
+    recipe: Recipe
+    tokenizer: Tokenizer
+    placement: Placement
+    files: Unchanged  # what it is read from
+    chosen: str = ""  # why it is on N devices
+    vocabulary: bytes = b""  # a digest of its tokenizer
+    generation_defaults: Mapping[str, object] = field(default_factory=dict)  # what its authors recommend
+    chat_format: ChatFormat = field(default_factory=ChatFormat)
+    encoders: ModelMedia | None = None  # of pictures and sounds; None: it reads text alone
 
 
 class Opened(ABC):

@@ -2,26 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, Protocol
 
 from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.generation_defaults import GENERATION_DEFAULTS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.loading.check_asked import asked_dtype
-from langchain_gemma_jax.models.loading.gemma_files import GemmaFiles
-from langchain_gemma_jax.models.loading.generation_defaults import GENERATION_DEFAULTS
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.opened import Advance, Opened
+from langchain_gemma_jax.models.loading.opened import Advance, LoadPlan, Opened
 from langchain_gemma_jax.models.loading.place import place
-from langchain_gemma_jax.models.loading.plan import LoadPlan
 from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.params import Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.tokenizer import Tokenizer
+from langchain_gemma_jax.models.vision.model_media import ModelMedia
+
+
+class GemmaFiles(Protocol):
+    """The files of one Gemma, whatever their format."""
+
+    @property
+    def checkpoint(self) -> Checkpoint[Any]:
+        """The stored weights."""
+        ...
+
+    def default_dtype(self, platform: str) -> str:
+        """Return the dtype that products are taken in if nothing else is asked for."""
+        ...
+
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        """Return the tokenizer, and a digest of it."""
+        ...
+
+    def generation_defaults(self) -> Mapping[str, object]:
+        """Return what the authors recommend for generating."""
+        ...
+
+    def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:
+        """Return what the files say of the chat format."""
+        ...
+
+    def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
+        """Return the encoders of pictures and sounds. None: it reads text alone."""
+        ...
+
+
+def dtype_of_unpacked(platform: str) -> str:
+    """Return the dtype of products with packed matrices: XLA:CPU is faster in float32, and loses nothing so."""
+    return "float32" if platform == "cpu" else "bfloat16"
 
 
 class OpenedGemma(Opened):

@@ -7,15 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.models.checkpoint.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.checkpoint.read_template import read_template
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.find import Found
-from langchain_gemma_jax.models.loading.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.opened import Advance, Opened
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import Advance, LoadPlan, Opened
 from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.params import Params

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import jax
 
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.loading.opened import Opened
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, encoders_on_each, plan_for, weights_alone
 from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.seams.recipe import Recipe

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.hub.progress import loading_bar
 from langchain_gemma_jax.models.loading.model import Model, ReadFrom
-from langchain_gemma_jax.models.loading.opened import Opened
-from langchain_gemma_jax.models.loading.plan import LoadPlan
-from langchain_gemma_jax.models.loading.read_unchanged import read_unchanged
-from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
+from langchain_gemma_jax.models.seams.params import Params, leaves
 from langchain_gemma_jax.models.seams.weights import total_bytes
 
 
@@ -47,3 +47,19 @@ def read_again(opened: Opened, plan: LoadPlan, like: Model, *, progress: bool | 
 def _params(opened: Opened, plan: LoadPlan, *, progress: bool | None) -> Params:
     with loading_bar(plan.name, total_bytes(plan.architecture.abstract(plan.recipe)), progress=progress) as advance:
         return read_unchanged(lambda: opened.read(plan, advance), plan.files)
+
+
+def read_unchanged(reading: Callable[[], Params], files: Unchanged) -> Params:
+    """Return the weights, if the files are now what they were before.
+
+    Raises:
+        CorruptCheckpointError: they were written to. Nothing stays on the device.
+    """
+    params = reading()
+    try:
+        files.check()
+    except BaseException:
+        for array in leaves(params):
+            array.delete()
+        raise
+    return params

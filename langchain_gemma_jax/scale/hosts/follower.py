@@ -27,7 +27,7 @@ from langchain_gemma_jax.engine.executables.signatures import Signatures
 from langchain_gemma_jax.errors import GemmaJaxError, HostLostError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.open_model import open_source
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read
 from langchain_gemma_jax.scale.hosts.line import Line

@@ -18,7 +18,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError, InstallationError
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.plan import LoadPlan
+from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.scale.hosts.line import BEAT, Line
 from langchain_gemma_jax.scale.hosts.names import ArrayNames

@@ -17,8 +17,8 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.gguf.local_files import local_files
 from langchain_gemma_jax.models.gguf.ollama import find_ollama, ollama_models
 from langchain_gemma_jax.models.loading.load import load
+from tests.models.encoders.make import write_encoders, write_text
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
-from tests.models.mmproj.make import write_encoders, write_text
 
 KIND = "application/vnd.ollama.image."
 PARAMS = {"temperature": 0.7, "top_k": 64, "top_p": 0.95, "stop": ["<end_of_turn>"], "num_ctx": 4096}

@@ -8,7 +8,7 @@ import pytest
 
 from langchain_gemma_jax.errors import CheckpointError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.loading.read_unchanged import read_unchanged
+from langchain_gemma_jax.models.loading.read import read_unchanged
 
 
 def test_weights_are_given_or_freed(tmp_path):

@@ -13,7 +13,7 @@ from langchain_gemma_jax.errors import CheckpointError, ConfigError, CorruptChec
 from langchain_gemma_jax.media.medium import Picture, Sound
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import projectors
 from langchain_gemma_jax.models.loading.load import load
-from tests.models.mmproj.make import converted, is_packed, write_encoders, write_text
+from tests.models.encoders.make import converted, is_packed, write_encoders, write_text
 from tests.models.vision.test_soft_tokens import BAR, apart, encoding, soft_tokens
 from tests.parity.media_models import MODELS, PIXELS_OF, SECONDS, media_tensor, picture, plain_name, sound
 from tests.seeing_folder import golden, write_seeing

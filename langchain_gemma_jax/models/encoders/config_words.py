@@ -12,10 +12,10 @@ from langchain_gemma_jax.errors import ConfigError, TensorMismatchError, Unsuppo
 from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
+from langchain_gemma_jax.models.encoders.kinds_beside import PICTURES, SOUNDS
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
 from langchain_gemma_jax.models.hearing.spectrogram import PITCHES
-from langchain_gemma_jax.models.mmproj.kinds_beside import PICTURES, SOUNDS
 from langchain_gemma_jax.models.seams.media_encoder import LIMITS
 from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.media_config import MediaFiles

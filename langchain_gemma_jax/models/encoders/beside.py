@@ -15,9 +15,9 @@ from langchain_gemma_jax.errors import CheckpointError, ConfigError, TensorMisma
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import are_one_model, projectors
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.encoders.config_words import ADVICE, Projector, media_files
+from langchain_gemma_jax.models.encoders.stored_names import StoredNames
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
-from langchain_gemma_jax.models.mmproj.config_words import ADVICE, Projector, media_files
-from langchain_gemma_jax.models.mmproj.stored_names import StoredNames
 from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
