@@ -48,7 +48,6 @@ from langchain_gemma_jax.models.sources.generation_defaults import GENERATION_DE
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.sources.media_files import media_in
 from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
-from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.storage.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_torchax
@@ -57,6 +56,7 @@ from langchain_gemma_jax.models.vision.model_media import ModelMedia
 from langchain_gemma_jax.models.weights import total_bytes
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.reentry import Inside
+from langchain_gemma_jax.stopping import Stop
 
 _loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 

@@ -37,7 +37,7 @@ from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, Loaded
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.models.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[
     str, str | None, str | None, str | None, str | None, int | str | None, int | str | None, bool

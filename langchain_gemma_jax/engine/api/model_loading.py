@@ -43,7 +43,7 @@ from langchain_gemma_jax.models.configuration.loaded_as import LoadedAs, ReadAs
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
 from langchain_gemma_jax.models.model import Model
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
-from langchain_gemma_jax.models.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop, StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
 WAITING = "waiting for room"

@@ -11,7 +11,7 @@ from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineEr
 from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from langchain_gemma_jax.models.sources.find_files import find_files
 from langchain_gemma_jax.models.sources.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
 from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
-from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.asked import PREFIX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
@@ -47,6 +46,7 @@ from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
 from langchain_gemma_jax.models.torchax.torch_model import TorchFacts, TorchModel
 from langchain_gemma_jax.models.torchax.versions import check_versions
 from langchain_gemma_jax.models.weights import PLAIN, total_bytes
+from langchain_gemma_jax.stopping import Stop
 
 Advance: TypeAlias = Callable[[int], object] | None
 """Is told of bytes that were read; None: nobody is."""
