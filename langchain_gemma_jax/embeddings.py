@@ -16,7 +16,7 @@ from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 DEFAULT = "google/embeddinggemma-300m"
 

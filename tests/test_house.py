@@ -107,6 +107,7 @@ ROOMS = [
     "reentry",
     "jax_check",
     "charts",
+    "stopping",
     "errors",
 ]
 # Rooms that are parts of each other's work: no order among them. In ``models`` itself are what uses the rooms in it

@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.stopping import Stop
+    from langchain_gemma_jax.stopping import Stop
 
 _NAMES = {"query": ("query", "Retrieval-query"), "document": ("document", "passage", "Retrieval-document")}
 """Names that models give to the prompts before questions and documents, the usual name first."""

@@ -13,10 +13,10 @@ from langchain_gemma_jax.chat.embedding_calls import AskedVectors, FoundVectors,
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_list, as_text, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS
+from langchain_gemma_jax.stopping import Stop
 
 MOST_TEXTS = 2048  # in one request, as OpenAI has it
 _KNOWN = ("model", "input", "encoding_format", "dimensions", "user")

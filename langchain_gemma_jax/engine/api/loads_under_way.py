@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.requests.clock import Parts
 from langchain_gemma_jax.engine.requests.inbox import closed
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 T = TypeVar("T")
 

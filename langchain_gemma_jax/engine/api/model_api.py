@@ -38,7 +38,7 @@ from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
-from langchain_gemma_jax.models.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop, StoppedError
 
 LoadKey: TypeAlias = tuple[str, HowToLoad]
 """Where a model is, and how it is loaded."""

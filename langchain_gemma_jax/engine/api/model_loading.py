@@ -45,7 +45,7 @@ from langchain_gemma_jax.models.loading.place import READERS
 from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read, read_again
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
-from langchain_gemma_jax.models.stopping import StoppedError
+from langchain_gemma_jax.stopping import StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
 WAITING = "waiting for room"

@@ -18,7 +18,7 @@ from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import CancelledRequestError, DeviceFailedError, DeviceMemoryError
-from langchain_gemma_jax.models.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop, StoppedError
 
 _AHEAD = 2  # batches on the device at once: one runs, the next is there
 

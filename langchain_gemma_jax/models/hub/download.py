@@ -34,7 +34,7 @@ from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError
 from langchain_gemma_jax.models.hub.hub_request import HubRequest, check_token, is_commit, make_request
 from langchain_gemma_jax.models.hub.hub_stop import stoppable
 from langchain_gemma_jax.models.hub.progress import is_wanted
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

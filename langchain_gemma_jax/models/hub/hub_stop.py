@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 _HEADER = "X-Request-Id"
 _hooking = threading.Lock()  # for one change of the client's hooks at a time

@@ -12,8 +12,8 @@ from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
-from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.models.torchax import asked as torchax
+from langchain_gemma_jax.stopping import Stop
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read, read_again
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
-from langchain_gemma_jax.models.stopping import Stop
 from langchain_gemma_jax.reentry import Inside
+from langchain_gemma_jax.stopping import Stop
 
 _loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
 

@@ -15,7 +15,7 @@ from langchain_gemma_jax.models.loading.gguf_files import GgufFiles
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import Opened
 from langchain_gemma_jax.models.loading.opened_gemma import OpenedGemma
-from langchain_gemma_jax.models.stopping import Stop
+from langchain_gemma_jax.stopping import Stop
 
 
 class ModelFiles:
