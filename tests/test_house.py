@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import statistics
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -74,28 +75,27 @@ ROOMS = [
     "engine.device",
     "engine.base",
     "engine.host",
-    "grammar",
     "grammar.schema",
+    "grammar",
     "compile_cache",
-    "models",
     "models.torchax.doors",
-    "models.torchax",
-    "models.sources",
+    "models",
+    "models.loading",
     "models.encoders",
-    "models.gguf",
-    "models.mesh",
-    "models.storage",
-    "models.packed.qat",
-    "models.packed",
+    "models.torchax",
     "models.hub",
-    "models.tokenizer",
-    "models.tokenizer.files",
-    "models.checkpoint",
-    "models.checkpoint.official",
-    "models.gemma",
+    "models.gguf",
+    "models.checkpoint.quantised",
+    "models.packed",
     "models.vision",
+    "models.gemma",
+    "models.checkpoint",
     "models.hearing",
+    "models.mesh",
     "models.recipes",
+    "models.checkpoint.official",
+    "models.tokenizer",
+    "models.seams",
     "models.configuration",
     "kernels",
     "media",
@@ -110,36 +110,12 @@ ROOMS = [
     "stopping",
     "errors",
 ]
-# Rooms that are parts of each other's work: no order among them. In ``models`` itself are what uses the rooms in it
-# and the seams that they use.
-TOGETHER = [
-    {"grammar", "grammar.schema"},
-    *(
-        {"models", f"models.{name}"}
-        for name in (
-            "torchax",
-            "torchax.doors",
-            "sources",
-            "vision",
-            "gguf",
-            "mesh",
-            "storage",
-            "packed",
-            "packed.qat",
-            "hub",
-            "checkpoint",
-            "checkpoint.official",
-            "gemma",
-            "recipes",
-        )
-    ),
-    {"models.checkpoint", "models.checkpoint.official"},
-    {"models.tokenizer", "models.tokenizer.files"},
-    {"models.vision", "models.hearing"},
-]
 
-MOST_FILES = 10  # in a room, beside its __init__
-MOST_LEVELS = 12  # of imports between the engine's rooms
+# Advice, which ``python -m tests.test_house`` gives: more than this is looked at again.
+MOST_FILES = 15  # in a room, beside its __init__
+MOST_LINES = 500  # of a file
+
+MOST_LEVELS = {"engine.": 12, "models": 8}  # of imports between rooms
 MOST_METHODS = 25  # of a class in the engine ...
 MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has parts
 
@@ -157,7 +133,7 @@ PLAIN = [
     *(f"engine.residency.{name}" for name in ("ledger", "ledger_entry", "model_status", "eviction_log", "status_file")),
     *(f"compile_cache.{name}" for name in ("__init__", "entry", "everywhere", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")),
-    "models.configuration.*", "models.vision.support", "media.*",
+    "models.configuration.*", "models.seams.media_support", "models.tokenizer.*", "models.hub.*", "media.*",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 
@@ -256,8 +232,7 @@ def climbs(module: str, source: str) -> list[str]:
         target = target_module(imported)
         if target is not None and target != module:
             there = room(target)
-            together = any({own, there} <= group for group in TOGETHER)
-            if not together and ROOMS.index(there) < ROOMS.index(own):
+            if ROOMS.index(there) < ROOMS.index(own):
                 found.add(target)
     return sorted(found)
 
@@ -431,6 +406,14 @@ def divided_classes(sources: dict[str, str]) -> list[str]:
     return found
 
 
+def advice() -> list[str]:
+    """Rooms and files that have grown: advice, and no rule."""
+    rooms = {name: len([*PACKAGE.joinpath(*name.split(".")).glob("*.py")]) - 1 for name in ROOMS}
+    found = [f"{name}: {count} files" for name, count in rooms.items() if count > MOST_FILES]
+    lengths = {name: source.count("\n") for name, source in modules().items()}
+    return found + [f"{name}: {length} lines" for name, length in lengths.items() if length > MOST_LINES]
+
+
 def test_a_room_knows_nothing_of_the_rooms_above_it():
     assert {name: found for name, source in modules().items() if (found := climbs(name, source))} == {}
 
@@ -454,11 +437,8 @@ def test_every_room_is_there_and_says_what_it_is():
             assert name in modules(), f"the room {name} is gone"
 
 
-def test_no_room_is_crowded():
-    for name in ROOMS:
-        files = {path.stem for path in PACKAGE.joinpath(*name.split(".")).glob("*.py")} - {"__init__"}
-        assert len(files) <= MOST_FILES, f"{name} has {len(files)} files: divide it"
-    assert levels("engine.") <= MOST_LEVELS
+def test_imports_between_rooms_have_few_levels():
+    assert {inside: levels(inside) for inside in MOST_LEVELS if levels(inside) > MOST_LEVELS[inside]} == {}
 
 
 def test_plain_modules_do_not_need_jax():
@@ -481,10 +461,8 @@ def test_one_name_means_one_thing():
     assert {name: where for name, where in twice_named(modules()).items() if name not in TWICE_NAMED} == {}
 
 
-def test_files_are_small():
-    lengths = {name: source.count("\n") for name, source in modules().items()}
-    assert statistics.median(lengths.values()) <= 150
-    assert {name: length for name, length in lengths.items() if length > 400} == {}
+def test_most_files_are_small():
+    assert statistics.median(source.count("\n") for source in modules().values()) <= 150
 
 
 def test_classes_are_small_and_have_parts():
@@ -658,3 +636,9 @@ def test_nothing_outside_imports_training():
     ]
     assert found == []
     assert "training" in {name.partition(".")[0] for name in imports((root / "training" / "__main__.py").read_text())}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(
+        "\n".join(["Grown, to be looked at again:", *advice()]) + "\n" if advice() else "Nothing has grown.\n"
+    )

@@ -17,7 +17,7 @@ from langchain_gemma_jax.stopping import Stop
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """Where a model's files are, and what is kept beside them."""
 
     path: Path
@@ -30,7 +30,7 @@ class Found:
 
 def find(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
-) -> Found:
+) -> FoundFiles:
     """Find a model's files, and fetch them if need be.
 
     Raises:
@@ -46,7 +46,7 @@ def find(
     return _find(source, how, progress=progress, stop=stop)
 
 
-def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> Found:
+def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> FoundFiles:
     if (own := embedded_folder(source)) is not None:
         source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
@@ -56,10 +56,10 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         where = str(path) if here else source
         raise InputError(f"revision={how.revision!r} is for models on the Hub, and {str(where)!r} is here already.")
     if here:
-        return Found(path, path.stem if path.is_file() else path.resolve().name)
+        return FoundFiles(path, path.stem if path.is_file() else path.resolve().name)
     if in_ollama:
         kept = find_ollama(str(source))
-        return Found(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
+        return FoundFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
     model_id, _, file = str(source).partition(":")
     if not is_model_id(model_id):
         from langchain_gemma_jax.models.hub.known_ids import meant_by
@@ -77,7 +77,7 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         fetched = download(
             model_id, revision=how.revision, token=how.token, progress=progress, stop=stop, file=file or None
         )
-        return Found(fetched, str(source))
+        return FoundFiles(fetched, str(source))
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
         raise

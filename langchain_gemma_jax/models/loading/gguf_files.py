@@ -11,7 +11,7 @@ from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.encoders.beside import encoders_beside
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
-from langchain_gemma_jax.models.loading.find import Found
+from langchain_gemma_jax.models.loading.find import FoundFiles
 from langchain_gemma_jax.models.loading.opened_gemma import dtype_of_unpacked
 from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
 from langchain_gemma_jax.models.tokenizer import Tokenizer
@@ -22,7 +22,7 @@ from langchain_gemma_jax.private.freed_memory import give_back
 class GgufFiles:
     """A GGUF file, with what is kept beside it: by Ollama for example."""
 
-    def __init__(self, path: Path, found: Found) -> None:
+    def __init__(self, path: Path, found: FoundFiles) -> None:
         self._path, self._opened, self._found = path, open_gguf(path), found
         self._vocabulary: tuple[Tokenizer, bytes] | None = None
 

@@ -9,7 +9,7 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.opening import only_gguf
 from langchain_gemma_jax.models.loading.check_asked import check_asked
-from langchain_gemma_jax.models.loading.find import Found, find
+from langchain_gemma_jax.models.loading.find import FoundFiles, find
 from langchain_gemma_jax.models.loading.folder_files import FolderFiles
 from langchain_gemma_jax.models.loading.gguf_files import GgufFiles
 from langchain_gemma_jax.models.loading.model import Model
@@ -48,7 +48,7 @@ def open_source(
     return open_model(find(source, how, progress=progress, stop=stop))
 
 
-def open_model(found: Found) -> Opened:
+def open_model(found: FoundFiles) -> Opened:
     """Open a model's files. Headers are read and checked, no weight is. The caller closes them.
 
     Raises:
@@ -72,4 +72,4 @@ def open_again(like: Model) -> Opened:
     """
     if like.read_from is None:
         raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")
-    return open_model(Found(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))
+    return open_model(FoundFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))

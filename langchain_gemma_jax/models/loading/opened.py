@@ -6,21 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.seams.architecture import Architecture
-from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
-
-Advance: TypeAlias = Callable[[int], object] | None
-"""A function that is called with the number of bytes that were read; None: nothing is called."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.asked_storage import AskedStorage, exact
 from langchain_gemma_jax.models.loading.check_asked import asked_dtype
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.opened import Advance, LoadPlan, Opened
+from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
-from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.tokenizer import Tokenizer

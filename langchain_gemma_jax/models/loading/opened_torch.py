@@ -12,12 +12,12 @@ from langchain_gemma_jax.models.checkpoint.read_template import read_template
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.loading.find import Found
+from langchain_gemma_jax.models.loading.find import FoundFiles
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.loading.opened import Advance, LoadPlan, Opened
+from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
 from langchain_gemma_jax.models.recipes import choose_recipe
-from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN
@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architect
 class OpenedTorch(Opened):
     """A folder with a causal language model of any family that transformers has."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FoundFiles) -> None:
         """Look through a folder.
 
         Raises:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.tensor_source import Naming, TensorSource
-from langchain_gemma_jax.models.seams.weights import DENSE, Storage
+
+if TYPE_CHECKING:  # files are found and checked without JAX
+    from langchain_gemma_jax.models.seams.block_forms import BlockForms
+    from langchain_gemma_jax.models.seams.weights import Storage
 
 Source_co = TypeVar("Source_co", bound=TensorSource, covariant=True)
 
@@ -38,6 +40,8 @@ class Checkpoint(NamedTuple, Generic[Source_co]):
         Raises:
             TensorMismatchError: a matrix is in a format that is not read here.
         """
+        from langchain_gemma_jax.models.seams.weights import DENSE
+
         return DENSE
 
     def check_asked(self, activations: str | None, *, divided: bool) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import jax
 
 from langchain_gemma_jax.models.configuration.abstract import Path
 from langchain_gemma_jax.models.seams.weights import Packed, Weight
+
+Advance: TypeAlias = Callable[[int], object] | None
+"""A function that is called with the number of bytes that were read; None: nothing is called."""
 
 Params: TypeAlias = dict[str, Any]
 """The parameter tree: the shape of ``recipe.abstract(config)``, with an array for each ``ArraySpec``."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from langchain_gemma_jax.errors import CheckpointError, TensorMismatchError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.seams.params import Params
+from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
 from langchain_gemma_jax.models.torchax.meta_module import HOW_TO_RUN, named_tensors, quiet
 from langchain_gemma_jax.models.torchax.torch_model import TorchModel
-
-Advance: TypeAlias = Callable[[int], object] | None
-"""A function that is called with the number of bytes that were read; None: nothing is called."""
 
 _VALUES = {"int64": np.dtype(np.int32), "float64": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 

@@ -18,7 +18,7 @@ import pytest
 from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.loading import place as place_module
-from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.params import leaves
 from tests.tiny_gemma import CONFIG, tiny_gemma
@@ -134,14 +134,14 @@ class TestLoadedAgain:
     def test_the_same_files_give_the_same_model(self, folder):
         model = load(folder, recipe=FLOAT32)
         before = everything(model)
-        again = load(folder, like=model)
+        again = load_again(model)
         assert everything(again) == before
 
     def test_new_weights_come_whole_where_all_else_says_what_it_said(self, folder, tmp_path):
         model = load(folder, recipe=FLOAT32)
         model.close()
         write(folder, tiny_gemma(seed=1, shards=3))  # its configuration and its tokenizer anew, with the same content
-        again = load(folder, like=model)
+        again = load_again(model)
         fresh = load(write(tmp_path / "fresh", tiny_gemma(seed=1, shards=3)), recipe=FLOAT32)
         assert everything(again) == everything(fresh)
 
@@ -163,14 +163,14 @@ class TestLoadedAgain:
         write(folder, {name: content})
         monkeypatch.setattr(os, "preadv", lambda *_: pytest.fail("weights were read"))
         with pytest.raises(CheckpointError, match=rf"'model' that was loaded before, found {found}\. Unload it"):
-            load(folder, like=model)
+            load_again(model)
 
     def test_files_that_change_meanwhile(self, folder, between):
         model = load(folder, recipe=FLOAT32)
         before = everything(model)
         between(3, lambda: write(folder, tiny_gemma(seed=1, shards=3)))
         with pytest.raises(CorruptCheckpointError):
-            load(folder, like=model)
+            load_again(model)
         assert everything(model) == before
 
 
@@ -182,7 +182,7 @@ CUT = """
 
     from langchain_gemma_jax.errors import CorruptCheckpointError
     from langchain_gemma_jax.models.loading import place as place_module
-    from langchain_gemma_jax.models.loading.load import load
+    from langchain_gemma_jax.models.loading.load import load, load_again
     from langchain_gemma_jax.models.recipes import Recipe
     from langchain_gemma_jax.models.seams.recipe import Plan
 

@@ -13,8 +13,8 @@ from langchain_gemma_jax.models.configuration import embedded
 from langchain_gemma_jax.models.configuration.embedded import CONTEXT, DEFAULT, EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.loading.load import load
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "goldens" / "embedded.json").read_text())
-SHELF = Path(embedded.__file__).parent / "sprout"
+GOLDEN = json.loads((Path(__file__).parents[2] / "goldens" / "embedded.json").read_text())
+SHELF = Path(embedded.__file__).parents[1] / "sprout"
 
 
 def test_every_name_has_its_folder_and_every_folder_its_name():

@@ -97,7 +97,7 @@ BAD = {
 def opened(path):
     """Everything that is done with a file before its weights are read."""
     model = open_gguf(path)
-    with model.tensors:
+    with model.checkpoint.tensors:
         gguf_tokenizer(model.metadata, path)
         sampling_defaults(model.metadata)
 
@@ -270,8 +270,8 @@ def test_what_old_files_leave_out_is_what_llama_cpp_has_fixed(tmp_path):
 
     def config(architecture):
         model = open_gguf(file_of(tmp_path / "x.gguf", architecture, architecture, change=change))
-        model.tensors.close()
-        return model.config
+        model.checkpoint.tensors.close()
+        return model.checkpoint.config
 
     found = config("gemma3").layers
     assert [one.window for one in found] == [8, 8]  # every sixth is global
@@ -321,7 +321,7 @@ def test_images_beside_a_text_model_are_passed_over(tmp_path):
     path = file_of(
         tmp_path / "x.gguf", change=lambda w: w.add_tensor("v.blk.0.attn_q.weight", np.zeros(32, np.float32))
     )
-    open_gguf(path).tensors.close()
+    open_gguf(path).checkpoint.tensors.close()
 
 
 # Shards.
@@ -341,7 +341,7 @@ def test_a_model_in_shards_is_opened_by_any_of_them(tmp_path):
     assert len(paths) > 2
     for path in paths:
         model = open_gguf(path)
-        with model.tensors as source:
+        with model.checkpoint.tensors as source:
             assert {name: source.shape(name) for name in source.names()} == expected
     paths[1].rename(tmp_path / "away")
     with pytest.raises(CheckpointNotFoundError, match=rf"no {re.escape(paths[1].name)}"):
@@ -357,7 +357,7 @@ def test_a_link_that_was_named_is_followed_and_one_in_a_shards_place_is_not(tmp_
     (tmp_path / "here").mkdir()
     whole = file_of(tmp_path / "elsewhere" / "x.gguf")
     (tmp_path / "here" / "y.gguf").symlink_to(whole)
-    open_gguf(tmp_path / "here" / "y.gguf").tensors.close()
+    open_gguf(tmp_path / "here" / "y.gguf").checkpoint.tensors.close()
     whole.unlink()
     for path in shards(tmp_path / "elsewhere"):
         (tmp_path / "here" / path.name).symlink_to(path)
@@ -403,5 +403,5 @@ def test_a_cut_off_file_is_said_to_be_incomplete(tmp_path):
 def test_the_template_says_which_format_and_is_never_run(tmp_path, template, tokens, spoken):
     add = (lambda _: None) if template is None else (lambda writer: writer.add_chat_template(template))
     model = open_gguf(file_of(tmp_path / "x.gguf", change=add))
-    with model.tensors:
-        assert model.spoken(tokens) == spoken
+    with model.checkpoint.tensors:
+        assert model.chat_format(tokens).name == spoken

@@ -46,14 +46,14 @@ def scores_of(recipe, config):
 
 def read(path, forms=DEFAULT):
     """The configuration, the recipe and the packed parameters of a file."""
-    opened = open_gguf(path)
-    with opened.tensors as tensors:
-        storage = as_in_file(tensors, opened.naming, opened.config, "float32", forms)
+    config, tensors, naming = open_gguf(path).checkpoint
+    with tensors:
+        storage = as_in_file(tensors, naming, config, "float32", forms)
         recipe = Recipe("float32", storage=storage)
         device = jax.local_devices()[0]
-        params = place(tensors, opened.naming, opened.config, "float32", recipe.layout, device, storage=storage)
+        params = place(tensors, naming, config, "float32", recipe.layout, device, storage=storage)
         stored = sum(entry.end - entry.begin for entry in tensors.header.tensors.values())
-    return opened.config, recipe, params, stored
+    return config, recipe, params, stored
 
 
 def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):

@@ -60,7 +60,7 @@ def test_a_model_of_ollamas_is_loaded_with_its_own_parameters(ollama, tmp_path):
     with load("ollama:gemma3:4b", dtype="float32", progress=False) as model:
         assert model.name == "gemma3:4b"
         assert model.generation_defaults == {"do_sample": True, "temperature": 0.7, "top_k": 64, "top_p": 0.95}
-        assert model.templated  # the template is Ollama's own, and is never run
+        assert model.chat_format.has_template  # the template is Ollama's own, and is never run
     with pytest.raises(InputError, match="is for models on the Hub"):
         load("ollama:gemma3:4b", revision="main")
 

@@ -26,8 +26,8 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes, walk
 from langchain_gemma_jax.models.hub import download as hub
-from langchain_gemma_jax.models.loading import load as load_module
-from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading import opened_gemma
+from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.seams.params import leaves
 from langchain_gemma_jax.models.seams.placement import SingleDevice
@@ -169,7 +169,7 @@ class TestAFolder:
             with load(folder, device=device) as model:
                 assert model.placement == here
                 assert model.device == here.device
-                again = load(folder, like=model)
+                again = load_again(model)
                 assert again.placement == here
                 again.close()
 
@@ -192,10 +192,10 @@ class TestAFolder:
         for text, apart in ((r"{{- '\n\n<|image|>\n\n' -}}", True), ("{{- '<|image|>' -}}", False)):
             template.write_text(text)
             with load(folder) as model:
-                assert model.images_apart is apart
+                assert model.chat_format.images_apart is apart
         template.write_bytes(b"\xff")  # whoever asks for the template itself is told
         with load(folder) as model:
-            assert not model.images_apart
+            assert not model.chat_format.images_apart
 
     def test_no_generation_defaults(self, folder):
         (folder / "generation_config.json").unlink()
@@ -208,7 +208,7 @@ class TestNothingIsLoadedWhen:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_placed(self, monkeypatch):
-        monkeypatch.setattr(load_module, "place", lambda *_: pytest.fail("weights were read"))
+        monkeypatch.setattr(opened_gemma, "place", lambda *_, **__: pytest.fail("weights were read"))
 
     def test_the_tokenizer_is_absent(self, folder):
         (folder / "tokenizer.json").unlink()
@@ -319,7 +319,7 @@ WATCH = """
     from pathlib import Path
 
     from langchain_gemma_jax.errors import UnsafeCheckpointError
-    from langchain_gemma_jax.models.loading.load import load
+    from langchain_gemma_jax.models.loading.load import load, load_again
 
     seen = []
 
@@ -352,7 +352,7 @@ def test_no_code_that_comes_with_a_model_ever_runs(folder):
     auto_map = {"AutoConfig": "modeling_canary.Config", "AutoModelForCausalLM": "modeling_canary.Model"}
     (folder / "config.json").write_text(json.dumps(CONFIG | {"auto_map": auto_map}))
     command = [sys.executable, "-c", textwrap.dedent(WATCH), str(folder)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert (run.stdout, run.returncode) == ("refused\n", 0), run.stderr
     assert not sprung.exists()
     pickle.loads((folder / "pytorch_model.bin").read_bytes())

@@ -60,8 +60,8 @@ taken: list[int] = []  # bytes of files, read at a time
 
 def others(folder: str, counts: Sequence[int]) -> dict[str, list[str]]:
     """The arrays that are not what they would be if they were read whole and divided then, by how they are stored."""
+    from tests.models.checkpoint.quantised import test_compressed_tensors as compressed
     from tests.models.gguf import make
-    from tests.models.packed.qat import test_compressed_tensors as compressed
 
     sources: dict[str, tuple[str, dict[str, Any]]] = {
         "dense": (folder, {}),

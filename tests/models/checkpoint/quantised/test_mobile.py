@@ -11,17 +11,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import save
-from tests.models.packed.qat.test_channel_matrix import stored
 
 from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.gemma.forward import forward, logits
-from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.packed.blocks import Stacked
 from langchain_gemma_jax.models.packed.channel_matrix import ChannelMatrix
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests import tiny_gemma as tiny
+from tests.models.packed.test_channel_matrix import stored
 
 GOLDEN = Path(__file__).parents[3] / "goldens" / "gemma-4-mobile.npz"
 SAID = {
@@ -90,7 +90,7 @@ def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
             np.testing.assert_array_equal(found, dense[f"{theirs}.weight"])
         queries = layer["qkv"].rows(jnp.arange(32))
         np.testing.assert_array_equal(queries, dense["model.layers.1.self_attn.q_proj.weight"])
-        again = load(folder, like=model, progress=False)
+        again = load_again(model, progress=False)
         again.close()
     with pytest.raises(InputError, match="packed already"):
         load(folder, weights="int8", progress=False)

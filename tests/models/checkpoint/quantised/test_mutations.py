@@ -10,9 +10,9 @@ import pytest
 
 from langchain_gemma_jax.models.loading.load import load
 from tests import tiny_gemma as tiny
+from tests.models.checkpoint.quantised import test_compressed_tensors as compressed
+from tests.models.checkpoint.quantised import test_mobile as mobile
 from tests.models.damage import check_damaged
-from tests.models.packed.qat import test_compressed_tensors as compressed
-from tests.models.packed.qat import test_mobile as mobile
 
 VALUES = [
     None,
