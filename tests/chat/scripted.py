@@ -16,6 +16,7 @@ from langchain_gemma_jax.engine.requests.request import FinishReason, Request, R
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.engine.steps.postprocess import accept
 from langchain_gemma_jax.models.configuration.catalog import published
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
@@ -57,8 +58,8 @@ class ScriptedEngine:
         self.loaded = (source, how)
         return self.served
 
-    def arriving(self, source: str, *, clock: Clock, **how: object) -> Steps[Served]:
-        return self.load(source, **how)
+    def arriving(self, source: str, how: HowToLoad, clock: Clock) -> Steps[Served]:
+        return self.load(source, **how.arguments())
         yield
 
     def companion(self, make: Callable[[], T]) -> T:

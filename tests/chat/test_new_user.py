@@ -26,13 +26,13 @@ from langchain_gemma_jax import (
     UnknownOptionWarning,
     UnpromisedWarning,
     engine,
-    load_model,
 )
 from langchain_gemma_jax.ancestry import Ancestry
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.hub.known_ids import hub_id, meant_by
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from tests.dialects.vocabulary import tokenizer
 
 OPENER, CLOSER, END = "<|tool_call>", "<tool_call|>", "<|tool_response>"
@@ -189,11 +189,12 @@ def test_a_token_is_a_secret_and_reaches_the_hub(scripted, monkeypatch):
 def test_the_engine_hands_a_token_to_what_loads(running, monkeypatch, folder_of):
     told = {}
 
-    def loading(source, *, token=None, **how):
-        told["token"] = token
-        return load_model(source, **how)
+    class Files(ModelFiles):
+        def open(self, source, how, stop=None):
+            told["token"] = how.token
+            return super().open(source, how, stop)
 
-    own = type(running)(Settings(drafts=False), loading)
+    own = type(running)(Settings(drafts=False), Files())
     try:
         own.load(str(folder_of("gemma")), token="hf_abc")
     finally:

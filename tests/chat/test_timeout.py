@@ -13,7 +13,7 @@ import pytest
 from langchain_gemma_jax import ChatGemmaJax, Route
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.errors import DeadlineError
-from langchain_gemma_jax.models.loading.load import load as load_model
+from tests.engine.model_files import FilesAround
 
 LIMIT = 0.3
 GRACE = 30.0  # seconds more, on a machine that is busy: half of what it would take if nobody looked at the limit
@@ -25,15 +25,14 @@ def slow(running, folder_of, monkeypatch):
     """A model that does not come before its gate is open, and that gate."""
     gate, folder = threading.Event(), str(folder_of("gemma", seed=9))
 
-    def loader(source, *, stop=None, **options):
+    def opening(source, stop):
         if str(source) == folder:
             for _ in range(int(SOON / 0.01)):
                 if gate.wait(0.01):
                     break
                 stop.check()
-        return load_model(source, **options)
 
-    monkeypatch.setattr(running._loader, "_load_model", loader)
+    monkeypatch.setattr(running._loader, "_files", FilesAround(opening=opening))
     yield folder, gate
     gate.set()
     if (known := running.status(folder)) is not None:

@@ -6,7 +6,6 @@ Int8 with a scale for each row stands for all that will come: nothing here or in
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import numpy as np
@@ -20,12 +19,12 @@ from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
+from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import baseline, constants, folders_in, on_device, status
 from tests.engine.tiny import BATCH, CONTEXT, kv_store_of, text
 from tests.models.int8 import Int8, Int8Storage, unpacked
@@ -96,7 +95,7 @@ def test_the_books_hold_packed_bytes_and_a_model_that_was_evicted_comes_back(eng
 
     def engine_with(**settings):
         engine = engine_of(ladders=SMALL, **settings)
-        engine._loader._load_model = partial(load, recipe=RECIPE)
+        engine._loader._files = FilesAround(recipe=RECIPE)
         return engine
 
     engine, before = engine_with(), baseline()

@@ -13,8 +13,9 @@ import pytest
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.models.loading.load import load as load_model
+from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads
+from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import baseline, folders_in, need_of, on_device
 from tests.engine.tiny import settle
 
@@ -115,19 +116,17 @@ class Watch:
         self.home, keeper = served[0].model.placement, engine._owner.evictor
         self.turn = keeper.round
         keeper.round = self.look
-        engine._loader._load_model = self.load
+        engine._loader._files = FilesAround(done=self.load)
 
     def look(self):
         self.turn()
         used = self.engine._owner.evictor.ledger.used(self.home)
         self.turns, self.most = self.turns + 1, max(self.most, used)
 
-    def load(self, source, **options):
-        model = load_model(source, **options)
-        there = sum(each.model.nbytes for each in self.served if not each.model.closed) + model.nbytes
+    def load(self, params):
+        there = sum(each.model.nbytes for each in self.served if not each.model.closed) + total_bytes(params)
         if there > self.engine._owner.evictor.ledger.budget(self.home):
             self.wrong.append(there)
-        return model
 
 
 def acquire_evict_release(engine, models, threads, times, expiries, asks):

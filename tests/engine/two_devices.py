@@ -101,17 +101,15 @@ def main(folder: str, names: Sequence[str]) -> dict[str, object]:
 
 def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) -> dict[str, object]:
     """What is seen of a model in one place."""
-    from functools import partial
-
     from langchain_gemma_jax import Ladders
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.base.settings import Settings
-    from langchain_gemma_jax.models.loading.load import load
     from langchain_gemma_jax.models.seams.params import leaves
+    from tests.engine.model_files import FilesAround
 
     ladders = Ladders(chunks=(16,), capacities=(64, 128), rows=(1, 2), draft=4)
     engine = Engine(Settings(ladders=ladders, guards="raise", drafts=True, host_kv_bytes=2**20))
-    engine._loader._load_model = partial(load, device=where, recipe=recipe)
+    engine._loader._files = FilesAround(recipe=recipe, where=where)
     served = engine.load(folder)
     model = served.model
     shards = [shard for array in leaves(model.params) for shard in array.addressable_shards]

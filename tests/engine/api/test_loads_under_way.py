@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, wait_for
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.errors import ClosedError, DeadlineError
-from langchain_gemma_jax.models.loading.load import load as load_model
+from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import folders_in, need_of
 from tests.engine.tiny import settle
 from tests.hub_server import HubServer
@@ -36,7 +36,7 @@ def folders(tmp_path):
 
 
 class Slow:
-    """A loader that does not go on before its gate is open: at ``before`` or behind the plan."""
+    """Files that are not opened before a gate is open; or, with ``planned``, are opened, and then not read."""
 
     def __init__(self, *, planned=False):
         self.gate, self.began, self.planned, self.calls, self.stops = (
@@ -47,17 +47,19 @@ class Slow:
             [],
         )
 
-    def __call__(self, source, *, planned=None, stop=None, **options):
+    @property
+    def files(self):
+        return FilesAround(opening=self.opening, reading=self.reading)
+
+    def opening(self, _, stop):
         self.calls += 1
         self.stops.append(stop)
-
-        def then(plan):
-            planned(plan)
-            self.wait()
-
         if not self.planned:
             self.wait(stop)
-        return load_model(source, planned=then if self.planned else planned, **options)
+
+    def reading(self, _):
+        if self.planned:
+            self.wait()
 
     def wait(self, stop=None):
         self.began.set()
@@ -138,7 +140,8 @@ def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of
 
 def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow(planned=True)
+    slow = Slow(planned=True)
+    engine._loader._files = slow.files
     with in_time("reading its weights", limit=LONGER):
         engine.load(folders[0], timeout=LONGER)
     slow.gate.set()
@@ -148,7 +151,8 @@ def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, fold
 
 def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     with in_time("fetching"):
         engine.load(folders[0], timeout=LIMIT)
     assert until(lambda: not loaders())
@@ -220,7 +224,8 @@ def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
 
 def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     with in_time("loading"):
         engine.warmup(folders[0], timeout=LIMIT)
     slow.gate.set()
@@ -237,7 +242,8 @@ def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
 
 async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_free_at_once(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     tasks = [asyncio.create_task(engine.aload(folders[0])) for _ in range(40)]
     await asyncio.to_thread(slow.began.wait, SOON)
     assert len(loaders()) == 1
@@ -256,7 +262,8 @@ async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_
 
 def test_closing_ends_what_comes(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     errors = []
 
     def wait():
@@ -276,7 +283,8 @@ def test_closing_ends_what_comes(engine_of, folders):
 
 def test_seconds_for_room_limit_nothing_else(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     threading.Timer(0.2, slow.gate.set).start()
     assert engine.load(folders[0], timeout=ForRoom(0.01)).name == "model-0"
     assert engine.status(folders[0]).state is State.RESIDENT

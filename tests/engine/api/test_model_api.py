@@ -28,7 +28,7 @@ from langchain_gemma_jax.errors import (
     InputError,
 )
 from langchain_gemma_jax.models.loading import place
-from langchain_gemma_jax.models.loading.load import load as load_model
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from tests.engine.faults_support import (
     LIMIT,
     SMALL,
@@ -40,6 +40,7 @@ from tests.engine.faults_support import (
     resource_exhausted,
     slowed,
 )
+from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import baseline, constants, folders_in, need_of, on_device, status
 from tests.engine.tiny import settle
 
@@ -98,14 +99,10 @@ def test_what_is_predicted_is_what_is_there(engine_of, folders):
 def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, monkeypatch):
     engine, seen = fitting(2), []
 
-    def watched(source, *, planned=None, **options):
-        def then(plan):
-            planned(plan)
-            seen.append((engine._owner.evictor.ledger.used(plan.placement), on_device()))
+    def watched(plan):
+        seen.append((engine._owner.evictor.ledger.used(plan.placement), on_device()))
 
-        return load_model(source, planned=then, **options)
-
-    engine._loader._load_model = watched
+    engine._loader._files = FilesAround(reading=watched)
     before = baseline()
     served = engine.load(folders[0])
     entry, known = engine._owner.models.known[served].entry, engine._owner.models.known[served]
@@ -189,12 +186,10 @@ def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the
     )
     served, read = engine.load(folders[0]), []
 
-    def loader(*arguments, **options):
-        model = load_model(*arguments, **options)
+    def seen(_):
         read.extend(set(library._soon) for library in engine._loader.libraries.all())
-        return model
 
-    engine._loader._load_model = loader
+    engine._loader._files = FilesAround(done=seen)
     assert_works(engine, served)
     ran = set(engine._owner.models.runners[served].library.first_calls())
     assert ran
@@ -573,12 +568,10 @@ class Refusing:
     def __init__(self, times, error=resource_exhausted):
         self.times, self.calls, self.error = times, 0, error
 
-    def __call__(self, source, **options):
+    def __call__(self, _):
         self.calls += 1
         if self.calls <= self.times:
-            options["planned"] and options.pop("planned")
             raise self.error()
-        return load_model(source, **options)
 
 
 @pytest.mark.parametrize("error", [resource_exhausted, MemoryError])
@@ -587,7 +580,8 @@ def test_when_memory_is_full_against_all_reckoning_what_is_idle_goes_and_it_is_t
 ):
     engine = engine_of(ladders=SMALL)
     idle, held = engine.load(folders[0]), engine.load(folders[1])
-    engine._loader._load_model = loader = Refusing(1, error)
+    loader = Refusing(1, error)
+    engine._loader._files = FilesAround(reading=loader)
     with engine.hold(held):
         served = engine.load(folders[2])
         assert loader.calls == 2
@@ -599,13 +593,14 @@ def test_when_memory_is_full_against_all_reckoning_what_is_idle_goes_and_it_is_t
 def test_when_it_stays_full_the_error_lists_who_holds_what(engine_of, folders):
     before, engine = baseline(), engine_of(ladders=SMALL)
     held = engine.load(folders[1])
-    engine._loader._load_model = loader = Refusing(2)
+    loader = Refusing(2)
+    engine._loader._files = FilesAround(reading=loader)
     with engine.hold(held), pytest.raises(DeviceMemoryError, match=r"full twice.*model-1: .*in use by 1") as caught:
         engine.load(folders[2])
     assert loader.calls == 2
     assert caught.value.holders[0].startswith("model-1: ")
     assert isinstance(caught.value.__cause__, jax.errors.JaxRuntimeError)
-    engine._loader._load_model = load_model
+    engine._loader._files = ModelFiles()
     assert_works(engine, engine.load(folders[2]))
     for served in list(engine._owner.models.known):
         engine.unload(served)
@@ -616,7 +611,7 @@ def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitt
     engine = fitting(1)
     one, _ = (engine.load(folder) for folder in folders[:2])
     refusing, all_asked = Refusing(2), threading.Event()
-    engine._loader._load_model = lambda *args, **options: all_asked.wait(LIMIT) and refusing(*args, **options)
+    engine._loader._files = FilesAround(reading=lambda plan: all_asked.wait(LIMIT) and refusing(plan))
     asked = [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]
     all_asked.set()
     errors = [outcome(each) for each in asked]
@@ -647,8 +642,8 @@ def test_a_first_load_that_is_interrupted_while_it_waits_leaves_the_line(fitting
     engine = fitting(1)
     one = engine.load(folders[0])
 
-    def interrupted(self, planned, load, plan, until):
-        original(self, planned, load, plan, time.monotonic() + 0.05)
+    def interrupted(self, coming, load, plan, until):
+        original(self, coming, load, plan, time.monotonic() + 0.05)
 
     original = ModelLoader._reserve
     monkeypatch.setattr(ModelLoader, "_reserve", interrupted)
@@ -692,13 +687,11 @@ def test_a_model_that_is_loaded_again_when_the_engine_closes_is_freed(fitting, f
     one, _two = (engine.load(folder) for folder in folders[:2])
     began = threading.Event()
 
-    def slowly(source, **options):
-        model = load_model(source, **options)
+    def slowly(_):
         began.set()
         time.sleep(0.2)
-        return model
 
-    engine._loader._load_model = slowly
+    engine._loader._files = FilesAround(done=slowly)
     generation = engine.submit(one, PROMPT)
     began.wait(SOON)
     assert engine.close(SOON)

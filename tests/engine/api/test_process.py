@@ -20,42 +20,48 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.loop import owner
 from langchain_gemma_jax.errors import ClosedError, CorruptCheckpointError, InputError
+from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from tests.engine.child import run
 from tests.engine.faults_support import LIMIT, SMALL, assert_works, copied, in_threads
+from tests.engine.model_files import FilesOf
 
 pytestmark = pytest.mark.timeout(250)
 
 
 @dataclass
 class Loads:
-    """A loader that fails a few times, and counts."""
+    """A model whose files cannot be opened a few times; counts."""
 
-    model: object
+    model: Model
     failures: int = 0
     count: int = 0
     error: type[Exception] = OSError
 
-    def __call__(self, source: object, **_: object) -> object:
+    def __call__(self, source: object, _: object = None) -> None:
         self.count += 1
         time.sleep(1)  # so that the others come meanwhile
         if self.count <= self.failures:
             if self.error is OSError:
                 raise OSError(5, "it cannot be read", str(source))
             raise CorruptCheckpointError(str(source), "a header", f"nothing, attempt {self.count}")
-        return self.model
+
+
+def files_of(loads: Loads) -> FilesOf:
+    return FilesOf(loads.model, lambda: copied(loads.model), loads)
 
 
 @pytest.fixture
 def fresh(monkeypatch, engine_of):
-    """No engine was started in this process. ``fresh(loader)``: what starts one, and those that were."""
+    """No engine was started in this process. ``fresh(files)``: what starts one, and those that were."""
 
-    def fresh(loader: object = None) -> list[Engine]:
+    def fresh(files: ModelFiles | None = None) -> list[Engine]:
         made: list[Engine] = []
 
         def make(settings: Settings, **_: object) -> Engine:
             made.append(engine_of(ladders=SMALL, max_waiting=settings.max_waiting))
-            if loader is not None:
-                made[-1]._loader._load_model = loader  # type: ignore[assignment]
+            if files is not None:
+                made[-1]._loader._files = files
             return made[-1]
 
         monkeypatch.setattr(process, "_engine", None)
@@ -73,7 +79,7 @@ def engine_threads():
 def test_sixty_four_threads_start_one_engine_and_load_the_weights_once(fresh, tiny_model, tmp_path):
     others = engine_threads()  # of an engine that another test has left to the end of the process
     loads = Loads(tiny_model)
-    made = fresh(loads)
+    made = fresh(files_of(loads))
     served = in_threads(64, lambda _: process.engine().load(tmp_path))
     assert len(made) == 1
     assert loads.count == 1
@@ -86,7 +92,7 @@ def test_sixty_four_threads_start_one_engine_and_load_the_weights_once(fresh, ti
 @pytest.mark.parametrize("error", [OSError, CorruptCheckpointError])
 def test_a_load_that_fails_is_told_to_all_who_wait_and_tried_again_by_the_next(fresh, tiny_model, tmp_path, error):
     loads = Loads(tiny_model, failures=3, error=error)
-    fresh(loads)
+    fresh(files_of(loads))
     for attempt in range(1, 4):
         errors = in_threads(64, lambda _: process.engine().load(tmp_path))
         assert loads.count == attempt
@@ -106,16 +112,16 @@ def test_who_waits_for_a_load_that_was_interrupted_loads_it_himself(fresh, tiny_
     began = threading.Event()
 
     class Interrupted(Loads):
-        def __call__(self, source: object, **options: object) -> object:
+        def __call__(self, source: object, _: object = None) -> None:
             began.set()
             if self.count == 0:
                 self.count += 1
                 time.sleep(0.2)
                 raise KeyboardInterrupt
-            return super().__call__(source, **options)
+            super().__call__(source)
 
     loads = Interrupted(tiny_model)
-    fresh(loads)
+    fresh(files_of(loads))
     caught = []
 
     def first() -> None:
@@ -138,21 +144,21 @@ def test_who_waits_for_a_load_that_was_interrupted_loads_it_himself(fresh, tiny_
 def test_a_model_that_was_loaded_for_an_engine_that_closed_is_freed(fresh, tiny_model, tmp_path):
     mortal = copied(tiny_model)
 
-    def load(_source: object, **_: object) -> object:
+    def read() -> Model:
         process.engine().close()
         return mortal
 
-    fresh(load)
+    fresh(FilesOf(tiny_model, read))
     with pytest.raises(ClosedError):
         process.engine().load(tmp_path)
     assert mortal.closed
-    process.engine()._loader._load_model = lambda _source, **_: tiny_model  # type: ignore[assignment]
+    process.engine()._loader._files = FilesOf(tiny_model, lambda: copied(tiny_model))
     assert_works(process.engine(), process.engine().load(tmp_path))
 
 
 def test_one_folder_is_one_model_however_it_is_written(fresh, tiny_model, tmp_path, monkeypatch):
     loads = Loads(tiny_model)
-    fresh(loads)
+    fresh(files_of(loads))
     (tmp_path / "m").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

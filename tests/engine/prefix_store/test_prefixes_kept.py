@@ -16,11 +16,10 @@ from langchain_gemma_jax.engine.conversations import disk_arrays, disk_store
 from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, InputError
-from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.models.loading.load import LoadPlan
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.engine.conversations.test_host_store import reading_is
 from tests.engine.faults_support import SMALL, Fault, assert_works, copied, greedy, injected, resource_exhausted
+from tests.engine.model_files import FilesOf
 from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
@@ -92,20 +91,10 @@ def disk_of(engine):
 
 
 def a_model(folder, model):
-    """Something that loads this model from a folder, as ``load_model`` would."""
+    """Files in a folder that hold this model."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(model.name)
-
-    def load(source, *, planned=None, like=None, stop=None, **_):
-        fresh = copied(model)
-        planned(
-            LoadPlan(
-                model.name, model.architecture, model.recipe, model.tokenizer, model.placement, Unchanged.now(folder)
-            )
-        )
-        return fresh
-
-    return load
+    return FilesOf(model, lambda: copied(model))
 
 
 def bfloat16(model):
@@ -127,7 +116,7 @@ def test_a_restarted_engine_goes_on_where_the_last_one_was(
 
     def process(**settings):
         engine = engine_of(ladders=SMALL, **settings)
-        engine._loader._load_model = load
+        engine._loader._files = load
         served = engine.load(str(tmp_path / "model"))
         reading_is(100.0, engine)
         known(engine)
