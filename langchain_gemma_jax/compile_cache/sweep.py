@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 from typing import NamedTuple, TypeAlias
 
 from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
-from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private.claims import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, blemish
-from langchain_gemma_jax.private.writing import TEMPORARY, write_whole
+from langchain_gemma_jax.private.kept_files import CLAIM, evict, remove_unheld
+from langchain_gemma_jax.private.writing import write_whole
 
 MANIFEST = "manifest"
-ENTRY, CLAIM = ".entry", ".claim"
+ENTRY = ".entry"
 _SWEEPING = f"sweep{CLAIM}"
 _LARGEST_MANIFEST = 2**26
-_DAY = 86_400 * 10**9
 
 Listed: TypeAlias = tuple[str, int, int, int]
 """Digest, size, time of the last change in nanoseconds, inode."""
@@ -61,25 +60,28 @@ def _sweep(folder: Folder, cap: int, written: dict[str, Listed]) -> Swept:
     listed = read_manifest(folder)
     known = listed | written
     good: dict[str, Listed] = {}
-    last_used: dict[str, int] = {}
+    seen: dict[str, os.stat_result] = {}
     rejected = []
     for name in folder.names():
         try:
             facts = folder.stat(name)
             if name.endswith(ENTRY) and not stat.S_ISDIR(facts.st_mode):
                 good[name] = _good(folder, name, facts, known.get(name), cap)
-                last_used[name] = facts.st_atime_ns
+                seen[name] = facts
             elif name != MANIFEST:
-                remove_rest(folder, name, facts)
+                remove_unheld(folder, name)
         except FileNotFoundError:  # another process deleted it just now
             continue
         except DamagedError:
             folder.remove(name)
             rejected.append(name)
-    evicted = _keep_cap(folder, cap, good, last_used, frozenset(written))
+    excess = sum(facts.st_size for facts in seen.values()) - cap
+    evicted = evict(folder, {name: facts for name, facts in seen.items() if name not in written}, excess)
+    for name in evicted:
+        del good[name]
     if good != listed:
         _write_manifest(folder, good)
-    return Swept(tuple(rejected), evicted)
+    return Swept(tuple(rejected), len(evicted))
 
 
 def prove(folder: Folder, name: str, largest: int) -> str:
@@ -101,37 +103,6 @@ def _good(folder: Folder, name: str, facts: os.stat_result, known: Listed | None
     if known is not None and known[1:] == identity:
         return known
     return prove(folder, name, cap), *identity
-
-
-def remove_rest(folder: Folder, name: str, facts: os.stat_result) -> None:
-    """Delete what is no entry, unless somebody is at it."""
-    if stat.S_ISDIR(facts.st_mode):
-        return
-    if name.endswith((CLAIM, TEMPORARY)) and blemish(facts) is None:
-        if hold := try_hold(folder, name, os.O_RDWR):
-            give_back(folder, name, hold)
-        return
-    folder.remove(name)
-
-
-def _keep_cap(
-    folder: Folder, cap: int, good: dict[str, Listed], last_used: dict[str, int], spared: frozenset[str]
-) -> int:
-    """Delete entries, the least recently used first, until all together keep to the cap. Gives their number."""
-    excess = sum(size for _, size, _, _ in good.values()) - cap
-    if excess <= 0:
-        return 0
-    # A clock that was wrong must not keep an entry for ever: one that will be used tomorrow goes first.
-    tomorrow = time.time_ns() + _DAY
-    used = {name: when if when < tomorrow else 0 for name, when in last_used.items()}
-    evicted = 0
-    for name in sorted(good.keys() - spared, key=lambda name: (used[name], name)):
-        if excess <= 0:
-            break
-        folder.remove(name)
-        excess -= good.pop(name)[1]
-        evicted += 1
-    return evicted
 
 
 def read_manifest(folder: Folder) -> dict[str, Listed]:

@@ -1,12 +1,11 @@
-"""What a person does to the store: look, check, empty."""
+"""Looks at a store, for people: its entries, and those that are damaged."""
 
 from __future__ import annotations
 
-import stat
 from typing import NamedTuple
 
 from langchain_gemma_jax.compile_cache.entry import HEAD, peek
-from langchain_gemma_jax.compile_cache.sweep import ENTRY, prove, read_manifest, remove_rest
+from langchain_gemma_jax.compile_cache.sweep import ENTRY, prove, read_manifest
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 
 
@@ -51,23 +50,6 @@ def verify(folder: Folder, largest: int) -> list[str]:
         except (OSError, DamagedError):
             damaged.append(file)
     return damaged
-
-
-def clear(folder: Folder) -> int:
-    """Delete everything but what others are at. Gives the number of entries.
-
-    Raises:
-        OSError: a file cannot be deleted.
-    """
-    count = 0
-    for file in folder.names():
-        try:
-            facts = folder.stat(file)
-            remove_rest(folder, file, facts)
-        except FileNotFoundError:
-            continue
-        count += file.endswith(ENTRY) and not stat.S_ISDIR(facts.st_mode)
-    return count
 
 
 def _files(folder: Folder) -> list[str]:

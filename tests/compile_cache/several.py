@@ -220,8 +220,8 @@ def forked_amid_threads(folder: Path, times: int) -> dict[str, object]:
 def forked_while_locked(folder: Path) -> dict[str, object]:
     """A process forks while a thread of it opens a folder, and another one counts."""
     store = Store(folder)
-    store._opening.acquire()
-    store._counting.acquire()
+    store._files._opening.acquire()
+    store._files._counting.acquire()
 
     def work() -> None:
         signal.alarm(60)  # a deadlock ends it

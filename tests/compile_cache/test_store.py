@@ -14,6 +14,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.entry import file_of, seal
 from langchain_gemma_jax.compile_cache.store import Counts, Entry, Store
+from langchain_gemma_jax.private import kept_files
 from tests.compile_cache import several
 from tests.compile_cache.faults import watch
 from tests.compile_cache.several import tell
@@ -354,13 +355,13 @@ def test_threads_share_a_store(root):
 
 
 def test_counts_of_threads_add_up(store, monkeypatch):
-    real = Counts.plus
+    real = kept_files.replace
 
-    def slow(counts, more):
+    def slow(counts, **more):
         time.sleep(0.001)
-        return real(counts, more)
+        return real(counts, **more)
 
-    monkeypatch.setattr(Counts, "plus", slow)
+    monkeypatch.setattr(kept_files, "replace", slow)
     threads = [threading.Thread(target=lambda: [store.get("a") for _ in range(5)]) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -370,17 +371,15 @@ def test_counts_of_threads_add_up(store, monkeypatch):
 
 
 def test_the_folder_is_opened_once(root, monkeypatch):
-    from langchain_gemma_jax.compile_cache import store as module
-
     opened = []
-    real = module.open_folder
+    real = kept_files.open_folder
 
     def slow(*args):
         opened.append(1)
         time.sleep(0.05)
         return real(*args)
 
-    monkeypatch.setattr(module, "open_folder", slow)
+    monkeypatch.setattr(kept_files, "open_folder", slow)
     store = Store(root)
     threads = [threading.Thread(target=store.get, args=("a",)) for _ in range(8)]
     for thread in threads:

@@ -129,7 +129,7 @@ class DiskStore:
         handle = held.device.put_sequence(found.sequence)
         took = found.seconds + time.perf_counter() - began
         self._costs.from_disk.add(took, found.stored.nbytes)
-        self._store.folder.count(
+        self._store.folder.files.count(
             prefixes_read=1, prefix_tokens_read=found.length, prefix_bytes_read=found.stored.nbytes
         )
         nbytes = held.bytes_for(found.capacity)

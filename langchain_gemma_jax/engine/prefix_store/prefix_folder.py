@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from langchain_gemma_jax.compile_cache.sweep import remove_rest
 from langchain_gemma_jax.compile_cache.warning import warn_once
 from langchain_gemma_jax.engine.prefix_store.model_digest import DIGESTS, model_digest
 from langchain_gemma_jax.engine.prefix_store.prefix_file import (
@@ -30,24 +28,34 @@ from langchain_gemma_jax.engine.prefix_store.prefix_names import PREFIX
 from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.private.claims import give_back, take
-from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
+from langchain_gemma_jax.private.folder import DamagedError, Folder
+from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording, evict, remove_unheld
 from langchain_gemma_jax.private.writing import write_whole
 
-Found = TypeVar("Found")
-
 PATIENCE: Final = 5.0  # seconds that a writer waits for its turn
-_WRITING: Final = "writing.claim"
-_DAY: Final = 86_400 * 10**9
-_ADVICE: Final = "GEMMA_JAX_CACHE_DIR can name another folder, and configure(prefix_store=None) keeps none."
+_WRITING: Final = f"writing{CLAIM}"
 
 
 class PrefixStoreWarning(UserWarning):
     """Prefixes are not kept on the disk, or not read. Answers are right all the same, and prompts are read again."""
 
 
+_warn = partial(warn_once, topic="prefixes are not kept", category=PrefixStoreWarning)
+_WORDING: Final = Wording(
+    files="prefixes",
+    unread="A prefix in {folder} cannot be read, and its tokens are read again",
+    danger="Others could change what your models have read.",
+    choose="name another one with GEMMA_JAX_CACHE_DIR",
+    choose_unseen="name one that does not exist yet with GEMMA_JAX_CACHE_DIR",
+    remedy="GEMMA_JAX_CACHE_DIR can name another folder, and configure(prefix_store=None) keeps none.",
+    warn=_warn,
+    warn_visible=partial(warn_once, topic="others may look at prefixes", category=PrefixStoreWarning),
+)
+
+
 @dataclass(frozen=True)
 class PrefixCounts:
-    """What a process did with the prefixes on the disk."""
+    """Numbers of what a process did with the prefixes on the disk."""
 
     prefixes_written: int = 0
     prefix_bytes_written: int = 0
@@ -68,27 +76,22 @@ class PrefixFolder:
     def __init__(self, folder: Path, cap: int) -> None:
         """``cap`` bounds the bytes of all files together. The least recently used ones are deleted first."""
         self.path, self.cap = folder, cap
-        self.counts = PrefixCounts()
-        self._writes = True  # until writing fails
-        self._lock = threading.Lock()
-        self._opened = False
-        self._folder: Folder | None = None
+        self.files = KeptFiles(folder, _WORDING, PrefixCounts(), rejected="prefixes_rejected")
 
-    def count(self, **more: int) -> None:
-        """Add to the counts."""
-        with self._lock:
-            self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
+    @property
+    def counts(self) -> PrefixCounts:
+        return self.files.counts
 
     @property
     def writes(self) -> bool:
-        """Whether it is worth making something to be written."""
-        return self._writes and self._use() is not None
+        """Return True if a file would be written."""
+        return self.files.to_write() is not None
 
     # Look.
 
     def changed_at(self) -> int:
         """Return a number that is another one when files came or went; 0 if there is no folder."""
-        folder = self._use()
+        folder = self.files.folder()
         try:
             return 0 if folder is None else os.fstat(folder.fd).st_mtime_ns
         except OSError:
@@ -96,35 +99,32 @@ class PrefixFolder:
 
     def names(self) -> list[str]:
         """Return the names of all prefix files."""
-        folder = self._use()
+        folder = self.files.folder()
         try:
             return [] if folder is None else [name for name in folder.names() if name.endswith(PREFIX)]
         except OSError as error:
-            self._say(f"Prefixes in {self.path} cannot be listed: {error}.")
+            _warn(f"Prefixes in {self.path} cannot be listed: {error}.")
             return []
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of this name. It was not read, and may be damaged."""
-        folder = self._use()
-        try:
-            return folder is not None and stat.S_ISREG(folder.stat(name).st_mode)
-        except OSError:
-            return False
+        """Return True if there is a file of this name. It was not read, and may be damaged."""
+        facts = self.files.facts(name)
+        return facts is not None and stat.S_ISREG(facts.st_mode)
 
     def nbytes(self) -> int:
         """Return the bytes of all files together."""
-        folder = self._use()
+        folder = self.files.folder()
         return 0 if folder is None else sum(facts.st_size for facts in _facts(folder).values())
 
     def digest_of(self, files: Unchanged, *, thoroughly: bool) -> str | None:
         """Return a digest of a model's files, as ``model_digest`` has it."""
-        return model_digest(files, self._use(), thoroughly=thoroughly)
+        return model_digest(files, self.files.folder(), thoroughly=thoroughly)
 
     # Read.
 
     def header(self, name: str) -> PrefixHeader | None:
         """Return the header of a file, proven. None: there is no such file; a damaged one is deleted."""
-        return self._carefully(name, lambda folder: _header(folder, name))
+        return self.files.read(name, lambda folder: _header(folder, name))
 
     def blocks(
         self, name: str, wanted: Sequence[int], header: PrefixHeader, sealing: Sealing
@@ -137,45 +137,20 @@ class PrefixFolder:
             header: as it was read before. A file that has another one by now is not read.
             sealing: how blocks are proven.
         """
-        found = self._carefully(name, lambda folder: _blocks(folder, name, wanted, header, sealing))
-        folder = self._use()
-        if found and folder is not None and self._writes:
-            try:
-                folder.mark_used(name)
-            except FileNotFoundError:  # just deleted by another process. The bytes are here
-                pass
-            except OSError as error:
-                self._stop_writing(error)
-        return found
-
-    def reject(self, name: str) -> None:
-        """Delete a file that is not what it should be."""
-        self.count(prefixes_rejected=1)
-        folder = self._use()
-        if folder is not None and self._writes:
-            try:
-                folder.remove(name)
-            except OSError as error:
-                self._stop_writing(error)
-
-    def forget(self, name: str) -> None:
-        """Delete a file that is of no use any more."""
-        folder = self._use()
-        if folder is not None and self._writes:
-            try:
-                folder.remove(name)
-            except OSError as error:
-                self._stop_writing(error)
+        blocks = self.files.read(name, lambda folder: _blocks(folder, name, wanted, header, sealing))
+        if blocks:
+            self.files.mark_used(name)
+        return blocks
 
     # Write.
 
     def write(self, name: str, parts: Sequence[bytes | memoryview]) -> bool:
-        """Keep a file, whole or not at all, and the budget. Gives whether it was written."""
+        """Keep a file, whole or not at all, and the budget. Return True if it was written."""
         size = sum(len(part) for part in parts)
-        folder = self._use()
-        if folder is None or not self._writes or size > self.cap:
+        folder = self.files.to_write()
+        if folder is None or size > self.cap:
             return False
-        try:
+        with self.files.writing():
             # One at a time, of all processes: else each would find room for its own alone.
             hold = take(folder, _WRITING, PATIENCE)
             if hold is None:
@@ -185,81 +160,13 @@ class PrefixFolder:
                 write_whole(folder, name, *parts)
             finally:
                 give_back(folder, _WRITING, hold)
-        except OSError as error:
-            self._stop_writing(error)
-            return False
-        self.count(prefixes_written=1, prefix_bytes_written=size, prefixes_evicted=evicted)
-        return True
+            self.files.count(prefixes_written=1, prefix_bytes_written=size, prefixes_evicted=evicted)
+            return True
+        return False
 
     def clear(self) -> int:
-        """Delete everything but what other processes are writing. Gives the number of prefixes."""
-        folder = self._use()
-        count = 0
-        try:
-            for name in [] if folder is None else folder.names():
-                if folder is not None and name != _WRITING:
-                    try:
-                        remove_rest(folder, name, folder.stat(name))
-                    except FileNotFoundError:
-                        continue
-                    count += name.endswith(PREFIX)
-        except OSError as error:
-            self._stop_writing(error)
-        return count
-
-    # The folder itself.
-
-    def _use(self) -> Folder | None:
-        if not self._opened:
-            with self._lock:
-                if not self._opened:
-                    self._folder = self._open()
-                    self._opened = True
-        return self._folder
-
-    def _open(self) -> Folder | None:
-        try:
-            folder = open_folder(self.path, self.path)
-        except UnsafeFolderError as error:
-            ways = [error.remedy] if error.remedy else []
-            ways.append("name another one with GEMMA_JAX_CACHE_DIR")
-            self._say(
-                f"Prefixes are not kept: {error.path} {error.found}. Others could change what your models have read. "
-                f"The folder is used when {error.expected}: {', or '.join(ways)}."
-            )
-            return None
-        except OSError as error:
-            self._say(f"Prefixes are not kept, as {self.path} cannot be used: {error}. {_ADVICE}")
-            return None
-        if folder.visible:
-            warn_once(
-                f"Others may look into {folder.visible[0]}, where prefixes are kept: they can see how many these are, "
-                f"and can neither read nor change them. chmod go-rwx {folder.visible[0]} if it is for this alone.",
-                "others may look at prefixes",
-                PrefixStoreWarning,
-            )
-        return folder
-
-    def _stop_writing(self, error: OSError) -> None:
-        self._writes = False
-        self._say(f"No more prefixes are kept in {self.path}: {error}. Those that are there are still read. {_ADVICE}")
-
-    def _say(self, message: str) -> None:
-        warn_once(message, "prefixes are not kept", PrefixStoreWarning)
-
-    def _carefully(self, name: str, read: Callable[[Folder], Found]) -> Found | None:
-        folder = self._use()
-        if folder is None:
-            return None
-        try:
-            return read(folder)
-        except FileNotFoundError:
-            return None
-        except DamagedError:
-            self.reject(name)
-        except (OSError, MemoryError) as error:
-            self._say(f"A prefix in {self.path} cannot be read, and its tokens are read again: {error}.")
-        return None
+        """Delete everything but what other processes are writing. Return the number of prefixes."""
+        return self.files.clear(PREFIX)
 
 
 def _header(folder: Folder, name: str) -> PrefixHeader:
@@ -312,26 +219,12 @@ def _facts(folder: Folder) -> dict[str, os.stat_result]:
 
 
 def _make_room(folder: Folder, most: int, replaced: str) -> int:
-    """Delete what dead writers left, and the least recently used files, until so many bytes are there at most.
+    """Delete what dead writers left, and the least recently used files beyond ``most`` bytes. Return their number.
 
-    Gives how many files that were. What is about to be replaced does not count.
+    The file that is about to be replaced does not count.
     """
     for name in folder.names():
         if not name.endswith(PREFIX) and name not in {_WRITING, DIGESTS}:
-            try:
-                remove_rest(folder, name, folder.stat(name))
-            except FileNotFoundError:
-                continue
-    facts = _facts(folder)
-    excess = sum(each.st_size for name, each in facts.items() if name != replaced) - most
-    # A clock that was wrong must not keep a file for ever: one that will be used tomorrow goes first.
-    tomorrow = time.time_ns() + _DAY
-    evicted = 0
-    used = {name: each.st_atime_ns if each.st_atime_ns < tomorrow else 0 for name, each in facts.items()}
-    for name in sorted(facts.keys() - {replaced}, key=lambda name: (used[name], name)):
-        if excess <= 0:
-            break
-        folder.remove(name)
-        excess -= facts[name].st_size
-        evicted += 1
-    return evicted
+            remove_unheld(folder, name)
+    others = {name: facts for name, facts in _facts(folder).items() if name != replaced}
+    return len(evict(folder, others, sum(facts.st_size for facts in others.values()) - most))

@@ -128,16 +128,16 @@ class StoredPrefixes:
     def reject(self, stored: StoredPrefix) -> None:
         """Delete a file that cannot be used, though every bit of it is as it was written."""
         self._drop(stored.file)
-        self._folder.reject(stored.file)
+        self._folder.files.reject(stored.file)
 
     def forget(self, name: str) -> None:
         """Delete a file that is of no use any more."""
         self._drop(name)
-        self._folder.forget(name)
+        self._folder.files.remove(name)
 
     def _add(self, name: str, header: PrefixHeader) -> None:
         if header.family != self.names.family or not header.marks or name != self.names.file(_longest(header).digest):
-            self._folder.reject(name)
+            self._folder.files.reject(name)
             return
         with self._lock:
             self._drop(name)  # it may be an older one
