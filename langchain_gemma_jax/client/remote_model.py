@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from pydantic import SecretStr
 
 from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.client.addresses import Address, address_of
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
@@ -26,14 +27,14 @@ from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 _MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # who answered
 
 
-def remote_model(server: str, key: SecretStr | None) -> RemoteModel | None:
-    """Return the engine at an address; None if that is this process itself.
+def answerer_at(server: str, key: SecretStr | None) -> Answerer:
+    """Return the engine at an address: this process's, if the address says so.
 
     Raises:
         InputError: this is no address.
     """
     address = address_of(server)
-    return None if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
+    return THIS_PROCESS if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
 
 
 @dataclass(frozen=True)
