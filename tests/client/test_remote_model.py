@@ -30,11 +30,11 @@ from langchain_gemma_jax import (
 )
 from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
-from langchain_gemma_jax.client.addresses import address_of
 from langchain_gemma_jax.client.remote_model import answerer_at
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.host.hearing import hearer, warn
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from langchain_gemma_jax.wire.addresses import address_of
 from tests.chat.scripted import ScriptedEngine
 from tests.serving import serving
 

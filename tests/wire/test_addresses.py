@@ -8,7 +8,7 @@ import pytest
 
 from langchain_gemma_jax import ChatGemmaJax, InputError
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS
-from langchain_gemma_jax.client.addresses import Address, address_of, default_socket
+from langchain_gemma_jax.wire.addresses import Address, address_of, default_socket
 
 
 def test_forms(monkeypatch):
