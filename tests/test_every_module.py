@@ -32,6 +32,10 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "model_profile": ("chat_model routing", "one property of the chat model"),
     "route_decision": ("routing", "a plain value"),
     "asking.schemas": ("structured_output tool_choice", "classes and functions as JSON Schemas"),
+    "answerer": (
+        "chat_model remote_model",
+        "the seam between the chat model and whatever answers: two engines, one set of tests",
+    ),
     "batch_concurrency": ("concurrency", "how many calls of a batch run together"),
     "call": ("chat_model cut_off timeout once", "one call from its messages to its message"),
     "ready_model": ("timeout routing chat_model", "the model that a call waits for"),

@@ -17,16 +17,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from langchain_gemma_jax.client.addresses import HOW_TO_START, Address
-from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.http_response import ResponseReader, request
-from langchain_gemma_jax.client.warning_forms import warned
 from langchain_gemma_jax.errors import BusyError, DeadlineError, GemmaJaxError, ServerError, ServerUnreachableError
+from langchain_gemma_jax.wire.addresses import DEADLINE, HOW_TO_START, PATH, SESSION, Address
+from langchain_gemma_jax.wire.error_forms import error_in
+from langchain_gemma_jax.wire.warning_forms import warned
 
-PATH = "/gemma-jax/1/"  # the number is that of the form in which things are sent
 CONNECT_SECONDS = 5.0
-SESSION = "x-session-id"  # the header that routers keep conversations together by
-DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
 GRACE_SECONDS = 2.0  # for the server to say itself that the time was up: it knows what it went into
 _READ = 65536
 
@@ -202,7 +199,7 @@ def lost(address: Address) -> ServerUnreachableError:
 
 
 def _is_default(address: Address) -> bool:
-    from langchain_gemma_jax.client.addresses import default_socket
+    from langchain_gemma_jax.wire.addresses import default_socket
 
     return address.path == str(default_socket())
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from langchain_gemma_jax.client.exchange import DEADLINE, PATH
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
@@ -25,6 +24,7 @@ from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
 from langchain_gemma_jax.server.pages import Pages
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire.addresses import DEADLINE, PATH
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,12 @@ from tests.chat.tiny import CONTEXT
 PACKAGE = Path(langchain_gemma_jax.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 MOST_HOPS = 18
-SCRIPTS = ("chat_model.py", "chat/calling/call.py", "engine/loop/")  # whose lines the hops are
+SCRIPTS = (
+    "chat_model.py",
+    "chat/calling/answerer.py",
+    "chat/calling/call.py",
+    "engine/loop/",
+)  # whose lines the hops are
 ASIDE = {"private", "config.py", "grammar/spent_time.py"}  # now and then: the status file, garbage collections
 
 

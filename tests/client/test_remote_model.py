@@ -30,11 +30,11 @@ from langchain_gemma_jax import (
 )
 from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
-from langchain_gemma_jax.client.addresses import address_of
-from langchain_gemma_jax.client.remote_model import remote_model
+from langchain_gemma_jax.client.remote_model import answerer_at
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.host.hearing import hearer, warn
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from langchain_gemma_jax.wire.addresses import address_of
 from tests.chat.scripted import ScriptedEngine
 from tests.serving import serving
 
@@ -182,7 +182,7 @@ def test_keys(tmp_path, monkeypatch):
             with pytest.raises(ApiKeyError):
                 ChatGemmaJax(server=at, api_key=key).invoke("Hi")
         assert engine.submitted[0]["scope"] == "key:me/a"
-        assert KEY not in repr(remote_model(at, ChatGemmaJax(server=at, api_key=KEY).api_key))
+        assert KEY not in repr(answerer_at(at, ChatGemmaJax(server=at, api_key=KEY).api_key))
 
 
 def test_the_server_is_part_of_what_a_cache_goes_by():
@@ -245,7 +245,7 @@ async def test_models_are_named_as_their_caller_names_them(tmp_path, monkeypatch
 def test_the_head_says_whose_conversation_it_is_and_how_long_there_is():
     def asked(model: ChatGemmaJax, **given: object) -> dict[str, str]:
         options = model._options(None, given)
-        request = remote_model(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
+        request = answerer_at(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
         first, *fields = request.request.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
         assert first == "POST /gemma-jax/1/answer HTTP/1.1"
         return dict(field.split(": ", 1) for field in fields)

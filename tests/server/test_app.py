@@ -11,14 +11,14 @@ import socket
 import pytest
 
 from langchain_gemma_jax import errors
-from langchain_gemma_jax.client.error_forms import error_in
-from langchain_gemma_jax.client.exchange import PATH
 from langchain_gemma_jax.server.apis.caller import ServedModels
 from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.problems import problem_of
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire.addresses import PATH
+from langchain_gemma_jax.wire.error_forms import error_in
 from tests.serving import asked, connected, serving
 
 ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdef"

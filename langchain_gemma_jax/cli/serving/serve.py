@@ -76,7 +76,6 @@ def _run(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
     """Serve, with the followers that a leader has."""
     from langchain_gemma_jax import engine
-    from langchain_gemma_jax.client.addresses import default_socket
     from langchain_gemma_jax.config import default_model
     from langchain_gemma_jax.models.configuration.embedded import DEFAULT
     from langchain_gemma_jax.server.apis.caller import ServedModels
@@ -86,6 +85,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
     from langchain_gemma_jax.server.http.listening import is_loopback, listen_at_port, listen_at_socket
     from langchain_gemma_jax.server.readiness import Readiness
     from langchain_gemma_jax.server.running import RunningServer
+    from langchain_gemma_jax.wire.addresses import default_socket
 
     at_port = options.host is not None or options.port is not None
     if at_port and options.socket is not None:

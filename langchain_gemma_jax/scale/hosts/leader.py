@@ -13,7 +13,6 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError, InstallationError
@@ -23,6 +22,7 @@ from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.scale.hosts.line import BEAT, Line
 from langchain_gemma_jax.scale.hosts.names import ArrayNames
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+from langchain_gemma_jax.wire.error_forms import error_in
 
 _MOMENT = 1.0  # seconds for a broken line to be noticed, after what the hosts do together has failed
 

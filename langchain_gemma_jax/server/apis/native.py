@@ -14,15 +14,15 @@ from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
-from langchain_gemma_jax.client.error_forms import error_out
-from langchain_gemma_jax.client.message_forms import answer_out, messages_in
-from langchain_gemma_jax.client.option_forms import options_in
-from langchain_gemma_jax.client.warning_forms import warning_out
 from langchain_gemma_jax.engine.host.hearing import hearer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
 from langchain_gemma_jax.server.http.problems import Problem
+from langchain_gemma_jax.wire.error_forms import error_out
+from langchain_gemma_jax.wire.message_forms import answer_out, messages_in
+from langchain_gemma_jax.wire.option_forms import options_in
+from langchain_gemma_jax.wire.warning_forms import warning_out
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
 

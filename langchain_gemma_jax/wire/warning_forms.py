@@ -7,9 +7,9 @@ import warnings
 from typing import Any
 
 from langchain_gemma_jax.chat.calling.base_models import BaseModelWarning
-from langchain_gemma_jax.client.addresses import Address
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.errors import GuardError
+from langchain_gemma_jax.wire.addresses import Address
 
 _KNOWN: dict[str, type[Warning]] = {each.__name__: each for each in (BaseModelWarning, GuardWarning)}
 _said: set[tuple[str, str]] = set()  # what is said once, of a server: it is about a model, not about a call

@@ -12,6 +12,9 @@ from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.errors import InputError
 
 AUTO = "auto"
+PATH = "/gemma-jax/1/"  # of the calls; the number is that of the forms in which things are sent
+SESSION = "x-session-id"  # the header that routers keep conversations together by
+DEADLINE = "x-deadline-s"  # the header with the seconds that a call has
 HOW_TO_START = "Start one: gemma-jax serve"
 FORMS = '"auto" for this user\'s own, "unix:/path/to/a.sock", "http://127.0.0.1:8000", or "off" for this process itself'
 
