@@ -60,37 +60,37 @@ bench: setup ## every benchmark beside its rivals, in one table; BENCH=quick: so
 	$(PY) benchmarks/suite.py --setup $(if $(filter quick full,$(BENCH)),--$(BENCH)) $(ARGS)
 
 bench-forward: setup ## time the forward pass beside the reference libraries
-	$(PY) benchmarks/forward.py $(ARGS)
+	$(PY) benchmarks/forward/forward.py $(ARGS)
 
 bench-files: setup ## time the files of a real 270M, and of larger shapes, beside llama.cpp on the same ones
-	$(PY) benchmarks/same_file.py $(ARGS)
+	$(PY) benchmarks/files/same_file.py $(ARGS)
 
 bench-real: setup ## time and score a real 270M in every way to store its weights
-	$(PY) benchmarks/real.py $(ARGS)
+	$(PY) benchmarks/files/real.py $(ARGS)
 
 bench-engine: setup ## time the engine in an agent's conversation, beside transformers and llama.cpp
-	$(PY) benchmarks/engine.py $(ARGS)
+	$(PY) benchmarks/engine/engine.py $(ARGS)
 
 bench-constrained: setup ## time decoding under a grammar beside free decoding
-	$(PY) benchmarks/constrained.py $(ARGS)
+	$(PY) benchmarks/engine/constrained.py $(ARGS)
 
 bench-cold-start: setup ## time a fresh process to its first token, with what was compiled before and without
-	$(PY) benchmarks/cold_start.py $(ARGS)
+	$(PY) benchmarks/start/cold_start.py $(ARGS)
 
 bench-embedded: setup ## time the embedded models
-	$(PY) benchmarks/embedded.py $(ARGS)
+	$(PY) benchmarks/engine/embedded.py $(ARGS)
 
 bench-routed: setup ## whether routing pays: two sizes beside each of them alone
 	$(PY) -m training.routed $(ARGS)
 
 bench-routing: setup ## time an agent of two sizes, one of which fits
-	$(PY) benchmarks/routing.py $(ARGS)
+	$(PY) benchmarks/memory/routing.py $(ARGS)
 
 bench-memory: setup ## time models and conversations that come back into memory
-	$(PY) benchmarks/memory.py $(ARGS)
+	$(PY) benchmarks/memory/memory.py $(ARGS)
 
 soak: setup ## mixed traffic for 15 minutes: memory, threads, descriptors, tenants' words, answers
-	$(PY) benchmarks/soak.py $(ARGS)
+	$(PY) benchmarks/soak/soak.py $(ARGS)
 
 build: ## what is released, in dist: the wheels, and the source
 	scripts/build $(ARGS)

@@ -23,12 +23,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.bars import Row
-from benchmarks.contenders import FOLDER, ROOT, say
-from benchmarks.machine import Others, machine
-from benchmarks.page import SUITE, replace_block
-from benchmarks.report import bars_table, bullets, sections
-from benchmarks.suite_plot import draw
+from benchmarks.running.bars import Row
+from benchmarks.running.contenders import FOLDER, ROOT, say
+from benchmarks.running.machine import Others, machine
+from benchmarks.running.page import SUITE, replace_block
+from benchmarks.running.report import bars_table, bullets, sections
+from benchmarks.running.suite_plot import draw
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS, PLOT = FOLDER / "results.json", FOLDER / "results.svg"
@@ -55,21 +55,21 @@ class Part:
 
 PARTS: Mapping[str, Part] = {
     "files": Part(
-        "same_file.py",
+        "files/same_file.py",
         ("--quick", "--files", "270M Q4_K_M,270M BF16"),
         ("--quick", "--files", "270M Q4_K_M", "--rivals", "llama"),
         ("--quick",),
     ),
-    "forward": Part("forward.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
-    "engine": Part("engine.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
+    "forward": Part("forward/forward.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
+    "engine": Part("engine/engine.py", ("--quick", "--dtype", "bfloat16"), full=("--quick",)),
     "cold start": Part(
-        "cold_start.py", ("--rounds", "2"), ("--rounds", "2", "--models", "sprout-m"), ("--rounds", "3")
+        "start/cold_start.py", ("--rounds", "2"), ("--rounds", "2", "--models", "sprout-m"), ("--rounds", "3")
     ),
-    "constrained": Part("constrained.py", ("--rounds", "3"), ("--rounds", "1")),
-    "routing": Part("routing.py", ("--steps", "20")),
-    "memory": Part("memory.py", ("--rounds", "3", "--models", "gemma-3-270m")),
+    "constrained": Part("engine/constrained.py", ("--rounds", "3"), ("--rounds", "1")),
+    "routing": Part("memory/routing.py", ("--steps", "20")),
+    "memory": Part("memory/memory.py", ("--rounds", "3", "--models", "gemma-3-270m")),
     "serving": Part(
-        "serving.py",
+        "serving/serving.py",
         ("--rounds", "3", "--tokens", "400", "--requests", "400"),
         ("--rounds", "2", "--tokens", "200", "--requests", "100", "--clients", "16"),
     ),

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage
 
-from benchmarks.command import PAGE, positive
-from benchmarks.machine import Others, machine
-from benchmarks.page import Block, replace_block
+from benchmarks.running.command import PAGE, positive
+from benchmarks.running.machine import Others, machine
+from benchmarks.running.page import Block, replace_block
 from langchain_gemma_jax import ChatGemmaJax, Route, configure
 from training.chat_player import LONGEST, declared, messages
 from training.data.conversation import Conversation

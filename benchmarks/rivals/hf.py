@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 import transformers
 
-from benchmarks.serve import Answer, Job, serve_engine
-from benchmarks.workload import LONG_PROMPT, PROMPT
+from benchmarks.running.serve import Answer, Job, serve_engine
+from benchmarks.work.workload import LONG_PROMPT, PROMPT
 
 
 class Transformers:

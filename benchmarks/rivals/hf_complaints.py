@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 import transformers
 
-from benchmarks.complaints_work import serve_reader
-from benchmarks.serve import Answer, Job
+from benchmarks.complaints.complaints_work import serve_reader
+from benchmarks.running.serve import Answer, Job
 
 
 class Rereading:

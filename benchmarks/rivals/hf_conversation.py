@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.conversation import serve_talker
 from benchmarks.rivals.hf import Transformers
+from benchmarks.work.conversation import serve_talker
 
 
 class Rereading(Transformers):

@@ -8,8 +8,8 @@ import llama_cpp
 import numpy as np
 
 from benchmarks.rivals.gguf_file import write_gguf
-from benchmarks.serve import Answer, Job, serve_engine
-from benchmarks.workload import CAPACITY, LONG_PROMPT, PROMPT
+from benchmarks.running.serve import Answer, Job, serve_engine
+from benchmarks.work.workload import CAPACITY, LONG_PROMPT, PROMPT
 
 VERSION = f"llama-cpp-python {llama_cpp.__version__}"
 

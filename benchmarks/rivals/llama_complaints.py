@@ -7,9 +7,9 @@ from pathlib import Path
 
 import llama_cpp
 
-from benchmarks.complaints_work import CAPACITY, serve_reader
+from benchmarks.complaints.complaints_work import CAPACITY, serve_reader
 from benchmarks.rivals.llama import VERSION, likeliest_after
-from benchmarks.serve import Answer, Job
+from benchmarks.running.serve import Answer, Job
 
 
 class LlamaReader:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import llama_cpp
 
-from benchmarks.conversation import CAPACITY, serve_talker
 from benchmarks.rivals.llama import VERSION, likeliest_after, open_llama
-from benchmarks.serve import Answer, Job
+from benchmarks.running.serve import Answer, Job
+from benchmarks.work.conversation import CAPACITY, serve_talker
 
 
 class Continuing:

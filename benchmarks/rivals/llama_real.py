@@ -8,10 +8,10 @@ from pathlib import Path
 
 import llama_cpp
 
-from benchmarks.conversation import CAPACITY, WARM_UP, hold, rounds
 from benchmarks.rivals.llama import VERSION, LlamaCpp
 from benchmarks.rivals.llama_conversation import Continuing
-from benchmarks.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.running.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.work.conversation import CAPACITY, WARM_UP, hold, rounds
 
 
 def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from gemma import gm
 
-from benchmarks.serve import Answer, Job, serve_engine
-from benchmarks.workload import CAPACITY, DECODE, PROMPT
+from benchmarks.running.serve import Answer, Job, serve_engine
+from benchmarks.work.workload import CAPACITY, DECODE, PROMPT
 from langchain_gemma_jax.models.checkpoint.safetensors import open_safetensors
 
 

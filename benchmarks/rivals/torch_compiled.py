@@ -8,10 +8,10 @@ from functools import partial
 import torch
 import transformers
 
-from benchmarks.conversation import CAPACITY
 from benchmarks.rivals.hf_conversation import Rereading
 from benchmarks.rivals.torch_family import start_with
-from benchmarks.serve import Answer, Job, serve
+from benchmarks.running.serve import Answer, Job, serve
+from benchmarks.work.conversation import CAPACITY
 
 
 class Compiled(Rereading):

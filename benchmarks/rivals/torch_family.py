@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.conversation import WARM_UP, hold, rounds
 from benchmarks.rivals.hf_conversation import Rereading
-from benchmarks.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.running.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.work.conversation import WARM_UP, hold, rounds
 
 
 def start_with(make: Callable[[Job], Rereading], job: Job) -> tuple[Answer, Callable[[], Answer]]:

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import transformers
 
-from benchmarks.serve import Answer, Job, serve, time_round, warm_up
-from benchmarks.workload import LONG_PROMPT, PROMPT
+from benchmarks.running.serve import Answer, Job, serve, time_round, warm_up
+from benchmarks.work.workload import LONG_PROMPT, PROMPT
 from langchain_gemma_jax.models.seams.placement import placement_of
 from langchain_gemma_jax.models.torchax.libraries import libraries
 from langchain_gemma_jax.models.torchax.reading import moved

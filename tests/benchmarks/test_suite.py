@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks import suite
-from benchmarks.bars import Row
+from benchmarks.running.bars import Row
+from benchmarks.running.suite_plot import draw, share_of
 from benchmarks.suite import PARTS, Found, Part, as_json, regressions, report
-from benchmarks.suite_plot import draw, share_of
 
 FAST = Row("decode", "270M Q8_0", "60 tok/s", "llama.cpp: 40 tok/s", 1.5, "≥ 1.4 ×", "reached")
 COLD = Row("first token", "sprout-m", "2 s", "imports: 1 s", 2.0, "≤ 1.5 ×", "**missed** by 33 %")

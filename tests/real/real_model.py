@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from benchmarks.real_files import FILE, array_at, dense_folder
+from benchmarks.files.real_files import FILE, array_at, dense_folder
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import choose_recipe

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("default"),
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not FOLDER.exists(), reason="needs the real weights: benchmarks/real.py writes them"),
+    pytest.mark.skipif(not FOLDER.exists(), reason="needs the real weights: benchmarks/files/real.py writes them"),
 ]
 
 TEXTS = ("The capital of Norway is", "Once upon a time there was a farmer who had three sons.", "1, 2, 3, 4, 5,")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.page import replace_block
+from benchmarks.running.page import replace_block
 from training import routed
 from training.data.conversation import Calls, Model
 from training.data.side import Side

@@ -1,0 +1,1 @@
+"""Benchmarks, one folder a subject: README.md says what each program measures."""
