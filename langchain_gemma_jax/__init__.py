@@ -87,11 +87,11 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.from_gemma import from_gemma
     from langchain_gemma_jax.models.loading.load import load as load_model
     from langchain_gemma_jax.models.loading.model import Model
-    from langchain_gemma_jax.observe.alerts.webhook import Webhook
     from langchain_gemma_jax.observe.jax_code.code_report import CodeReport
     from langchain_gemma_jax.observe.jax_code.guard import guard
     from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server
     from langchain_gemma_jax.observe.spans import trace_engine
+    from langchain_gemma_jax.observe.webhook import Webhook
     from langchain_gemma_jax.provider import ProviderWarning
     from langchain_gemma_jax.routing import Calibration, Choice, Route, Signals
 
@@ -251,7 +251,7 @@ _LAZY = {
     "UnsafeJaxError": ("errors", "UnsafeJaxError"),
     "UnsupportedModelError": ("errors", "UnsupportedModelError"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
-    "Webhook": ("observe.alerts.webhook", "Webhook"),
+    "Webhook": ("observe.webhook", "Webhook"),
     "configure": ("engine.api.process", "configure"),
     "from_gemma": ("models.loading.from_gemma", "from_gemma"),
     "guard": ("observe.jax_code.guard", "guard"),

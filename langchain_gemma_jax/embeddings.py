@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.chat.asking.options import constructor_arguments
+from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.chat.calling.starting import beside
-from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad

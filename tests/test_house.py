@@ -24,7 +24,6 @@ PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 # room is the longest of these names that its own name begins with.
 ROOMS = [
     "cli",
-    "cli.measuring",
     "cli.serving",
     "cli.verbs",
     "cli.health",
@@ -56,7 +55,6 @@ ROOMS = [
     "observe.testing",
     "observe.jax_code",
     "observe.metrics",
-    "observe.alerts",
     "observe.files",
     "routing",
     "dialects",
@@ -130,10 +128,10 @@ PLAIN = [
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
     *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),
     "engine.prefix_store.*",
-    *(f"engine.steps.{name}" for name in ("scheduler", "prompt_sharing", "postprocess")),
+    *(f"engine.steps.{name}" for name in ("scheduler", "postprocess")),
     *(f"engine.residency.{name}" for name in ("ledger", "ledger_entry", "model_status", "eviction_log", "status_file")),
-    *(f"compile_cache.{name}" for name in ("__init__", "entry", "everywhere", "install", "platform", "store")),
-    *(f"compile_cache.{name}" for name in ("sweep", "upkeep", "warning")),
+    *(f"compile_cache.{name}" for name in ("__init__", "entry", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("sweep", "warning")),
     "models.configuration.*", "models.seams.media_support", "models.tokenizer.*", "models.hub.*", "media.*",
 ]  # fmt: skip
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

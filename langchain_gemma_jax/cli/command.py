@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from langchain_gemma_jax import __version__
-from langchain_gemma_jax.cli.measuring import compare
 from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.cli.terminal.arguments import Parser
 from langchain_gemma_jax.cli.terminal.output import complain, drop_output, prepare_streams
@@ -16,6 +15,7 @@ from langchain_gemma_jax.cli.verbs import (
     bench,
     cache,
     chat,
+    compare,
     completion,
     doctor,
     models,

@@ -16,17 +16,67 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from langchain_gemma_jax.compile_cache.entry import Entry, digest_of, file_of, seal, unseal
-from langchain_gemma_jax.compile_cache.sweep import ENTRY, Listed, sweep
-from langchain_gemma_jax.compile_cache.upkeep import Stored, entries, verify
+from langchain_gemma_jax.compile_cache.entry import HEAD, Entry, digest_of, file_of, peek, seal, unseal
+from langchain_gemma_jax.compile_cache.sweep import ENTRY, Listed, prove, read_manifest, sweep
 from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning, warn_once
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.private.claims import give_back, take
-from langchain_gemma_jax.private.folder import Folder
+from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording
 from langchain_gemma_jax.private.writing import write_whole
+
+
+class Stored(NamedTuple):
+    """An entry in a listing. Its header was read, and not proven."""
+
+    name: str
+    label: str
+    bytes: int
+    seconds: float
+    """What its compile took: each use saves it."""
+    last_used: float
+    """Seconds since 1970."""
+
+
+def entries(folder: Folder) -> list[Stored]:
+    """What is kept, the most recently used first."""
+    found = []
+    for file in _files(folder):
+        try:
+            facts = folder.stat(file)
+            name, label, seconds = peek(folder.read_head(file, HEAD))
+        except (OSError, DamagedError):  # deleted just now, or of no use to anybody
+            continue
+        found.append(Stored(name, label, facts.st_size, seconds, facts.st_atime_ns / 1e9))
+    return sorted(found, key=lambda stored: -stored.last_used)
+
+
+def verify(folder: Folder, largest: int) -> list[str]:
+    """The file names of all entries that are damaged, or are not what they were when they were listed."""
+    listed = read_manifest(folder)
+    damaged = []
+    for file in _files(folder):
+        try:
+            facts = folder.stat(file)
+            digest = prove(folder, file, largest)
+            known = listed.get(file, ("", 0, 0, 0))
+            if known[1:] == (facts.st_size, facts.st_mtime_ns, facts.st_ino) and known[0] != digest:
+                damaged.append(file)
+        except FileNotFoundError:
+            continue
+        except (OSError, DamagedError):
+            damaged.append(file)
+    return damaged
+
+
+def _files(folder: Folder) -> list[str]:
+    try:
+        return [file for file in folder.names() if file.endswith(ENTRY)]
+    except OSError:  # vanished
+        return []
+
 
 __all__ = ["DEFAULT_CAP", "CompileCacheWarning", "Counts", "Entry", "Store", "Stored"]
 

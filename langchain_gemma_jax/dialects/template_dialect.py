@@ -1,4 +1,4 @@
-"""The chat format of a model's own template."""
+"""The chat format of a model's own template, and the grammar of its turns of calls."""
 
 from __future__ import annotations
 
@@ -7,18 +7,72 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
+from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls, TurnGrammar
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiece, RenderedPrompt, WrittenMessage
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
 from langchain_gemma_jax.dialects.fenced.fence_parser import OPENER, FenceParser
 from langchain_gemma_jax.dialects.fenced.fenced_words import answered, called, declared
-from langchain_gemma_jax.dialects.marked_calls import MarkedCalls
-from langchain_gemma_jax.dialects.templated.call_forms import FENCED, CallForm, form_of
+from langchain_gemma_jax.dialects.templated.call_forms import FENCED, CallForm, form_of, mark
 from langchain_gemma_jax.dialects.templated.marked_parser import MarkedParser
 from langchain_gemma_jax.dialects.templated.rendering import Guarded, render
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.nodes import NOTHING, Literal, Node, Repeat, either, sequence
+from langchain_gemma_jax.grammar.schema.writing import JsonWriting
+from langchain_gemma_jax.grammar.terminals import before, up_to
+
+
+@dataclass(frozen=True)
+class MarkedCalls(CallShape):
+    """Calls as a form has them, with the marks that are control tokens in a vocabulary."""
+
+    form: CallForm
+    control: frozenset[str]
+
+    writing = JsonWriting()
+
+    @property
+    def opener_is_control(self) -> bool:
+        return self.form.opener in self.control
+
+    @property
+    def free(self) -> Node | None:  # type: ignore[override]
+        return None if self.opener_is_control else before(self.form.opener)
+
+    @property
+    def banned(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.form.opener,) if self.opener_is_control else ()
+
+    @property
+    def opening_line(self) -> str | None:  # type: ignore[override]
+        return None if self.opener_is_control else self.form.opener
+
+    def call(self, name: str, arguments: Node) -> Node:
+        return self.form.call(name, arguments, self.control)
+
+    def check_name(self, name: str) -> None:
+        self.form.check_name(name)
+
+    def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
+        form, most = self.form, None if parallel else 1
+        between = Literal(form.between) if form.between else NOTHING
+        if form.bare:
+            calls = Repeat(call, between, 1, most)
+            return TurnGrammar(calls, either(before(form.opener), calls), None)
+        opener, closer = mark(form.opener, self.control), mark(form.closer, self.control)
+        start, end = (Literal(text) if text else NOTHING for text in form.around)
+        if form.each_marked:
+            first = sequence(start, call, end, closer)
+            more = Repeat(sequence(between, opener, first), NOTHING) if parallel else NOTHING
+            behind = sequence(first, more)
+        else:
+            behind = sequence(start, Repeat(call, between, 1, most), end, closer)
+        whole = sequence(opener, behind)
+        if self.opener_is_control:
+            return TurnGrammar(whole, behind, form.opener)
+        return TurnGrammar(whole, either(before(form.opener), sequence(up_to(form.opener), behind)), None)
+
 
 _THOUGHT = ("<think>", "</think>")
 

@@ -14,9 +14,64 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_gemma_jax.engine.base.events import Finished, ModelLoaded, ProgramMade, Refused, Submitted
+from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import InstallationError
-from langchain_gemma_jax.observe.aside import Aside
 from langchain_gemma_jax.observe.metrics.families import scope_label
+
+_log = OwnLog(__name__)
+
+MOST_WAITING = 10_000
+
+
+class Aside:
+    """Does things one after the other in a thread of its own, begun when it is first needed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._todo: deque[Callable[[], object]] = deque()
+        self._running = False
+        self._lock = threading.RLock()  # a signal handler may come a second time
+        self._idle = threading.Event()
+        self._idle.set()
+        self.dropped = 0  # what came when too much was waiting
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Have something done soon. Returns at once."""
+        with self._lock:
+            if len(self._todo) >= MOST_WAITING:
+                self.dropped += 1
+                return
+            self._todo.append(work)
+            if not self._running:
+                self._running = True
+                self._idle.clear()
+                try:
+                    threading.Thread(target=self._live, name=self._name, daemon=True).start()
+                except RuntimeError:  # the system has no more threads, or the process ends
+                    self.dropped += len(self._todo)
+                    self._todo.clear()
+                    self._rest()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all is done. Gives whether that was so within ``timeout`` seconds."""
+        return self._idle.wait(timeout)
+
+    def _rest(self) -> None:
+        self._running = False
+        self._idle.set()
+
+    def _live(self) -> None:
+        while True:
+            with self._lock:
+                if not self._todo:
+                    self._rest()  # whoever comes later begins another thread
+                    return
+                work = self._todo.popleft()
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001  an exporter is anybody's
+                _log.warning("what was put aside raised %s", type(error).__name__)
+
 
 MOST_OPEN = 10_000  # requests whose end is waited for
 REMEMBERED = 512  # compiles, and loads

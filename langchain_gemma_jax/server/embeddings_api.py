@@ -8,8 +8,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, FoundVectors, vectors_of
 from langchain_gemma_jax.chat.calling.starting import beside
-from langchain_gemma_jax.chat.embedding_calls import AskedVectors, FoundVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad

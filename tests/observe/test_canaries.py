@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.errors import DeadlineError, GuardError, InputError
-from langchain_gemma_jax.observe.alerts.webhook import Webhook
+from langchain_gemma_jax.observe.webhook import Webhook
 
 client = pytest.importorskip("prometheus_client", reason="an extra")
 pytest.importorskip("opentelemetry.sdk", reason="an extra")

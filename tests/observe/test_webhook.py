@@ -15,8 +15,8 @@ import pytest
 
 from langchain_gemma_jax.engine.base.events import Tripped
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.observe.alerts import webhook as module
-from langchain_gemma_jax.observe.alerts.webhook import ADVICE, Webhook
+from langchain_gemma_jax.observe import webhook as module
+from langchain_gemma_jax.observe.webhook import ADVICE, Webhook
 from tests.engine.faults_support import greedy
 
 

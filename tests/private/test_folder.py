@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax.compile_cache.everywhere import stores
+from langchain_gemma_jax.cli.verbs.cache import stores
 from langchain_gemma_jax.compile_cache.platform import platform_folder
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.errors import InputError

@@ -11,10 +11,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_gemma_jax.chat.answering.messages_out import Chunks
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import Call, ended
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream, stream
+from langchain_gemma_jax.chat.calling.live_answer import as_events, astream, awhole_answer, stream
 from langchain_gemma_jax.chat.calling.starting import start
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
 
 

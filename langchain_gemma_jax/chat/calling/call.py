@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
-from langchain_gemma_jax.chat.answering.argument_check import ArgumentCheck
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
-from langchain_gemma_jax.chat.answering.event_reader import EventReader
+from langchain_gemma_jax.chat.answering.event_reader import ArgumentCheck, EventReader
 from langchain_gemma_jax.chat.answering.messages_out import whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.asking.options import Options, name_source

@@ -1,4 +1,4 @@
-"""An answer as it comes: shown piece by piece, or given up for a larger model's before anything of it was shown."""
+"""An answer as it comes, or whole: it may be given up for a larger model's before anything of it was shown."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing
 from typing import Protocol, TypeVar, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.starting import astart, start
+from langchain_gemma_jax.chat.calling.call import Call, ended
+from langchain_gemma_jax.chat.calling.starting import astart, beside, start
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
 from langchain_gemma_jax.dialects import Event, TextDelta, ThoughtDelta
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -121,3 +121,17 @@ async def astream(
 def as_events(message_id: str, call: Call) -> ProtocolEvents:
     """Show an answer as events of LangChain's protocol, under the id that its message has."""
     return ProtocolEvents(message_id, call.options.model, call.spells_logprobs_with)
+
+
+_LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
+
+
+async def awhole_answer(messages: Sequence[BaseMessage], asked: Options, clock: Clock) -> AIMessage:
+    """Return an answer when all of it is there. The errors are those of ``astart``, and of the engine."""
+    options = cast("Options | None", asked)
+    while options is not None:
+        call = await astart(messages, options, clock)
+        done = await call.generation
+        short = done.generated_tokens < _LONG_ANSWER
+        found, options = ended(call, done) if short else await beside(ended, call, done)
+    return found

@@ -1,5 +1,9 @@
 """From scores to tokens, on the device.
 
+A token is drawn by taking the largest of score + Gumbel noise, and the noise is a function of (seed, position, token
+id) and of nothing else. As each id has its own noise, the draw does not depend on the batch, on the way it was
+computed, or on which other ids are in the race.
+
 Rows are served one after the other with branches of their own, so a row pays only for what it asks for:
 the best token of a greedy row takes little more than one look at its scores.
 """
@@ -13,10 +17,38 @@ import jax.numpy as jnp
 from jax import lax
 
 from langchain_gemma_jax.engine.device.filters import FEW, best_few, floor_among_few, floor_of_all
-from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs
 from langchain_gemma_jax.engine.device.logit_edits import is_edited, legal_scores
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
+
+# One less than 1, in float32: the largest v for which log(1 - v) is finite.
+BELOW_ONE = 1 - 2.0**-24
+
+
+def key_at(seed: jax.Array, position: jax.Array) -> jax.Array:
+    """The key, uint32 [2], of the token at a position: a Threefry of both, so neighbours have nothing in common."""
+    key = jax.random.wrap_key_data(seed, impl="threefry2x32")
+    return jax.random.key_data(jax.random.fold_in(key, position))
+
+
+def gumbel(key: jax.Array, ids: jax.Array) -> jax.Array:
+    """Standard Gumbel noise of token ids, float32 in their shape.
+
+    The ids are hashed with both words of the key: on a CPU a Threefry of each id would take longer than all
+    the rest of a draw from the whole vocabulary. The uniform number is small where the noise is
+    large, so the 32 bits resolve the upper tail, the one that decides, to 2**-33.
+    """
+    bits = _mixed(_mixed(ids.astype(jnp.uint32) + key[0]) ^ key[1])
+    uniform = jnp.minimum((bits.astype(jnp.float32) + 0.5) * 2.0**-32, BELOW_ONE)
+    return -jnp.log(-jnp.log1p(-uniform))
+
+
+def _mixed(bits: jax.Array) -> jax.Array:
+    """A bijection of 32 bits in which each bit of the argument flips each bit of the result half the time."""
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
+    bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
+    return bits ^ (bits >> 16)
+
 
 TOP_LOGPROBS = 20
 

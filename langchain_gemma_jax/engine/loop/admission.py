@@ -3,19 +3,71 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings, common_prefix
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
-from langchain_gemma_jax.engine.loop.replica_choice import ReplicaChoice
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.results import Results
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
+from langchain_gemma_jax.engine.requests.prompt import whole_media
 from langchain_gemma_jax.engine.requests.request import Request, deadline_error
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
-from langchain_gemma_jax.engine.steps.prompt_sharing import will_be_shared
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
+
+
+class ReplicaChoice:
+    """Spreads the requests for a model among its replicas. For the owner thread, which knows what each holds."""
+
+    def __init__(self, work: WorkInHand) -> None:
+        self._work = work
+        self._chosen: Counter[Hashable] = Counter()  # how often each was
+        self._rings: dict[Hashable, Rings] = {}  # of replicas that were in memory once
+
+    def of(self, request: Request) -> Hashable:
+        """Return the replica that takes a request; the model itself, if it has none."""
+        members = self._work.models.replicas.get(request.asked.model, ())
+        if not members:
+            return request.asked.model
+        plans = {member: list(self._plans(member, request)) for member in members}
+        on = [member for member in members if any(_is_all_of_it(plan, request.asked.system) for plan in plans[member])]
+        if on:  # it goes on from all that was said in a conversation
+            return self._noted(max(on, key=lambda member: max(plan.length for plan in plans[member])))
+        scheduler, runners = self._work.scheduler, self._work.models.runners
+        running = Counter(other.asked.model for other in [*scheduler.running, *scheduler.waiting])
+        # One that is not in memory counts as if it had one request more: there is a reason that it had to go.
+        busy = {member: running[member] + (member not in runners) for member in members}
+        held = {member: max(plan.common for plan in plans[member]) for member in members}
+        prompt, system = len(request.asked.prompt), request.asked.system
+        nearest, idlest = max(members, key=lambda member: held[member]), min(busy.values())
+        # What several conversations begin with is no reason to send all of them to one replica while others rest.
+        if busy[nearest] == idlest and held[nearest] > system and 2 * (held[nearest] - system) >= prompt - system:
+            return self._noted(nearest)
+        return self._noted(min(members, key=lambda member: (busy[member], self._chosen[member])))
+
+    def _noted(self, member: Hashable) -> Hashable:
+        self._chosen[member] += 1
+        return member
+
+    def _plans(self, member: Hashable, request: Request) -> Iterator[Reuse]:
+        """Plans of what a request could take over from a replica: on its device, and in host memory."""
+        keys, scope = request.keys(), request.asked.scope
+        yield Reuse()
+        if (runner := self._work.models.runners.get(member)) is not None:
+            index = runner.kv_store.index
+            self._rings[member] = index.rings
+            yield index.plan(keys, scope)
+        if (rings := self._rings.get(member)) is not None:
+            yield self._work.models.known[member].host_store.plan(keys, scope, rings)
+
+
+def _is_all_of_it(plan: Reuse, system: int) -> bool:
+    """True if all of a conversation would be taken over, which is more than a system prompt of so many tokens."""
+    return plan.source is not None and system < plan.length == len(plan.source.keys)
 
 
 class Admission:
@@ -105,3 +157,24 @@ class Admission:
         elif not self._evictor.may_run(known, time.monotonic()):
             return None
         return runner
+
+
+WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
+
+
+def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
+    """Whether another request is just reading what this one begins with, so that it is better to wait for that."""
+    asked = request.asked
+    readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0] and r.asked.scope == asked.scope]
+    if not readers:
+        return False
+    have = index.plan(asked.prompt.keys, asked.scope).length
+    prompt = asked.prompt.keys.tobytes()
+    for reader in readers:
+        limit = min(len(asked.prompt), len(reader.asked.prompt)) - 1
+        common = whole_media(asked.prompt.keys, common_prefix(prompt, reader.asked.prompt.keys, limit))
+        waits = common in reader.progress.marks  # and goes on waiting: what is read meanwhile is what it waits for
+        if reader.held < common and (waits or common - have >= WORTH_WAITING):
+            reader.progress.marks.add(common)
+            return True
+    return False

@@ -1,21 +1,107 @@
-"""The first step of loading: a model's files, found, fetched if need be, and open."""
+"""The first step of loading: a model's files, found, fetched if need be, and open: a folder or a GGUF file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.checkpoint.folder import open_folder
+from langchain_gemma_jax.models.checkpoint.generation_defaults import generation_defaults_in
+from langchain_gemma_jax.models.checkpoint.quantised.quantised_folder import open_quantised, quantisation_of
+from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.gguf.opening import only_gguf
+from langchain_gemma_jax.models.encoders.beside import encoders_beside
+from langchain_gemma_jax.models.encoders.media_files import media_in
+from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
+from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.loading.check_asked import check_asked
 from langchain_gemma_jax.models.loading.find import FoundFiles, find
-from langchain_gemma_jax.models.loading.folder_files import FolderFiles
-from langchain_gemma_jax.models.loading.gguf_files import GgufFiles
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import Opened
-from langchain_gemma_jax.models.loading.opened_gemma import OpenedGemma
+from langchain_gemma_jax.models.loading.opened_gemma import OpenedGemma, dtype_of_unpacked
+from langchain_gemma_jax.models.loading.place import default_dtype
+from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
+from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
+from langchain_gemma_jax.models.tokenizer import Tokenizer, load_tokenizer, tokenizer_digest
+from langchain_gemma_jax.models.vision.model_media import ModelMedia
+from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.stopping import Stop
+
+
+class GgufFiles:
+    """A GGUF file, with what is kept beside it: by Ollama for example."""
+
+    def __init__(self, path: Path, found: FoundFiles) -> None:
+        self._path, self._opened, self._found = path, open_gguf(path), found
+        self._vocabulary: tuple[Tokenizer, bytes] | None = None
+
+    @property
+    def checkpoint(self) -> BlockCheckpoint:
+        return self._opened.checkpoint
+
+    def default_dtype(self, platform: str) -> str:
+        stored = self._opened.dtype
+        if stored is None:
+            return dtype_of_unpacked(platform)
+        return "float32" if stored == "float16" else stored
+
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        if self._vocabulary is None:
+            metadata = self._opened.metadata
+            self._vocabulary = gguf_tokenizer(metadata, self._path, self.checkpoint.config.vocab_size)
+            metadata.forget_strings()  # there is to be room for the weights
+            give_back()
+        return self._vocabulary
+
+    def generation_defaults(self) -> Mapping[str, object]:
+        return {**sampling_defaults(self._opened.metadata), **self._found.defaults}
+
+    def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:
+        own = self._opened.chat_format(tokenizer.control_tokens)
+        return replace(own, has_template=own.has_template or self._found.templated)
+
+    def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  they have their own
+        return encoders_beside(self._path, self._found.encoders, self.checkpoint.config, tokenizer)
+
+
+class FolderFiles:
+    """The files of a Gemma in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        quantisation = quantisation_of(folder)
+        self.folder = folder
+        self.checkpoint: Checkpoint[Any] = (
+            open_folder(folder) if quantisation is None else open_quantised(folder, quantisation)
+        )
+
+    def default_dtype(self, platform: str) -> str:
+        if self.checkpoint.tables_packed:
+            return dtype_of_unpacked(platform)
+        config, tensors, naming = self.checkpoint
+        return default_dtype(tensors, naming, config)
+
+    def tokenizer(self) -> tuple[Tokenizer, bytes]:
+        return load_tokenizer(self.folder), tokenizer_digest(self.folder)
+
+    def generation_defaults(self) -> Mapping[str, object]:
+        return generation_defaults_in(self.folder)
+
+    def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:  # noqa: ARG002  folders leave the rest to the vocabulary
+        return ChatFormat(images_apart=images_apart_in(self.folder))
+
+    def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
+        config, tensors, _ = self.checkpoint
+        if tensors.tower_shapes:
+            from langchain_gemma_jax.models.encoders.orbax_media import orbax_media
+
+            return orbax_media(self.folder, tensors, config, tokenizer, files)
+        return media_in(self.folder, config, tokenizer, files)
 
 
 class ModelFiles:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar, Token
-from types import TracebackType
+from functools import cache
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from langchain_gemma_jax.engine.api.process import configure, running_engine
@@ -16,7 +20,6 @@ from langchain_gemma_jax.engine.base.events import Tripped
 from langchain_gemma_jax.engine.base.guards import KINDS, MINUTE, Asking, Policies, asking, react
 from langchain_gemma_jax.engine.base.metrics import CompileCounter
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.observe.jax_code.call_site import call_site, of_jax, place
 from langchain_gemma_jax.observe.jax_code.code_report import CodeReport, Sightings
 from langchain_gemma_jax.observe.jax_code.entrances import Entrances
 
@@ -282,3 +285,48 @@ def _check(name: str, value: object) -> None:
         raise InputError(f"deadline: expected seconds from 0, or None, found {value!r}.")
     if name in {"compiles", "placements"} and value is not None and not (number and isinstance(value, int)):
         raise InputError(f"{name}: expected a whole number from 0, found {value!r}.")
+
+
+_OURS = str(Path(__file__).parents[2])
+_LIBRARIES = ("site-packages", "dist-packages")
+
+
+def call_site() -> str:
+    """Return file, line and function of the innermost frame that belongs to no library. Empty: there is none."""
+    for frame in frames():
+        if not is_library(frame.f_code.co_filename):
+            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return ""
+
+
+def place() -> int:
+    """Return what is the same each time that the same lines lead here, library code included: a hash of the stack."""
+    return hash(tuple((id(frame.f_code), frame.f_lineno) for frame in frames()))
+
+
+def of_jax() -> bool:
+    """Whether what is compiled here is one of JAX's own functions, such as an operation outside ``jax.jit``."""
+    for frame in frames():
+        code = frame.f_code
+        if code.co_name == "cache_miss" and code.co_filename.endswith("pjit.py"):
+            module = getattr(frame.f_locals.get("fun"), "__module__", None) or ""
+            return module == "jax" or module.startswith("jax.")
+        if code.co_name == "apply_primitive":
+            return True
+    return False
+
+
+def frames() -> Iterator[FrameType]:
+    """Yield the frames from the caller's caller outwards."""
+    frame = sys._getframe(2)  # noqa: SLF001  Python has no other way to look at one frame after the other
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+@cache
+def is_library(file: str) -> bool:
+    """Whether a file belongs to a package, to Python, or to none at all."""
+    paths = sysconfig.get_paths()
+    inside = (paths["stdlib"], paths["platstdlib"], _OURS)
+    return file.startswith(("<frozen", "<string>", *inside)) or any(each in file for each in _LIBRARIES)

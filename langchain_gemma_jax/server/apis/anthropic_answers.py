@@ -10,9 +10,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.server.apis.anthropic_messages import anthropic_request
 from langchain_gemma_jax.server.apis.caller import Caller, answer_events

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
 from langchain_gemma_jax.chat.answering.messages_out import unrepairable
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
+from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks

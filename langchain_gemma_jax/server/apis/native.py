@@ -11,9 +11,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.host.hearing import hearer
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
+from langchain_gemma_jax.engine.device.sampling import gumbel, key_at
 
 BINS = 16
 SAMPLES = 1 << 16

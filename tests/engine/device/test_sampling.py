@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.device.filters import BLOCK, FEW
-from langchain_gemma_jax.engine.device.gumbel import gumbel, key_at
 from langchain_gemma_jax.engine.device.knobs import OF_THE_BIASED, OF_THE_TOKEN, knobs
-from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, pick
+from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, gumbel, key_at, pick
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE
 
 VOCAB, VALID, SLOTS = 320, 311, 8

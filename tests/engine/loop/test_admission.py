@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
+from langchain_gemma_jax.engine.loop.admission import WORTH_WAITING, will_be_shared
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.requests.resident import Resident
-from langchain_gemma_jax.engine.steps.prompt_sharing import WORTH_WAITING, will_be_shared
 
 DECODER = SimpleNamespace(push=chr, finish=str)
 STEM = list(range(1000, 1000 + WORTH_WAITING))  # the least that is worth waiting for
