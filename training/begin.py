@@ -21,7 +21,6 @@ from training import tokenizer
 from training.grow import grown
 
 _POST_NORM_START = 0.3  # each layer adds little at first
-_WEIGHTS = "model.safetensors"
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_gemma_jax import ChatGemmaJax
 from training.data.conversation import Call, Calls, Conversation, Say, Tool, User
-from training.evaluate import Question
+from training.data.render import Question
 from training.parse import Answer
 
 LONGEST = 320  # tokens of an answer; the longest that is wanted has about half

@@ -15,11 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from training import tokenizer
-from training.configs import model_config
-from training.data.conversation import Call, Calls, Conversation, Json, Say
+from training.chat_player import ChatPlayer
+from training.data.conversation import Call, Calls, Json, Say
 from training.data.mixture import Skill
-from training.data.render import Step, steps
+from training.data.render import Question, Step, steps
 from training.data.side import Side
 from training.data.skills import (
     ask_back,
@@ -41,38 +40,17 @@ from training.data.skills import (
     system,
 )
 from training.data.world import World
-from training.greedy import Greedy
-from training.parse import Answer, parse
+from training.parse import Answer
 
 DESIGN, FINAL = "exam", "final"
 """Seeds: of conversations that may be looked at while the training is designed, and of those that scores are of."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """One thing to do: the conversation, which of its steps, and everything before that step in the dialect."""
-
-    conversation: Conversation
-    index: int  # of the conversation in its exam
-    step: Step
-    number: int  # of the step in the conversation
-
-
 class Player(Protocol):
-    """Whoever answers: a bare model here, a chat model elsewhere."""
+    """A model that answers questions: a chat model, or a test's."""
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """What it does at each question."""
-
-
-class BareModel:
-    """A model that reads and writes the dialect itself, without a grammar."""
-
-    def __init__(self, greedy: Greedy) -> None:
-        self._greedy = greedy
-
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        return [parse(written) for written in self._greedy.write([each.step.prompt for each in questions])]
 
 
 @dataclass(frozen=True)
@@ -268,26 +246,16 @@ def _json(text: str) -> Json:
 
 
 def main() -> None:
-    """Examine a model: in Hugging Face's layout through ``ChatGemmaJax``, or a run's newest checkpoint by itself."""
-    from training.chat_player import ChatPlayer
-    from training.train import Settings, load_params
-
+    """Examine a model in Hugging Face's layout, through ``ChatGemmaJax``."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("run", type=Path, help="a run's folder, or a model's")
+    parser.add_argument("folder", type=Path, help="the model's")
     parser.add_argument("--each", type=int, default=100, help="conversations a skill")
     parser.add_argument("--seed", default=DESIGN, help="which conversations")
     parser.add_argument("--side", type=Side, choices=list(Side), default=Side.HELD_OUT)
     parser.add_argument("--show", type=int, default=0, help="print so many mistakes of each skill")
     arguments = parser.parse_args()
-    player: Player
-    if (arguments.run / "config.json").exists():
-        player = ChatPlayer(arguments.run)
-    else:
-        params, settings = load_params(arguments.run)
-        config = model_config(Settings(**settings).model)
-        player = BareModel(Greedy(params, config, tokenizer.load(arguments.run / "tokenizer")))
     scores = []
-    for score in evaluate(player, arguments.each, arguments.seed, arguments.side):
+    for score in evaluate(ChatPlayer(arguments.folder), arguments.each, arguments.seed, arguments.side):
         scores.append(score)
         sys.stdout.write("".join(f"--- {score.exam.name}\n{told}\n" for told in score.mistakes[: arguments.show]))
     sys.stdout.write(report(scores))

@@ -19,7 +19,6 @@ from safetensors.numpy import save_file
 
 from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.seams.params import Params
 from training.configs import EOS, HF_CONFIGS, model_config
 
@@ -64,11 +63,6 @@ def _find(params: Params, path: tuple[str | int, ...]) -> jax.Array:
 
 def _write(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
-
-
-def parameter_count(config: ModelConfig) -> int:
-    """How many numbers a model has."""
-    return sum(int(np.prod(spec.shape)) for _, spec in walk(abstract(config)))
 
 
 def main() -> None:

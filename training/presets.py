@@ -1,4 +1,4 @@
-"""The runs that make both models, and the settings of each for the kind of device that there is.
+"""The runs that make both models, and the settings of each: for CPU cores, on which both were made.
 
 The smaller model begins at nothing, beside tools with strange names, so that no name is known by heart. The larger one
 begins as what the smaller one became. Both go on from there, one stage of what is made up after the other.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-
-import jax
 
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 
@@ -32,6 +30,9 @@ RUNS = (
 
 _EVERYWHERE: dict[str, Any] = {
     "length": 1024,
+    "rows": 2,  # small batches learn most from a token
+    "warmup_tokens": 100_000,
+    "ramp_tokens": 5_000_000,
     "inner_weight": 0.5,
     "look_weight": 1.0,
     "strange": 0.3,
@@ -58,12 +59,7 @@ _RUNS: dict[str, dict[str, Any]] = {
     "sprout-m-hands-on": _PEOPLE | _M | {"seed": "sprout-m, hands on", "rate": 8e-4, "stage": 8, "kept_share": 0.5},
     "sprout-s-calling": _PEOPLE | _S | {"seed": "sprout-s, calling", "rate": 1.2e-3, "stage": 9, "kept_share": 0.5},
 }
-_DEVICES: dict[str, dict[str, Any]] = {
-    # Small batches learn most from a token, large ones keep a GPU busy.
-    "cpu": {"rows": 2, "ramp_tokens": 5_000_000, "warmup_tokens": 100_000},
-    "gpu": {"rows": 32, "ramp_tokens": 40_000_000, "warmup_tokens": 4_000_000, "tokens": 400_000_000},  # not tried yet
-}
-_TOKENS_ON_CPU = {
+_TOKENS = {
     "sprout-s": 50_000_000,
     "sprout-m": 16_000_000,
     "sprout-m-on": 16_000_000,
@@ -81,13 +77,11 @@ _TOKENS_ON_CPU = {
 
 
 def preset(run: str, models: Path | None = None) -> dict[str, Any]:
-    """The settings of a run on the kind of device that there is.
+    """The settings of a run.
 
     What it begins as is in ``models``; by default it is what comes with the package.
     """
-    device = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    settings = {"tokens": _TOKENS_ON_CPU[run]} | _EVERYWHERE | _DEVICES[device] | _RUNS[run]
-    settings["rows"] = max(settings["rows"], _DEVICES[device]["rows"])
+    settings = {"tokens": _TOKENS[run]} | _EVERYWHERE | _RUNS[run]
     if (before := settings.get("grown_from")) is None:
         return settings
     return settings | {"grown_from": str(models / before if models else embedded_folder(before))}

@@ -1,4 +1,4 @@
-"""Whether routing pays: two sizes behind one chat model, beside each of them alone, on tasks a third of which are hard.
+"""The worth of routing: two sizes behind one chat model, beside each of them alone, on tasks a third of which are hard.
 
     make bench-routed
     make bench-routed ARGS="--tasks 120 --light sprout-s --heavy sprout-m"
@@ -23,9 +23,6 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage
 
-from benchmarks.running.command import PAGE, positive
-from benchmarks.running.machine import Others, machine
-from benchmarks.running.page import Block, replace_block
 from langchain_gemma_jax import ChatGemmaJax, Route, configure
 from training.chat_player import LONGEST, declared, messages
 from training.data.conversation import Conversation
@@ -37,7 +34,6 @@ from training.data.world import World
 from training.evaluate import everything
 from training.parse import Answer
 
-BLOCK = Block("routed figures", "make bench-routed")
 MOST_TIME, MOST_BEHIND = 0.85, 0.02  # of heavy's time, and how much less often right
 LIGHT: tuple[Skill, ...] = (call.one_call, no_call.talk_beside_tools, memory.remember, call.copy_foreign)
 HARD: tuple[Skill, ...] = (chain.two_calls, call.right_tool, chain.three_calls, schema.as_call)
@@ -59,13 +55,14 @@ Play = Callable[[Conversation], Played]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m training.routed", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tasks", type=positive, default=90, help="90 by default")
+    parser.add_argument("--tasks", type=int, default=90, help="90 by default")
     parser.add_argument("--light", default="sprout-s")
     parser.add_argument("--heavy", default="sprout-m")
-    parser.add_argument("--write-docs", action="store_true", help="renew the figures in benchmarks/figures.md")
     options = parser.parse_args(arguments)
+    if options.tasks < 1:
+        parser.error(f"--tasks: expected 1 or more, found {options.tasks}")
     configure(guards="off")
-    players, others = policies(options.light, options.heavy), Others()
+    players = policies(options.light, options.heavy)
     found: dict[str, list[Played]] = {name: [] for name in players}
     for number in range(-6, options.tasks):  # the first ones are not counted: what they need is compiled then
         made = task(number % options.tasks if number < 0 else number)
@@ -73,10 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             played = play(made)
             if number >= 0:
                 found[name].append(played)
-    text = report(found, options.light, options.heavy, others.cores_used())
-    sys.stdout.write(f"{text}\n")
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, BLOCK))
+    sys.stdout.write(f"{report(found, options.light, options.heavy)}\n")
     return 0
 
 
@@ -139,9 +133,8 @@ def size(message: AIMessage) -> str:
     return name if isinstance(name, str) else ""
 
 
-def report(found: Mapping[str, Sequence[Played]], light: str, heavy: str, others: float | None) -> str:
+def report(found: Mapping[str, Sequence[Played]], light: str, heavy: str) -> str:
     """The figures as Markdown."""
-    facts, busy = machine(), "an unknown number of" if others is None else f"{others:.2f}"
     total = {name: sum(each.seconds for each in tasks) for name, tasks in found.items()}
     rows = []
     for name, tasks in found.items():
@@ -149,10 +142,7 @@ def report(found: Mapping[str, Sequence[Played]], light: str, heavy: str, others
         smaller = _share(size == light for each in tasks for size in each.sizes)
         rows.append(f"| {name} | {total[name]:.2f} | {right} | {sound} | {smaller} |")
     count = len(found["default"])
-    head = (
-        f"{facts['processor']}, {facts['cores']} cores; {light} and {heavy}; {count} tasks, a third of them hard. "
-        f"Others used {busy} cores meanwhile."
-    )
+    head = f"{light} and {heavy}; {count} tasks, a third of them hard."
     share, ahead = total["default"] / total["heavy"], _right(found["default"]) - _right(found["heavy"])
     bars = [
         f"- in {MOST_TIME} of heavy's time: {share:.2f}, {_bar(share <= MOST_TIME)}",

@@ -2,8 +2,8 @@
 
     python -m training.train sprout-s runs/sprout-s
 
-How much is read and in which batches depends on where it runs (``presets.py``): CPU cores or a GPU. Each setting
-can be given by itself. With the same settings, a run gives the same weights on the same kind of device.
+How much is read and in which batches is in ``presets.py``. Each setting can be given by itself. With the same settings,
+a run gives the same weights on the same kind of device.
 
 The run's folder gets the tokenizer, the checkpoint, progress lines in ``log.txt`` and the loss as
 ``loss.svg``. The same command goes on from the checkpoint. All devices share each batch.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
-Schema: TypeAlias = Mapping[str, "Json | Mapping[str, Json]"]
 
 
 @dataclass(frozen=True)

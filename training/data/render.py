@@ -32,6 +32,16 @@ class Step:
     graded: bool
 
 
+@dataclass(frozen=True)
+class Question:
+    """One thing to do: the conversation, which of its steps, and everything before that step in the dialect."""
+
+    conversation: Conversation
+    index: int  # of the conversation in its exam
+    step: Step
+    number: int  # of the step in the conversation
+
+
 def pieces(conversation: Conversation) -> Iterator[Piece]:
     """The conversation from ``<bos>`` to its last turn's end."""
     yield opening(conversation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.running.page import replace_block
 from training import routed
 from training.data.conversation import Calls, Model
 from training.data.side import Side
@@ -33,13 +32,8 @@ def test_the_total_time_is_compared_with_each_policy():
         "light, redone": [played(1.0), played(4.0, right=False)],
         "heavy": [played(1.0, light=False), played(1.5, light=False)],
     }
-    text = routed.report(found, "one", "two", 0.1)
+    text = routed.report(found, "one", "two")
     assert "| default | 3.00 | 100% | 100% | 50% |" in text
     assert "| light, redone | 5.00 | 50% | 100% | 100% |" in text
     assert "in 0.85 of heavy's time: 1.20, **missed**" in text
     assert "right at least as often as heavy, but for 2%: +0%, reached" in text
-
-
-def test_the_page_has_its_place():
-    page = routed.PAGE.read_text()
-    assert replace_block(page, "new", routed.BLOCK) != page
