@@ -32,10 +32,11 @@ test-all: ## run the long ones too, on each Python that is supported: make test-
 test-training: setup ## run the tests of training/
 	$(PY) -m pytest $(SPREAD) training/tests $(ARGS)
 
-lint: setup ## check style and types
+lint: setup ## check style and types, and list what has grown: rooms of over 15 files, files of over 500 lines
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+	-@$(PY) -m tests.test_house
 
 format: setup ## repair the style that can be repaired without thought
 	$(PY) -m ruff check --fix
