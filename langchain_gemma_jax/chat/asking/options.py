@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
 from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
-from langchain_gemma_jax.config import default_api_key, default_model, default_server, names_by_default
+from langchain_gemma_jax.config import SERVER_OFF, default_api_key, default_model, default_server, names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
@@ -45,7 +45,6 @@ OTHER_NAMES = {
     "repo_id": "model",
 }
 
-OFF = "off"  # as a server: none, but this process
 SERVED = "served"  # as a model: whichever a server serves first
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
@@ -192,7 +191,7 @@ def constructor_arguments(given: Mapping[str, object], known: set[str], whose: s
             found["api_key"] = found.get("api_key") or default_api_key()
     if found.get("model") is None:
         routed = "route" in known and found.get("route") is not None
-        unnamed = DEFAULT if found.get("server") in {None, OFF} else SERVED
+        unnamed = DEFAULT if found.get("server") in {None, SERVER_OFF} else SERVED
         found["model"] = AUTO if routed else default_model() or unnamed
     return found | settings_of(found)
 

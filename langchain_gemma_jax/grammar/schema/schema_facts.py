@@ -157,9 +157,9 @@ class Facts:
         if "const" in schema:
             self._choose([schema["const"]])
         if (choices := schema.get("enum")) is not None:
-            named = _list(choices, "enum", at)
-            self.reader.spend(at, OF_A_CHOICE * min(len(named), MAX_CHOICES))
-            self._choose(list(named))
+            values = list(_list(choices, "enum", at))
+            self.reader.spend(at, OF_A_CHOICE * min(len(values), MAX_CHOICES))
+            self._choose(values)
             if len(self.choices or ()) > MAX_CHOICES or sum(map(len, map(same, self.choices or ()))) > MAX_CHOSEN:
                 raise SchemaError(at, f"enum: more than {MAX_CHOICES:,} values, or {MAX_CHOSEN:,} characters of them")
 

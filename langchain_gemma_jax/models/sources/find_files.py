@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError, UnknownModelError
-from langchain_gemma_jax.models.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError
+from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
-from langchain_gemma_jax.models.hub.hub_request import is_model_id
+from langchain_gemma_jax.models.sources.model_names import check_name
 from langchain_gemma_jax.stopping import Stop
 
 
@@ -48,16 +48,7 @@ def find_files(
         found = find_ollama(str(source))
         return FoundFiles(found.path, found.name, found.defaults, found.templated, found.encoders)
     model_id, _, file = str(source).partition(":")
-    if not is_model_id(model_id):
-        from langchain_gemma_jax.models.hub.known_ids import meant_by
-
-        hint = "" if (meant := meant_by(str(source))) is None else f" Did you mean {meant!r}?"
-        raise UnknownModelError(
-            f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
-            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
-            f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
-        )
+    check_name(str(source))
     from langchain_gemma_jax.models.hub.download import download
 
     try:

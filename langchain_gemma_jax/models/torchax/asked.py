@@ -6,11 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.sources.model_names import TORCHAX
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.model import Model
-
-PREFIX = "torchax:"
 
 _REFUSED = {
     "recipe": "its matrices are multiplied as transformers' code has them",
@@ -23,7 +22,7 @@ def is_for_torchax(source: str | os.PathLike[str], like: Model | None) -> bool:
     """Return whether a model is to be run by transformers' code."""
     if like is not None:
         return type(like.architecture).__name__ == "TorchModel"
-    return isinstance(source, str) and source.startswith(PREFIX)
+    return isinstance(source, str) and source.startswith(TORCHAX)
 
 
 def refuse_for_torchax(**asked: object) -> None:
@@ -34,4 +33,4 @@ def refuse_for_torchax(**asked: object) -> None:
     """
     for name, value in asked.items():
         if value is not None:
-            raise InputError(f'{name}={value!r}: a model "{PREFIX}..." takes none: {_REFUSED[name]}. Leave it out.')
+            raise InputError(f'{name}={value!r}: a model "{TORCHAX}..." takes none: {_REFUSED[name]}. Leave it out.')

@@ -27,9 +27,9 @@ from langchain_gemma_jax.models.recipes.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.sources.find_files import find_files
 from langchain_gemma_jax.models.sources.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.sources.load_plan import LoadPlan
+from langchain_gemma_jax.models.sources.model_names import TORCHAX
 from langchain_gemma_jax.models.sources.read_unchanged import read_unchanged
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
-from langchain_gemma_jax.models.torchax.asked import PREFIX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
 from langchain_gemma_jax.models.torchax.meta_module import (
@@ -80,7 +80,7 @@ def load_torch_model(
     check_versions()  # before anything is fetched
     if dtype is not None and dtype not in ITEM_BYTES:
         raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")
-    named = source.removeprefix(PREFIX) if isinstance(source, str) else source
+    named = source.removeprefix(TORCHAX) if isinstance(source, str) else source
     found = find_files(named, revision=revision, token=token, progress=progress, stop=stop)
     folder, files = found.path, Unchanged.now(found.path)
     raw = checked_folder(folder)

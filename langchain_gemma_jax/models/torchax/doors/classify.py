@@ -12,7 +12,7 @@ import tokenizers
 
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 from langchain_gemma_jax.models.sources.find_files import find_files
-from langchain_gemma_jax.models.torchax.asked import PREFIX
+from langchain_gemma_jax.models.sources.model_names import TORCHAX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.doors.module_function import CompiledModule
 from langchain_gemma_jax.models.torchax.libraries import libraries
@@ -44,7 +44,7 @@ class TextClassifier:
             CheckpointError: it cannot be read. UnsupportedModelError: it has fewer than two labels.
         """
         check_versions()
-        named = source.removeprefix(PREFIX) if isinstance(source, str) else source
+        named = source.removeprefix(TORCHAX) if isinstance(source, str) else source
         found = find_files(named, revision=revision, token=token, progress=None, stop=None)
         raw = checked_folder(found.path)
         self.name, shared = found.name, libraries()
