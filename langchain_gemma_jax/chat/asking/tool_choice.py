@@ -27,6 +27,11 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     Raises:
         InputError: a tool is of no form that is known, its name is not possible, or two that differ have the same.
     """
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+        raise InputError(
+            f"tools: expected a list of functions, LangChain tools or schemas; found {tools!r:.200}. One alone is put "
+            "into a list, and a function is given itself and not by its name: bind_tools([convert])."
+        )
     return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(tools))
 
 
@@ -36,9 +41,7 @@ def checked_tools(tools: object) -> tuple[Tool, ...]:
     Raises:
         InputError: a tool is of no form that is known, or two tools have the same name.
     """
-    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
-        raise InputError(f"tools: expected a list of tools, found {tools!r}.")
-    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(tools))
+    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(cast("Iterable[ToolLike]", tools)))
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
@@ -106,6 +109,15 @@ def _without_titles(value: object) -> object:
     return [_without_titles(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def _refuse_names(number: int, tool: ToolLike) -> None:
+    """Refuse what names a tool and is none, of which LangChain says more than helps."""
+    if tool is None or isinstance(tool, str | bytes | int | float):
+        raise InputError(
+            f"tools[{number}]: expected a function, a LangChain tool or a schema; found {tool!r:.200}. Give the "
+            "function itself, and not its name."
+        )
+
+
 def _refuse_foreign(number: int, tool: ToolLike) -> None:
     """Refuse what another company's server runs, in the forms of OpenAI and Anthropic."""
     if not isinstance(tool, Mapping) or not isinstance(kind := tool.get("type"), str) or kind in _OF_TOOLS:
@@ -126,6 +138,7 @@ def _refuse_name(number: int, name: str) -> None:
 
 
 def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dict[str, Any]:  # noqa: FBT001  LangChain's word
+    _refuse_names(number, tool)
     _refuse_foreign(number, tool)
     try:
         form = convert_to_openai_tool(tool, strict=strict)

@@ -215,10 +215,17 @@ def test_a_malformed_schema_is_named_when_it_is_bound(method, scripted):
         model.with_structured_output(broken, method=method)
 
 
-@pytest.mark.parametrize("wrong", [{"type": "json_schema"}, 3, {"type": "xml"}])
-def test_a_response_format_that_is_none_is_refused(wrong, scripted):
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"type": "json_schema"}, r'expected {"type": "json_schema", "json_schema": {"name"'),
+        (3, "schema: expected a class of pydantic"),
+        ({"type": "xml"}, r'{"type": "json_schema", ...} or a JSON schema; found the type \'xml\'.$'),
+    ],
+)
+def test_a_response_format_that_is_none_is_refused(wrong, says, scripted):
     model, _ = scripted()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=says):
         model.invoke("HELLO", response_format=wrong)
 
 
