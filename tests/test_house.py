@@ -138,7 +138,7 @@ TOGETHER = [
     {"models.vision", "models.hearing"},
 ]
 
-MOST_FILES = 10  # in a room, beside its __init__
+MOST_FILES = 15  # in a room, beside its __init__
 MOST_LEVELS = 12  # of imports between the engine's rooms
 MOST_METHODS = 25  # of a class in the engine ...
 MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has parts

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel
 
 from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_pydantic
+from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_schema, with_tight_members
 from langchain_gemma_jax.dialects import Json, Tool
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
@@ -109,12 +112,27 @@ def _without_titles(value: object) -> object:
     return [_without_titles(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def _tightened(schema: object, parameters: Mapping[str, Any], tight: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as narrow as their types: all of a class of pydantic, or the members of a function."""
+    if isinstance(schema, type) and issubclass(schema, BaseModel) and set(parameters) >= {"properties"}:
+        whole = convert_to_openai_tool(standing_for(schema, tight))["function"]["parameters"]
+        if set(whole.get("properties", ())) == set(parameters["properties"]):  # nothing is injected
+            return cast("dict[str, Any]", whole)
+    return with_tight_members(parameters, tight)
+
+
 def _refuse_names(number: int, tool: ToolLike) -> None:
     """Refuse what names a tool and is none, of which LangChain says more than helps."""
     if tool is None or isinstance(tool, str | bytes | int | float):
         raise InputError(
             f"tools[{number}]: expected a function, a LangChain tool or a schema; found {tool!r:.200}. Give the "
             "function itself, and not its name."
+        )
+    if isinstance(tool, type) and issubclass(tool, Enum):
+        raise InputError(
+            f"tools[{number}]: expected a function, a LangChain tool or a schema of an object; found {tool!r}, whose "
+            "values are none. Give it to a parameter of a function; or to with_structured_output, where "
+            'method="json_schema" gives one of its members.'
         )
 
 
@@ -152,6 +170,8 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dic
             "here: a function, a LangChain tool, or a schema."
         )
     schema = getattr(tool, "args_schema", tool)
+    if not isinstance(tool, Mapping) and (tight := tight_schema(schema)) is not None:
+        form["function"]["parameters"] = _tightened(schema, form["function"]["parameters"], tight)
     if (full := recursive_schema(schema)) is not None:
         form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
     _refuse_name(number, Tool.of(form).name)  # which says what else is wrong with it
