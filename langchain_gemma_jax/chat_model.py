@@ -307,8 +307,8 @@ class ChatGemmaJax(BaseChatModel):
             city = llm.with_structured_output(City).invoke("Paris has 2,100,000 inhabitants.")
 
         Args:
-            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, or a JSON schema. Classes of pydantic and
-                dataclasses give their objects, the others dictionaries.
+            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, an Enum, or a JSON schema. Classes of
+                pydantic and dataclasses give their objects, an Enum its member, the others dictionaries.
             method: "json_schema" tells the model the schema and holds it to it. "function_calling" has it call a tool
                 with that schema. "json_mode" tells it nothing, so the prompt has to, and may go without a schema.
             include_raw: give ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.

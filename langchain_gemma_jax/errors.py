@@ -56,7 +56,8 @@ for the same things, these are those too: ``model_errors`` says which.
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 
 
 class GemmaJaxError(Exception):
@@ -153,12 +154,17 @@ class CheckpointError(GemmaJaxError):
     """
 
     def __init__(self, path: str | PathLike[str], expected: str, found: str, advice: str = "") -> None:
-        self.path, self.expected, self.found, self.advice = str(path), expected, found, advice
+        self.path, self.expected, self.found, self.advice = _named(path), expected, found, advice
         text = f"{self.path}: expected {expected}, found {found}."
         super().__init__(f"{text} {advice}" if advice else text)
 
     def __reduce__(self) -> tuple[type[CheckpointError], tuple[str, str, str, str]]:
         return type(self), (self.path, self.expected, self.found, self.advice)
+
+
+def _named(path: str | PathLike[str]) -> str:
+    """Return a path as text: in full, where it says nothing by itself, as ``.`` does."""
+    return str(Path(path).absolute()) if Path(path).name in {"", ".."} else fspath(path)
 
 
 class CheckpointNotFoundError(CheckpointError):

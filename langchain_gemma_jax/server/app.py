@@ -57,7 +57,6 @@ class GemmaJaxApp:
         self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
         self._open = _OPEN | {"/metrics"} if open_metrics else _OPEN
         self.readiness = readiness or Readiness(models.names)
-        self._pages = Pages(models, self.readiness, self.calls)
         native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
         self._apis: dict[str, tuple[Api, ErrorForm]] = {
             **{PATH + what: (Native(what), native) for what in CALLS},
@@ -67,6 +66,7 @@ class GemmaJaxApp:
             "/v1/messages": (AnthropicMessages(), anthropic),
             "/v1/messages/count_tokens": (AnthropicCount(), anthropic),
         }
+        self._pages = Pages(models, self.readiness, self.calls, self._apis)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server."""

@@ -58,9 +58,10 @@ class Readiness:
                 return  # the server ended first
             except GemmaJaxError as error:
                 self._pending[model] = str(error)
-                _log.warning("%s is not ready: %s", model, error)
                 if self._on_failure is not None:
-                    self._on_failure(error)
+                    self._on_failure(error)  # which says so
+                else:
+                    _log.warning("%s is not ready: %s", model, error)
 
     def _make_one_ready(self, model: str) -> None:
         from langchain_gemma_jax.engine.api.process import engine

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from langchain_gemma_jax.chat.asking.options import OFF
-from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.config import SERVER_OFF, cache_dir
 from langchain_gemma_jax.errors import InputError
 
 AUTO = "auto"
@@ -58,7 +57,7 @@ def address_of(server: object) -> Address | None:
     Raises:
         InputError: it is none.
     """
-    if server in (None, OFF):
+    if server in (None, SERVER_OFF):
         return None
     if server == AUTO:
         return Address(path=str(default_socket()))

@@ -28,7 +28,7 @@ SCRIPTS = (
     "chat/calling/call.py",
     "engine/loop/",
 )  # whose lines the hops are
-ASIDE = {"private", "config.py", "grammar/spent_time.py"}  # now and then: the status file, garbage collections
+ASIDE = {"private", "config.py"}  # now and then: the status file
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from langchain_gemma_jax import (
     GuardWarning,
     ServerError,
     ServerUnreachableError,
-    chat_model,
 )
 from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
@@ -280,7 +279,7 @@ async def test_what_the_engine_would_warn_of_in_this_process_reaches_it(tmp_path
         with pytest.warns() as found:
             list(model.stream("Hi"))
         assert {(each.category, str(each.message)) for each in found} == {(k, f"a {k.__name__}") for k in kinds}
-        assert {each.filename for each in found} == {chat_model.__file__}
+        assert {each.filename for each in found} == {__file__}
         with pytest.warns(GuardWarning) as found:  # of a model it is said once
             await model.ainvoke("Hi")
         assert len(found) == 1

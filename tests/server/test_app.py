@@ -85,7 +85,13 @@ def test_paths_and_methods(at, says):
     assert [each["id"] for each in asked(at, "/v1/models")[1]["data"]] == ["sprout-s"]
     assert asked(at, "/v1/models/sprout-s")[1]["max_input_tokens"] == 4095
     assert "gemma_jax_engine_up" in asked(at, "/metrics")[1]
-    assert asked(at, "/nowhere")[1]["error"]["code"] == "no_such_path"
+    nowhere = asked(at, "/nowhere")[1]["error"]
+    assert nowhere["code"] == "no_such_path"
+    assert nowhere["message"].startswith(
+        "There is no '/nowhere' here. There are /health, /ready, /metrics, /v1/models, "
+    )
+    assert "/v1/chat/completions" in nowhere["message"]
+    assert "docs/" not in nowhere["message"]
     for path in (*PUBLIC, NATIVE):
         assert asked(at, path)[0] == 405
     assert asked(at, "/health", {})[0] == 405

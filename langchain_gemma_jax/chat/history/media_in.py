@@ -24,6 +24,15 @@ MOST_DECODED = 256 << 20  # bytes of pixels and samples
 MOST_PLACED = 256 << 20  # bytes of what encoders are given
 
 
+_SAID = {"image": "an image", "audio": "a sound", "file": "a file"}
+_SEES = "or use a model that sees: Gemma 3 from 4B on, or Gemma 4"
+_ADVICE = {
+    "image": f"Describe it in words, have a tool read it, {_SEES}",
+    "audio": "Write down what is said, have a tool do so, or use a model that hears: Gemma 4 E2B or E4B",
+    "file": f"Put its text into the message, have a tool read it, {_SEES}",
+}
+
+
 class MediaMemory:
     """The media that an engine's callers have decoded and prepared, the least recently used of which go first."""
 
@@ -63,11 +72,12 @@ class MediaPlacing:
         if not parts:
             return {}
         if (support := self.model.media) is None:
+            block = parts[0].block
             raise MediaError(
-                parts[0].block.at, f"this is an image, a sound or a file, and {self.model.name} reads text alone. "
-                "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on, and of GGUF "
+                block.at,
+                f"this is {_SAID[block.kind]}, and {self.model.name} reads text alone. {_ADVICE[block.kind]}; of GGUF "
                 "files those with their model's mmproj file beside it",
-            )  # fmt: skip
+            )
         self.reader.check_count([part.block for part in parts])
         found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
         read: list[tuple[MediaPart, tuple[Medium, ...]]] = []

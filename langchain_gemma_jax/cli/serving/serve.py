@@ -10,6 +10,7 @@ from langchain_gemma_jax.cli.serving.group_options import add_group, group_of
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.loading.model_names import FORMS
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.scale.hosts.leader import Leader
@@ -24,8 +25,9 @@ def add(verbs: Verbs) -> None:
         "gemma-jax serve google/gemma-3-1b-it       # and elsewhere: ChatGemmaJax(server='auto')\n"
         "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI and Anthropic",
     )
+    parser.take_words("models", "[MODEL ...]", f"{FORMS}; the first one where a client names none")
     parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="what is served; the first one where a client names none"
+        "--model", action="append", default=[], help="the same, for whoever writes it so; may be given more than once"
     )
     parser.add_argument("--socket", metavar="PATH", help="a Unix socket; by default one in a folder of yours")
     parser.add_argument("--host", help="a port of this address instead: 127.0.0.1 for this machine's programs")
@@ -53,6 +55,21 @@ def add(verbs: Verbs) -> None:
     parser.set_defaults(run=_run)
 
 
+def models_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the models that are named, as words or by options: the first one is special, so not by both.
+
+    Raises:
+        InputError: they are named by both, and differently.
+    """
+    words, options_too = tuple(dict.fromkeys(options.models)), tuple(dict.fromkeys(options.model))
+    if words and options_too and words != options_too:
+        raise InputError(
+            f"Expected the models as words or with --model, found both: {', '.join(words)}; --model "
+            f"{' --model '.join(options_too)}. Write one list: gemma-jax serve {' '.join((*words, *options_too))}"
+        )
+    return words or options_too
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or not int(text) < 2**16:
         raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
@@ -78,6 +95,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
     from langchain_gemma_jax import engine
     from langchain_gemma_jax.config import default_model
     from langchain_gemma_jax.models.configuration.embedded import DEFAULT
+    from langchain_gemma_jax.models.loading.model_names import check_name
     from langchain_gemma_jax.server.apis.caller import ServedModels
     from langchain_gemma_jax.server.app import GemmaJaxApp
     from langchain_gemma_jax.server.http.api_keys import read_keys
@@ -97,7 +115,9 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
             f"--host {host}: other machines can connect, so expected --api-key-file FILE, with keys that they have to "
             "show. Without keys: --host 127.0.0.1, or a Unix socket."
         )
-    models = tuple(dict.fromkeys(options.models)) or (default_model() or DEFAULT,)
+    models = models_of(options) or (default_model() or DEFAULT,)
+    for model in models:
+        check_name(model)
     others = not at_port if options.any_model is None else options.any_model
     limits = ServerLimits(drain_s=options.drain, connections=options.max_connections)
     listening = (

@@ -67,6 +67,10 @@ class AttentionAsked:
     window: int | None
 
 
+class StrangeCacheError(UnsupportedModelError, AttributeError):
+    """A model asks its cache for what a cache of keys and values does not have; also how ``hasattr`` finds that out."""
+
+
 class PassCache:
     """What a model takes for a cache of transformers'."""
 
@@ -76,6 +80,13 @@ class PassCache:
         """Hand a layer's keys and values to the pass. What the layer may look at is known there."""
         now.get().update(keys, values, layer)
         return keys, values
+
+    def __getattr__(self, name: str) -> Any:
+        """Say that there is no more than keys and values."""
+        raise StrangeCacheError(
+            f"its layers ask their cache for {name!r}, which is no part of keys and values: a layer keeps "
+            "something else, such as the state of a convolution or of a recurrence, and its size is not known here."
+        )
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
         """Return 0: where tokens stand is told by their position ids."""
@@ -95,6 +106,24 @@ def attention(module: Any, queries: Any, keys: Any, values: Any, mask: Any = Non
         scaling = queries.shape[-1] ** -0.5
     window = asked.get("sliding_window")
     return now.get().attend(queries, layer, AttentionAsked(float(scaling), asked.get("softcap"), window)), None
+
+
+class NoPass:
+    """The pass that goes on while a model's head is called alone: its body is to stay out of it."""
+
+    def update(self, keys: Any, values: Any, layer: int) -> None:
+        del keys, values
+        raise _called_by_the_head(layer)
+
+    def attend(self, queries: Any, layer: int, asked: AttentionAsked) -> Any:
+        del queries, asked
+        raise _called_by_the_head(layer)
+
+
+def _called_by_the_head(layer: int) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"its head calls layer {layer} by itself, and not by the body that it stands on. They cannot be run apart."
+    )
 
 
 @dataclass
