@@ -86,7 +86,7 @@ class CallStart:
         clock, options, spoken = self._clock, self._options, self._spoken
         clock.parts.now("encoding the prompt")
         model = ready_model(served, options)
-        prompt, encoded = model.prompt(options.told(spoken), options, clock.left)
+        prompt, encoded = model.prompt(options.told(spoken), options)
         clock.parts.now("compiling the grammar")
         sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
