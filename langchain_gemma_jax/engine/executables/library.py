@@ -190,8 +190,8 @@ class Library:
             self._failed.add(key)
             raise
 
-    def distrust(self) -> bool:
-        """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
+    def distrust(self, error: Exception) -> bool:
+        """Something that ran raised this. What came from the disk is deleted there, to be made anew when it is needed.
 
         Gives whether there was anything: if not, it was not the disk's fault.
         """
@@ -206,7 +206,9 @@ class Library:
             if self._store is not None:
                 self._store.discard(fingerprint.name(self._family, key))
         if loaded:
-            _log.warning("a program failed: %d that came from the disk are compiled anew", len(loaded))
+            _log.warning(
+                "a program failed, and %d that came from the disk are compiled anew: %s", len(loaded), named(error)
+            )
         return bool(loaded)
 
     def cold_seconds(self, keys: Iterable[ProgramKey]) -> float | None:

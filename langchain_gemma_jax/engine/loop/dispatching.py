@@ -49,8 +49,9 @@ class Dispatching:
         """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
         scheduler = self._work.scheduler
         together, rows = runner.together(requests, scheduler.alike(requests[0]))
-        if together < len(requests) and any(request.progress.issued for request in requests):
-            self._results.bring_home(keep=0)
+        others = together < len(requests) or not runner.follows(requests, rows)
+        if others and any(request.progress.issued for request in requests):
+            self._results.bring_home(keep=0)  # only a step of the same rows finds its tokens on the device
             return (), rows
         scheduler.split(requests[together:])
         return requests[:together], rows
