@@ -37,7 +37,7 @@ from langchain_gemma_jax.models.configuration.loaded_as import HowToLoad, Loaded
 from langchain_gemma_jax.models.embedded import embedded_folder
 from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
 from langchain_gemma_jax.models.model import Model
-from langchain_gemma_jax.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop
 
 LoadKey: TypeAlias = tuple[
     str, str | None, str | None, str | None, str | None, int | str | None, int | str | None, bool
@@ -218,12 +218,12 @@ class ModelApi:
                 advice = partial(self._advice, key[0], load, time.monotonic())
                 clock.now(f"loading {key[0]!r}", load.parts, advice)
                 yield load.done
-                error = load.done.exception()
+                error, given_up = load.done.exception(), load.given_up  # before this one leaves, and gives it up
             clock.now("going on")
             if error is None:
                 return load.done.result()
-            if isinstance(error, StoppedError):
-                continue  # others had left just then
+            if given_up and isinstance(error, Exception):
+                continue  # the others had left before this one came. Of a closed engine, the first step says so
             if isinstance(error, Exception):
                 raise again(error)
             if begun_here:

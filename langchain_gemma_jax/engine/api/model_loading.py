@@ -110,6 +110,16 @@ class ModelLoader:
         """Begin to load an evicted model again, now that there is room and somebody waits."""
         self._rereads.submit(partial(self._load_again, known))
 
+    @property
+    def loads_run(self) -> bool:
+        """Whether a model is being loaded."""
+        return self.loads.busy or self._rereads.busy
+
+    def end_loads(self, until: float | None) -> bool:
+        """Have what is being loaded end. Gives whether nothing is any more at that time."""
+        ended = self.loads.close(left(until))
+        return self._rereads.close(left(until)) and ended
+
     def prefix_counts(self) -> dict[str, Any]:
         """Return what was done with prefixes on the disk, by names in a ``Report``."""
         return {} if self.prefixes is None else dataclasses.asdict(self.prefixes.counts)
@@ -239,8 +249,7 @@ class ModelLoader:
 
     def close(self, until: float | None) -> bool:
         """Have what comes end. Gives whether the threads that read models have ended by then."""
-        ended = self.loads.close(left(until))
-        ended &= self._rereads.close(left(until))
+        ended = self.end_loads(until)
         return (self.prefixes is None or self.prefixes.close(left(until))) and ended
 
     def _load_again(self, known: KnownModel) -> None:
@@ -378,13 +387,15 @@ def _until_done(future: Future[None], load: Load[Served] | None, until: float | 
     Raises:
         TimeoutError: time is up. StoppedError: nobody waits any more.
     """
-    both = (future,) if load is None else (future, load.stop.asked)
-    while not one_is_done(both, left(until)):
-        if load is None or not load.patient:
+    while not future.done():
+        both = (future,) if load is None else (future, load.left.asked)
+        if one_is_done(both, left(until)):
+            if load is not None and not future.done():
+                load.left.check()  # which somebody may have taken back who came just now
+        elif load is None or not load.patient:
             raise TimeoutError
-        until = None  # patience does not end again
-    if load is not None and not future.done():
-        load.stop.check()
+        else:
+            until = None  # patience does not end again
 
 
 def _cores_to_spare() -> bool:
