@@ -1,4 +1,4 @@
-"""A process that gives up its first load and ends, ends as asked: its load may be inside XLA, and its engine not begun."""
+"""A process that gives up its first load, and ends, ends as asked: the load may be inside XLA, the engine not begun."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ENDS = {"returns": 0, "exits": 7, "raises": 1, "interrupted": -signal.SIGINT, "t
 
 
 def ended(number: int, place: Path) -> str:
-    """Let a process end at some moment of its first load, with nothing on the disk. What is wrong with it; or nothing."""
+    """Let a process end at some moment of its first load, with nothing on the disk. Gives what is wrong with it."""
     rng = random.Random(f"{SEED} {number}")
     way, pause, tries = rng.choice(list(ENDS)), rng.uniform(0.05, 2.0), rng.choice((1, 1, 1, 3))
     signals = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM}

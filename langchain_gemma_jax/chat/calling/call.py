@@ -72,7 +72,8 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        arriving = engine().arriving(options.model, **options.how_to_load, clock=self._clock)
+        asked_by = engine().guards.asked_by(options.app, options.guards)
+        arriving = engine().arriving(options.model, **options.how_to_load, clock=self._clock, asked_by=asked_by)
         steps = _named(arriving, options.model)
         try:
             return AwaitedModel(next(steps), steps)

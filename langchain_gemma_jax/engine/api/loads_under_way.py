@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from langchain_gemma_jax.engine.base.guards import CompileCost
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.requests.clock import Parts
 from langchain_gemma_jax.engine.requests.inbox import closed
@@ -32,6 +33,7 @@ class Load(Generic[T]):
         self.stop = Stop()  # its downloads end: nobody waited, at some time
         self.left = Stop()  # nobody waits now
         self.parts = Parts()
+        self.cold_cost: Callable[[], CompileCost] | None = None  # of a first answer's programs, when these are known
         self.patient = False  # somebody has said how long it may take, or that it may take for ever
         self.goes_on = False  # also if nobody waits: the next one finds it there
         self.waiting = 0

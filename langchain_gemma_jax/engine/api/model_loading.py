@@ -13,19 +13,22 @@ from typing import Any, Protocol
 
 import jax
 
+from langchain_gemma_jax.compile_cache.everywhere import nothing_kept
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
-from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.guards import Asking, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.device.other_hosts import LoadElsewhere, OtherHosts
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.executables.warmup import first_answer
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
@@ -85,7 +88,7 @@ class ModelLoader:
         guards: Guards,
         others: OtherHosts | None = None,
     ) -> None:
-        self._settings, self._load_model, self._others = settings, load_model, others
+        self._settings, self._load_model, self._others, self._guards = settings, load_model, others, guards
         self.loads: Loads[Served] = Loads()
         self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
@@ -149,7 +152,8 @@ class ModelLoader:
                 self.loads.go_on(load)
                 load.parts.now("reading its weights")
                 planned.library = library = self._library(found)
-                library.soon(library.first_needed())
+                library.soon(needed := library.first_needed())
+                load.cold_cost = partial(library.cold_cost, needed or self._first_answer(found))
             if self._others is not None and not found.placement.here:
                 shape = shape_of(self._settings.now, found)
                 planned.elsewhere = self._others.load(found, shape, str(source), dict(loaded_as))
@@ -331,6 +335,20 @@ class ModelLoader:
         library = self.libraries.of(known.shape, known.served.model.placement, known.served.name)
         library.soon(known.programs)
         self._evictor.arrived(known, self._runner_factory.runner(known, library), seconds)
+
+    def _first_answer(self, plan: LoadPlan) -> list[ProgramKey]:
+        """Return the programs that a first answer of a model needs, if none was given here so far."""
+        shape = shape_of(self._settings.now, plan)
+        if shape.architecture.embedding_width is not None:
+            return []
+        return first_answer(ladders_for(self._settings.now, shape.max_context, plan.placement.platform))
+
+    def late(self, model: str, load: Load[Served], asker: Asking) -> None:
+        """Have the guards look at a call whose time was up while its model was loaded."""
+        if load.cold_cost is not None:
+            self._guards.too_late_to_load(model, asker, load.cold_cost())
+        elif self.libraries.tally.costs.is_empty and nothing_kept():  # no device is asked: it may be starting
+            self._guards.too_late_to_load(model, asker, None)
 
     def _library(self, plan: LoadPlan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""

@@ -110,7 +110,7 @@ class Dispatching:
         key = ("step", 1, resident.capacity)
         try:
             missing = [] if key in runner.device.seen else [key]
-            runner.device.begins(request, missing, lambda: runner.library.cold_seconds([key]))
+            runner.device.begins(request, missing, lambda: runner.library.cold_cost([key]))
         except GuardError as error:
             self._failures.fail(error, (request,))
             return False

@@ -46,9 +46,8 @@ def leave_early(callers: Iterable[int] = ()) -> bool:
         libc.alarm(LAST_RESORT)
         own = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith("gemma-jax")}
         put_to_sleep({*own, *callers} - {threading.get_ident()}, ASLEEP_SECONDS)
-    if (jax_api := sys.modules.get("jax._src.api")) is not None:
-        # JAX tidies up under locks that a thread may have gone to sleep with. What is left so need not be tidy.
-        atexit.unregister(getattr(jax_api, "clean_up", None))
+    if (tidy := getattr(sys.modules.get("jax._src.api"), "clean_up", None)) is not None:
+        atexit.unregister(tidy)  # which JAX does under locks that a thread may have gone to sleep with
     libc.fflush(None)  # _exit does not
     gc.freeze()  # taking Python down collects garbage several times, and most of it is that of a trace
     return True

@@ -72,7 +72,8 @@ class Owner:
         self.compiles, self.background = libraries.compiles, libraries.background
         self._libraries, self._host = libraries, host
         self._kept: object = None
-        self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles)
+        self.standstills = libraries.tally.standstills
+        self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles, standstills=self.standstills)
         self.models, self.scheduler = work.models, work.scheduler
         self.evictor = ModelEvictor(
             work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics, events
@@ -231,7 +232,8 @@ class Owner:
             self._end_all(error)
             self.compiles.leave_this_thread()
             self.background.close(0)
-            if not self.background.busy and not self._host.loads_run:  # else the process may end while one is inside XLA
+            # Else the process may end while one of them is inside XLA.
+            if not self.background.busy and not self._host.loads_run:
                 atexit.unregister(self._end_with_process)
 
     def _round(self) -> None:

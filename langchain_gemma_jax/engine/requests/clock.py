@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.requests.standstills import Span
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:
@@ -33,9 +34,20 @@ class Parts:
     def __init__(self) -> None:
         self._began: list[tuple[float, str, Parts | None]] = []
 
-    def now(self, what: str, inside: Parts | None = None) -> None:
-        """Count the time from here on as this part; ``inside`` divides it further."""
-        self._began.append((time.monotonic(), what, inside))
+    def now(self, what: str, inside: Parts | None = None, at: float | None = None) -> None:
+        """Count the time from here on, or from ``at``, as this part; ``inside`` divides it further."""
+        self._began.append((time.monotonic() if at is None else at, what, inside))
+
+    def become(self, what: str) -> None:
+        """Count the time from here on as this part, if it is not already."""
+        if self.last != what:
+            self.now(what)
+
+    def spans(self, now: float) -> list[Span]:
+        """Return the parts one after the other, the last one up to ``now``."""
+        parts = list(self._began)
+        ends = [began for began, _, _ in parts[1:]] + [now]
+        return [Span(began, end, what) for (began, what, _), end in zip(parts, ends, strict=True)]
 
     @property
     def last(self) -> str:
