@@ -57,7 +57,7 @@ class ScriptedEngine:
         self.loaded = (source, how)
         return self.served
 
-    def arriving(self, source: str, *, clock: Clock, **how: object) -> Steps[Served]:
+    def arriving(self, source: str, *, clock: Clock, asks: object = None, **how: object) -> Steps[Served]:
         return self.load(source, **how)
         yield
 

@@ -27,6 +27,7 @@ from langchain_gemma_jax.dialects import (
 )
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
+from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import GemmaJaxError
@@ -72,8 +73,8 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        asked_by = engine().guards.asked_by(options.app, options.guards)
-        arriving = engine().arriving(options.model, **options.how_to_load, clock=self._clock, asked_by=asked_by)
+        asks = Asking(options.app, options.guards)
+        arriving = engine().arriving(options.model, **options.how_to_load, clock=self._clock, asks=asks)
         steps = _named(arriving, options.model)
         try:
             return AwaitedModel(next(steps), steps)

@@ -115,17 +115,10 @@ class Engine:
         return await await_for(self.arriving(source, clock=clock, **how), clock)
 
     def arriving(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        clock: Clock,
-        asked_by: Asking | None = None,
-        **how: Unpack[HowToLoad],
+        self, source: str | os.PathLike[str], *, clock: Clock, asks: Asking | None = None, **how: Unpack[HowToLoad]
     ) -> Steps[Served]:
-        """What ``load`` waits for, in steps, for those who wait in their own way.
-
-        ``asked_by``: who has a question to the model, behind which guards stand. None: it is only to be there.
-        """
+        """What ``load`` waits for, in steps, for those who wait in their own way; and who ``asks`` the model then."""
+        asked_by = None if asks is None else self.guards.asked_by(asks.app, asks.guards)
         return self._models.arriving(source, clock=clock, asked_by=asked_by, **how)
 
     def serve(self, model: Model) -> Served:

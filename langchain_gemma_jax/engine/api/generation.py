@@ -9,9 +9,8 @@ from collections.abc import Generator as PyGenerator
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.host.error_copies import again
-from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.engine.requests.clock import Clock, Standstills
 from langchain_gemma_jax.engine.requests.request import Completion, Piece, Request, deadline_error
-from langchain_gemma_jax.engine.requests.standstills import Standstills
 from langchain_gemma_jax.errors import DeadlineError
 
 

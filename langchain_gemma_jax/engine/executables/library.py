@@ -33,7 +33,7 @@ from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCo
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
-from langchain_gemma_jax.engine.requests.standstills import Standstills
+from langchain_gemma_jax.engine.requests.clock import Standstills
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.placement import Placement
 

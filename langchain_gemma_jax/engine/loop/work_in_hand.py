@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
+from langchain_gemma_jax.engine.requests.clock import Standstills
 from langchain_gemma_jax.engine.requests.inbox import Inbox
 from langchain_gemma_jax.engine.requests.request import Request
-from langchain_gemma_jax.engine.requests.standstills import Standstills
 from langchain_gemma_jax.engine.residency.known_models import KnownModels
 from langchain_gemma_jax.engine.steps.in_flight import InFlight
 from langchain_gemma_jax.engine.steps.runner import Runner

@@ -18,13 +18,12 @@ from typing import Protocol
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.host.hearing import Hearer
-from langchain_gemma_jax.engine.requests.clock import Parts
+from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 from langchain_gemma_jax.engine.requests.resident import Resident
-from langchain_gemma_jax.engine.requests.standstills import Standstills
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
 from langchain_gemma_jax.errors import DeadlineError
 

@@ -12,11 +12,11 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library
-from langchain_gemma_jax.engine.requests import clock, standstills
+from langchain_gemma_jax.engine.requests import clock
 from langchain_gemma_jax.engine.requests import request as request_module
+from langchain_gemma_jax.engine.requests.clock import MOST, Standstills
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec, Stage, deadline_error
-from langchain_gemma_jax.engine.requests.standstills import MOST, Standstills
 from langchain_gemma_jax.errors import DeadlineError
 from tests.engine.tiny import CONTEXT, settle
 
@@ -26,7 +26,7 @@ class Hands:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        for module in (clock, standstills, request_module):
+        for module in (clock, request_module):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
 
