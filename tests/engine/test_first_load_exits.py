@@ -70,6 +70,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts the tests
 from langchain_gemma_jax import engine
 from langchain_gemma_jax.errors import DeadlineError
 
+engine()  # so that all is imported: whoever interrupts that interrupts other packages' C
 print("begins", flush=True)
 way, timeout, tries = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 for _ in range(tries):
@@ -114,7 +115,9 @@ def ended(number: int, place: Path) -> str:
 
 
 @pytest.mark.slow
-def test_two_hundred_processes_end_as_asked_at_any_moment_of_a_first_load(tmp_path):
+@pytest.mark.parametrize("dozen", range(17))
+def test_a_process_ends_as_asked_at_any_moment_of_a_first_load(tmp_path, dozen):
+    """Two hundred of them: dozens, as a busy machine takes minutes for each."""
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda number: ended(number, tmp_path), range(200))
+        found = pool.map(lambda number: ended(number, tmp_path), range(12 * dozen, 12 * dozen + 12))
         assert not [wrong for wrong in found if wrong]
