@@ -139,9 +139,7 @@ def test_an_answer_that_takes_long_says_what_came_before_it(chat_of):
     model = chat_of(max_tokens=2000)
     model.invoke("HI", max_tokens=2)
     for ask in (lambda: model.invoke("HI", timeout=0.5), lambda: asyncio.run(model.ainvoke("HI", timeout=0.5))):
-        too_late(
-            ask, r"answering.*The deadline passed .* s after submission, while .* \(.*\), with \d+ tokens", 0.5
-        )
+        too_late(ask, r"answering.*The deadline passed .* s after submission, while .* \(.*\), with \d+ tokens", 0.5)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
