@@ -135,6 +135,8 @@ async def test_whoever_has_heard_from_a_group_of_hosts_hears_that_its_leader_is_
                 assert type(error) is HostLostError
                 assert "leads the group of 4" in str(error)
                 assert error.is_retryable
+    for path in folder.iterdir():
+        path.unlink()
     with answering(folder) as server:  # it has answered before, and this time it says nothing at all
         assert {type(error) for error in await every_way(ChatGemmaJax(server=server))} == {HostLostError}
 
