@@ -18,7 +18,7 @@ from langchain_gemma_jax.cli.command import main, parser
 from langchain_gemma_jax.cli.serving.group_options import group_of
 from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.scale.hosts import group
-from langchain_gemma_jax.scale.hosts.frames import Frames
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 from langchain_gemma_jax.scale.hosts.group import GroupPlan
 from langchain_gemma_jax.scale.hosts.leader import HostPrograms, Leader
 from langchain_gemma_jax.scale.hosts.line import Line
@@ -28,16 +28,16 @@ from tests.scale.host_group import two_ports
 KEY, OTHER = b"k" * 32, b"o" * 32
 
 
-def ends() -> tuple[Frames, Frames]:
+def ends() -> tuple[FrameSocket, FrameSocket]:
     one, other = socket.socketpair()
-    return Frames(one), Frames(other)
+    return FrameSocket(one), FrameSocket(other)
 
 
 def lines(leads_with: bytes = KEY, follows_with: bytes = KEY) -> list[object]:
     """Both ends of a line, or the errors of those who make them."""
     one, other = ends()
 
-    def made(side: tuple[Frames, bytes]) -> object:
+    def made(side: tuple[FrameSocket, bytes]) -> object:
         frames, key = side
         try:
             return Line(frames, key, leads=frames is one)
@@ -267,7 +267,7 @@ def come(as_one: GroupPlan) -> Line:
 
 def test_half_a_frame_is_silence():
     one, other = socket.socketpair()
-    reader = Frames(one)
+    reader = FrameSocket(one)
     other.sendall(b"\0")
     for until in (None, time.monotonic()):
         with pytest.raises(TimeoutError):
@@ -276,7 +276,7 @@ def test_half_a_frame_is_silence():
     with pytest.raises(EOFError):
         reader.recv_bytes(100, 60.0)
     one, other = socket.socketpair()
-    sender, reader, large = Frames(one), Frames(other), b"x" * 3_000_000  # more than a socket holds
+    sender, reader, large = FrameSocket(one), FrameSocket(other), b"x" * 3_000_000  # more than a socket holds
     with ThreadPoolExecutor(1) as threads:
         sending = threads.submit(sender.send_bytes, large, 60.0)
         assert reader.recv_bytes(len(large), 60.0) == large

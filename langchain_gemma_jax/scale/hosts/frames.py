@@ -13,7 +13,7 @@ _LENGTH = struct.Struct("!I")
 _PIECE = 2**20  # bytes that are asked of the socket at a time
 
 
-class Frames:
+class FrameSocket:
     """One end of a connection. Several threads may send; one receives."""
 
     def __init__(self, connected: socket.socket) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
-from langchain_gemma_jax.scale.hosts.frames import Frames
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 from langchain_gemma_jax.scale.hosts.line import SILENCE, Line, OtherKeyError
 
 TOGETHER = 300.0  # seconds that the processes wait for each other at the start
@@ -140,7 +140,7 @@ class _Door:
         self._plan, self._versions = plan, _versions()  # before anybody comes: JAX is imported for it
         self._lock = threading.Lock()
         self._found: dict[int, Line] = {}
-        self._unproven: dict[int, Frames] = {}  # oldest first
+        self._unproven: dict[int, FrameSocket] = {}  # oldest first
         self._numbers = count()
         self._refused: InstallationError | None = None
         self._closed = False
@@ -176,7 +176,7 @@ class _Door:
             frames.close()
         return [self._found[number] for number in sorted(self._found)]
 
-    def _welcome(self, ticket: int, frames: Frames) -> None:
+    def _welcome(self, ticket: int, frames: FrameSocket) -> None:
         try:
             line = Line(frames, self._plan.key, leads=True)
             told, _ = line.receive(time.monotonic() + SILENCE)
@@ -260,9 +260,9 @@ def _joined(plan: GroupPlan, versions: list[str]) -> Line:
     return line
 
 
-def _frames(connected: socket.socket) -> Frames:
+def _frames(connected: socket.socket) -> FrameSocket:
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Frames(connected)
+    return FrameSocket(connected)
 
 
 def _versions() -> list[str]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_gemma_jax.errors import HostLostError
-from langchain_gemma_jax.scale.hosts.frames import Frames
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 
 BEAT = 1.0  # seconds between two signs of life
 SILENCE = 6.0  # seconds without one after which who is at the other end is lost ...
@@ -35,7 +35,7 @@ class OtherKeyError(HostLostError):
 class Line:
     """One end of a line. Any thread may send; one receives."""
 
-    def __init__(self, frames: Frames, key: bytes, *, leads: bool) -> None:
+    def __init__(self, frames: FrameSocket, key: bytes, *, leads: bool) -> None:
         """Show the key, and see that the other end has it. ``leads``: whether this end is the leader's.
 
         Raises:
