@@ -58,6 +58,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "score_share": ("mesh_picks sampling", "what a device is told of others' scores, and costs nothing alone"),
     "divided_gemma": ("device_mesh mesh_talk", "the forward pass of each device"),
     "hosts.follower": ("hosts", "a process that follows, seen in answers and in ends"),
+    "hosts.frames": ("host_lines", "halves of frames, large ones, and silence"),
     "hosts.group": ("hosts host_lines", "how processes come together, and end"),
     "hosts.leader": ("hosts", "what the others are told, seen in answers"),
     "hosts.line": ("host_lines", "frames between two processes, forged and cut"),

@@ -48,20 +48,15 @@ class ReadyModel:
     def tokenizer(self) -> Tokenizer:
         return self.served.model.tokenizer
 
-    def prompt(
-        self, messages: Sequence[Message], options: Options, seconds: float | None = None
-    ) -> tuple[RenderedPrompt, EncodedPrompt]:
-        """Return what the model reads. Its own answers are read as they were generated, if that is still known.
-
-        ``seconds``: how long there is for links to images, if any are fetched.
-        """
+    def prompt(self, messages: Sequence[Message], options: Options) -> tuple[RenderedPrompt, EncodedPrompt]:
+        """Return what the model reads. Its own answers are read as they were generated, if that is still known."""
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         if not any(message.media for message in messages):
             return prompt, prompt.encode(self.tokenizer, known)
-        placed = self._placing(options).placed(messages, seconds)
+        placed = self._placing(options).placed(messages)
         return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest])
 
     def _placing(self, options: Options) -> MediaPlacing:

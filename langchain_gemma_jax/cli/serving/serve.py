@@ -87,10 +87,10 @@ def _run(options: argparse.Namespace) -> int:
         follow(group)
     say(f"Waiting for {group.hosts - 1} hosts to come to {group.leader}")
     with leading(group) as leader:
-        return _serve(options, leader)
+        return _serve(options, leader, group.hosts)
 
 
-def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
+def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int = 1) -> int:
     """Serve, with the followers that a leader has."""
     from langchain_gemma_jax import engine
     from langchain_gemma_jax.config import default_model
@@ -135,7 +135,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
         )
         served = ServedModels(models, others)
         app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics)
-        server = RunningServer(app, listening, limits)
+        server = RunningServer(app, listening, limits, hosts)
         if leader is not None:
             leader.when_lost(lambda error: server.fail(error, for_all=True))
         say(f"Serving {', '.join(models)} at {listening.shown}")
