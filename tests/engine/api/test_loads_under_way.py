@@ -165,7 +165,8 @@ def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
 
 def test_a_model_is_loaded_once_at_a_time_however_many_gave_up(engine_of, folders):
     engine = engine_of(ladders=SMALL)
-    engine._loader._load_model = slow = Slow()
+    slow = Slow()
+    engine._loader._files = slow.files
     slow.wait = lambda _=None: slow.gate.wait()  # as one inside XLA: it does not look
     for _ in range(3):
         with in_time("fetching"):
@@ -185,15 +186,16 @@ def test_who_joins_a_load_that_was_given_up_and_ends_has_it_begun_anew(engine_of
     engine = engine_of(ladders=SMALL)
     slow = Slow()
 
-    def fails_first(*given, **options):
+    def fails_first(source, stop):
         if slow.calls:
             slow.gate.set()
-            return slow(*given, **options)
+            slow.opening(source, stop)
+            return
         slow.calls += 1
         slow.gate.wait()
         raise ConnectionError("its connection was closed, as it was to stop")
 
-    engine._loader._load_model = fails_first
+    engine._loader._files = FilesAround(opening=fails_first)
     with in_time("fetching"):
         engine.load(folders[0], timeout=LIMIT)
     found = []
