@@ -107,6 +107,7 @@ ROOMS = [
     "reentry",
     "jax_check",
     "charts",
+    "bounded_json",
     "stopping",
     "errors",
 ]

@@ -150,7 +150,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
     finally:
         listening.close()
     if leader is None or leader.lost is None:  # else a thread of it may never be done
-        engine().close(5)
+        engine().close(1)  # a dispatch that takes longer is left behind
     if server.failure is not None:
         raise server.failure
     return 0
