@@ -6,11 +6,12 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
 
-from langchain_gemma_jax.chat.calling.starting import abegin, when_prepared
+from langchain_gemma_jax.chat.calling.starting import abegin, beside, when_prepared
 from langchain_gemma_jax.client.exchange import DEADLINE, PATH
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
 from langchain_gemma_jax.server.apis.caller import Api, Caller, ServedModels
 from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
@@ -19,7 +20,7 @@ from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.embeddings_api import EmbeddingsApi
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
-from langchain_gemma_jax.server.http.bodies import Bodies, Body
+from langchain_gemma_jax.server.http.bodies import LARGE, Bodies, Body
 from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send, path_of
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
@@ -134,10 +135,15 @@ class GemmaJaxApp:
         with self.calls.one():
             async with self._bodies.body() as body:
                 await exchange.receive_into(body, clock, self.calls)
-                await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
+                try:
+                    await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
+                finally:
+                    if body.size > LARGE:  # the allocator would keep what was made of it
+                        await beside(give_back)
 
     async def _reply(self, api: Api, body: Body, caller: Caller, exchange: Exchange) -> None:
-        async with self._bodies.turn(body, caller.clock) as end_turn:
+        turn = self._bodies.turn(body, caller.clock)
+        async with turn as end_turn:
             when_prepared(end_turn)
             caller.clock.parts.now("reading the request")
             reply = await abegin(lambda: api.reply(body.object(), caller), caller.clock)

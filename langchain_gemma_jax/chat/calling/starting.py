@@ -22,6 +22,7 @@ from langchain_core.messages import BaseMessage
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import AwaitedModel, Call, CallStart
 from langchain_gemma_jax.engine.executables.background import Background
+from langchain_gemma_jax.engine.host.error_copies import clear_frames
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.errors import ClosedError
@@ -147,7 +148,7 @@ def _elsewhere(clock: Clock, function: Callable[[], T]) -> Steps[T]:
     """Run a function in another thread."""
     stop = Stop(clock.until)
     context = copy_context()
-    future: Future[T] = _beside.submit(lambda: context.run(_done, function, stop, clock))
+    future: Future[T] = _beside.submit(lambda: context.run(_done_apart, function, stop, clock))
     try:
         yield future
         return future.result()
@@ -172,6 +173,15 @@ def _done(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
         if clock.left == 0.0:
             raise clock.error() from stopped
         raise ClosedError("This process is ending, or nobody waited for this any more. Ask again.") from stopped
+
+
+def _done_apart(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
+    """Run a function that looks at a stop. Its error keeps nothing alive of what it worked on, which may be much."""
+    try:
+        return _done(function, stop, clock)
+    except BaseException as error:
+        clear_frames(error)
+        raise
 
 
 def _drop(future: Future[Any]) -> None:

@@ -119,10 +119,10 @@ class Bodies:
             self._large += 1
             return
         clock.parts.now("waiting behind other large requests")
-        turn = asyncio.get_running_loop().create_future()
+        left, turn = clock.left, asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            async with asyncio.timeout(clock.left):
+            async with asyncio.timeout(left):
                 await turn
         except BaseException as error:
             if turn in self._waiting:
