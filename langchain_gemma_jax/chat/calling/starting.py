@@ -22,7 +22,7 @@ from langchain_core.messages import BaseMessage
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import AwaitedModel, Call, CallStart
 from langchain_gemma_jax.engine.executables.background import Background
-from langchain_gemma_jax.engine.host.error_copies import clear_frames
+from langchain_gemma_jax.engine.host.error_copies import clear_functions
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.errors import ClosedError
@@ -180,7 +180,7 @@ def _done_apart(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
     try:
         return _done(function, stop, clock)
     except BaseException as error:
-        clear_frames(error)
+        clear_functions(error)
         raise
 
 
