@@ -129,14 +129,15 @@ def test_a_request_that_never_arrives_whole_ends_too(cause, says, monkeypatch):
     with serving(None) as server, connected(server.listening.shown) as line:
         line.settimeout(None)
         deadline = "X-Deadline-S: 0.3\r\n" if cause == "deadline" else ""
-        line.sendall(
-            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n{deadline}Content-Length: 99\r\n\r\n{{".encode()
-        )
+        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{deadline}Content-Length: 99"
+        line.sendall(f"{head}\r\n\r\n{{".encode())
         if cause == "end of the server":
             while not server.app.calls.count:
                 threading.Event().wait(0.01)
             server.end()
-        found = line.recv(65536)
+        found = b""
+        while data := line.recv(65536):
+            found += data
         assert b" 504 " in found
         assert b'"timeout_error"' in found
 
