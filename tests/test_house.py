@@ -108,6 +108,7 @@ ROOMS = [
     "reentry",
     "jax_check",
     "charts",
+    "bounded_json",
     "stopping",
     "errors",
 ]

@@ -16,7 +16,7 @@ from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import Listening
 
-AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
+AFTER_DRAIN = 2.0  # seconds for the last errors to reach their clients
 
 
 class RunningServer:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
+_LONG, _MANY = 100_000, 1000  # characters and messages of a conversation
+
 
 class AwaitedModel:
     """A model that is still being loaded. Somebody has to wait for it, or ``cancel``."""
@@ -130,6 +132,12 @@ class Call:
         self._media = media
         self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
         self._answer = AnswerBuilder()
+        self._characters = sum(len(text) for message in spoken for text in message.texts)
+
+    @property
+    def ends_slowly(self) -> bool:
+        """Whether ``finish`` is to be done beside an event loop: all that was said goes into a digest."""
+        return self._characters > _LONG or len(self._spoken) > _MANY
 
     def cancel(self) -> None:
         """Stop the answer: nobody wants it any more."""

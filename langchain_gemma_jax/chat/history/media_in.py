@@ -15,6 +15,7 @@ from langchain_gemma_jax.media.budget import Lease, leased
 from langchain_gemma_jax.media.media_reader import MediaReader
 from langchain_gemma_jax.media.medium import Medium, Picture
 from langchain_gemma_jax.media.pictures import WHILE_RESIZED
+from langchain_gemma_jax.stopping import looking
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.model import Model
@@ -82,7 +83,7 @@ class MediaPlacing:
         self.reader.check_count([part.block for part in parts])
         found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
         tally = self.reader.tally()
-        for part in parts:
+        for part in looking(parts, 1):
             # What is decoded is held only until something was made of it, and no more of it than there is room for.
             with leased() as lease:
                 media = self.reader.read(part.block, self._remembered, lease)
