@@ -92,17 +92,22 @@ class ConfigError(InputError):
 
 
 class ContextLengthError(InputError):
-    """A prompt that the context cannot hold. ``excess`` is by how many tokens, ``advice`` what would change that."""
+    """A prompt that the context cannot hold. ``excess`` is by how many tokens, ``advice`` what would change that.
 
-    def __init__(self, tokens: int, limit: int, advice: str = "") -> None:
+    ``at_least``: nobody counted to the end, as it is very much too long.
+    """
+
+    def __init__(self, tokens: int, limit: int, advice: str = "", at_least: bool = False) -> None:  # noqa: FBT001, FBT002
         self.tokens, self.limit, self.excess, self.advice = tokens, limit, tokens - limit, advice
+        self.at_least = at_least
+        least = "at least " if at_least else ""
         super().__init__(
-            f"The prompt has {tokens} tokens and the context holds {limit} of them beside an answer: {self.excess} too "
-            f"many. Shorten it{advice and ', or '}{advice}."
+            f"The prompt has {least}{tokens} tokens and the context holds {limit} of them beside an answer: {least}"
+            f"{self.excess} too many. Shorten it{advice and ', or '}{advice}."
         )
 
-    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int, str]]:
-        return type(self), (self.tokens, self.limit, self.advice)
+    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int, str, bool]]:
+        return type(self), (self.tokens, self.limit, self.advice, self.at_least)
 
 
 class SchemaError(InputError):

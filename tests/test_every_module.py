@@ -20,6 +20,7 @@ PACKAGE = TESTS.parent / "langchain_gemma_jax"
 # The end of a module's name, as much of it as no other module ends with -> the names of the tests that run it, without
 # "test_", and what the module is to them.
 ELSEWHERE: dict[str, tuple[str, str]] = {
+    "everywhere": ("folder command", "the folders that the command looks at"),
     "answer": (
         "messages_out cut_off structured_output",
         "what the events of one answer add up to, however it was asked for",
@@ -55,6 +56,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "score_share": ("mesh_picks sampling", "what a device is told of others' scores, and costs nothing alone"),
     "divided_gemma": ("device_mesh mesh_talk", "the forward pass of each device"),
     "hosts.follower": ("hosts", "a process that follows, seen in answers and in ends"),
+    "hosts.frames": ("host_lines", "halves of frames, large ones, and silence"),
     "hosts.group": ("hosts host_lines", "how processes come together, and end"),
     "hosts.leader": ("hosts", "what the others are told, seen in answers"),
     "hosts.line": ("host_lines", "frames between two processes, forged and cut"),

@@ -106,6 +106,7 @@ ROOMS = [
     "reentry",
     "jax_check",
     "charts",
+    "bounded_json",
     "stopping",
     "errors",
 ]
@@ -130,7 +131,7 @@ PLAIN = [
     "engine.prefix_store.*",
     *(f"engine.steps.{name}" for name in ("scheduler", "postprocess")),
     *(f"engine.residency.{name}" for name in ("ledger", "ledger_entry", "model_status", "eviction_log", "status_file")),
-    *(f"compile_cache.{name}" for name in ("__init__", "entry", "install", "platform", "store")),
+    *(f"compile_cache.{name}" for name in ("__init__", "entry", "everywhere", "install", "platform", "store")),
     *(f"compile_cache.{name}" for name in ("sweep", "warning")),
     "models.configuration.*", "models.seams.media_support", "models.tokenizer.*", "models.hub.*", "media.*",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -51,6 +52,9 @@ class Readiness:
             self._make_one_ready(model)
 
     def _make_ready(self) -> None:
+        import langchain_gemma_jax.engine.api.process  # noqa: F401
+
+        gc.freeze()  # hundred thousands of JAX's objects, which a collection would look at in the midst of an answer
         for model in self._models:
             try:
                 self._make_one_ready(model)

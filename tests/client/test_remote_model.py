@@ -24,6 +24,7 @@ from langchain_gemma_jax import (
     DeadlineError,
     GuardError,
     GuardWarning,
+    HostLostError,
     ServerError,
     ServerUnreachableError,
 )
@@ -122,6 +123,22 @@ async def test_an_answer_that_breaks_off_is_one_typed_error(tmp_path, sends):
         for error in await every_way(ChatGemmaJax(server=server)):
             assert type(error) is ServerUnreachableError
             assert "went away in the middle" in str(error)
+
+
+async def test_whoever_has_heard_from_a_group_of_hosts_hears_that_its_leader_is_lost(tmp_path):
+    of_group = HEAD.replace(b"\r\n\r\n", b"\r\nX-Gemma-Jax-Hosts: 4\r\n\r\n")
+    for number, sends in enumerate(((of_group,), (of_group + CHUNK,))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with answering(folder, *sends) as server:
+            for error in await every_way(ChatGemmaJax(server=server)):
+                assert type(error) is HostLostError
+                assert "leads the group of 4" in str(error)
+                assert error.is_retryable
+    for path in folder.iterdir():
+        path.unlink()
+    with answering(folder) as server:  # it has answered before, and this time it says nothing at all
+        assert {type(error) for error in await every_way(ChatGemmaJax(server=server))} == {HostLostError}
 
 
 async def test_what_is_no_server_of_ours_is_said(tmp_path):

@@ -256,6 +256,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         given["stop"] = stop
     changed = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
+    if not isinstance(found.get("model"), str):
+        raise InputError("model: expected the name of a model, found none.")
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
     strict = cast("bool | None", found.get("strict"))

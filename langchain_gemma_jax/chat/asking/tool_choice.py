@@ -15,6 +15,7 @@ from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_sche
 from langchain_gemma_jax.dialects import Json, Tool
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
+from langchain_gemma_jax.stopping import looking
 
 ToolLike: TypeAlias = Any  # whatever convert_to_openai_tool takes: functions, classes, tools, dicts of several forms
 
@@ -35,7 +36,7 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
             f"tools: expected a list of functions, LangChain tools or schemas; found {tools!r:.200}. One alone is put "
             "into a list, and a function is given itself and not by its name: bind_tools([convert])."
         )
-    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(tools))
+    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(looking(tools, 16)))
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:

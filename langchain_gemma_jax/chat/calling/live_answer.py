@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -112,7 +113,8 @@ async def astream(
             for each in shown.broken():
                 yield each
             raise
-        outcome = call.finish(done, streamed=True)
+        finish = partial(call.finish, done, streamed=True)
+        outcome = await beside(finish) if call.ends_slowly else finish()
         larger = held.larger(outcome)
     for each in [*shown.of(*held.rest()), *shown.last(outcome)]:
         yield each
@@ -132,6 +134,6 @@ async def awhole_answer(messages: Sequence[BaseMessage], asked: Options, clock: 
     while options is not None:
         call = await astart(messages, options, clock)
         done = await call.generation
-        short = done.generated_tokens < _LONG_ANSWER
+        short = done.generated_tokens < _LONG_ANSWER and not call.ends_slowly
         found, options = ended(call, done) if short else await beside(ended, call, done)
     return found

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, subverbs, verb
 from langchain_gemma_jax.cli.terminal.output import say
-from langchain_gemma_jax.compile_cache.install import is_kind
-from langchain_gemma_jax.compile_cache.platform import is_platform
+from langchain_gemma_jax.compile_cache.everywhere import stores
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.config import compile_cache_root, prefix_folder
 
@@ -109,21 +107,3 @@ def _stores() -> list[Store]:
 
 def _size(count: int) -> str:
     return f"{count / 2**20:.1f} MiB"
-
-
-def stores(root: Path) -> list[Store]:
-    """Stores below the root, one for each folder of programs. An unsafe one is said to be empty, with a warning.
-
-    They are all of this user's, also those of other devices and of releases that are no longer installed.
-
-    The root may be a folder that holds other things too: what does not have a name that this package gives is no store.
-    """
-    folders = (kind for platform in _folders(root, is_platform) for kind in _folders(platform, is_kind))
-    return [Store(folder, root=root) for folder in folders]
-
-
-def _folders(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if is_ours(path.name) and path.is_dir())
-    except OSError:  # there is none, or it is not ours to read
-        return []

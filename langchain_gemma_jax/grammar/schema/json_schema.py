@@ -26,6 +26,7 @@ from langchain_gemma_jax.grammar.schema.schema_facts import (
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
+from langchain_gemma_jax.stopping import check as check_stop
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
@@ -110,6 +111,7 @@ class SchemaReader:
     def spend(self, at: str, work: int) -> None:
         """See ``Promises.spend``."""
         self._work += work
+        check_stop()
         if self._work > WORK:
             what = "up to here it has too many parts, once its references are followed, or values, or patterns"
             raise SchemaError(at, f"it is too large: {what}")

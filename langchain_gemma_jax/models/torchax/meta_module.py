@@ -18,6 +18,7 @@ from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, NoPass, P
 
 EXPERTS = "batched_mm"  # the one way to run experts whose shapes do not depend on what the router chose
 _FIXED_BY_LENGTH = ("dynamic", "longrope")  # ropes that change when a text becomes long
+_ANSWER = "MoeModelOutputWithPast"  # of transformers: what a head is given in the place of its body's answer
 _PROBE = 8  # tokens, with which a model is called to see what it asks for
 
 _given: ContextVar[Any] = ContextVar("given", default=None)  # hidden states, in the place of what the body would say
@@ -193,7 +194,10 @@ def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {error} {tried}") from error
     except Exception as error:
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        if isinstance(error, AttributeError) and type(error.obj).__name__ == _ANSWER:
+            what = f"its head asks its body for {error.name!r}, and is given hidden states alone"
+        else:
+            what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {what}. {tried}") from error
     finally:
         now.reset(token)

@@ -34,6 +34,9 @@ _KNOWN = {"scaling", "softcap", "sliding_window", "dropout", "is_causal", "posit
 _NO_EFFECT = {"output_attentions", "output_hidden_states", "return_dict", "logits_to_keep", "cache_position", "kwargs"}
 
 
+_OF_MASKS = {"get_mask_sizes", "get_max_cache_shape", "get_max_length", "get_usable_length"}
+
+
 class Views(Protocol):
     """How tensors and the arrays that they stand for become each other. Nothing is copied."""
 
@@ -83,10 +86,14 @@ class PassCache:
 
     def __getattr__(self, name: str) -> Any:
         """Say that there is no more than keys and values."""
-        raise StrangeCacheError(
-            f"its layers ask their cache for {name!r}, which is no part of keys and values: a layer keeps "
-            "something else, such as the state of a convolution or of a recurrence, and its size is not known here."
-        )
+        if name in _OF_MASKS:
+            why = "to make a mask of its own, and here an attention is told by positions alone what it sees"
+        else:
+            why = (
+                "which is no part of keys and values: a layer keeps something else, such as the state of a convolution "
+                "or of a recurrence, and its size is not known here"
+            )
+        raise StrangeCacheError(f"its code asks its cache for {name!r}, {why}.")
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
         """Return 0: where tokens stand is told by their position ids."""
