@@ -1,4 +1,4 @@
-"""Models, whatever their kind: found, checked, brought into memory, and described to the engine.
+"""Models of all kinds: found, checked, loaded into memory, and described to the engine.
 
 This room owns a loaded ``Model`` and the three seams behind which models differ: ``architecture``, ``weights`` and
 ``placement``. Its sub-rooms fetch files (``hub``), read them (``checkpoint``, ``tokenizer``), say what a model is

@@ -1,4 +1,4 @@
-"""What packed weights cost in quality: two models' losses on one text, and how often they would go on alike."""
+"""The cost of packed weights in quality: two models' losses on one text, and how often they choose the same token."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ it is, and yet the lights are kept: a lamp needs no receiver, and everybody can 
 
 @dataclass(frozen=True)
 class Scored:
-    """How well a model foresees a text."""
+    """A model's predictions of a text."""
 
     loss: float  # mean of the tokens' negative log-probabilities
-    best: tuple[int, ...]  # what it would have gone on with, at each place
+    best: tuple[int, ...]  # the most likely next token, at each place
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Comparison:
 
     dense_loss: float
     packed_loss: float
-    agreement: float  # the share of places at which both would go on with the same token
+    agreement: float  # the share of places at which both choose the same token
     tokens: int
 
 
 def compare(dense: Model, packed: Model, text: str = TEXT) -> Comparison:
-    """Score one text with both.
+    """Score one text with both models, and return their difference.
 
     Raises:
         InputError: the text is too short or too long.
@@ -54,13 +54,13 @@ def compare(dense: Model, packed: Model, text: str = TEXT) -> Comparison:
 
 
 def agreement(theirs: Scored, ours: Scored) -> float:
-    """The share of the places of one text at which two models would go on with the same token."""
+    """Return the share of the places of one text at which two models choose the same token."""
     same = sum(one == other for one, other in zip(theirs.best, ours.best, strict=True))
     return same / len(ours.best)
 
 
 def score(model: Model, text: str) -> Scored:
-    """Let a model read a text.
+    """Return a model's loss on a text, and its most likely token at each place.
 
     Raises:
         InputError: the text is too short or too long.
@@ -92,7 +92,7 @@ def _padded(ids: Sequence[int]) -> np.ndarray[Any, Any]:
 def _read(
     model: Model, params: Any, tokens: jax.Array, start: jax.Array, count: jax.Array, after: jax.Array, cache: Any
 ) -> tuple[jax.Array, jax.Array, Any]:
-    """Read a chunk: the loss at each place of the token that follows, the most likely token, and the cache."""
+    """Read a chunk; return the loss of the following token and the most likely token at each place, and the cache."""
     hidden, (cache,) = model.architecture.forward(params, model.recipe, tokens, start, count, (cache,), None)
     scores = model.architecture.logits(params, model.recipe, hidden)[0]
     own = jnp.take_along_axis(scores, after[0][:, None], axis=-1)[:, 0]

@@ -1,8 +1,8 @@
 """A Hugging Face ``config.json`` as a ``ModelConfig``.
 
-Published configs leave out what transformers takes as a default, and each generation has its own
-defaults, so each has its own reader here. A value that changes the mathematics and is not
-implemented is an error; it is never read past.
+Published configs leave out transformers' defaults, and each generation has its own defaults, so each
+has its own reader here. A value that changes the mathematics and is not implemented is an error; it
+is never skipped.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _unknown(model_type: object, location: str) -> UnsupportedModelError:
 
 
 def _shared(f: Fields, *also_tanh: str, both_ways: tuple[bool, ...] = ()) -> dict[str, object]:
-    """The fields of ``ModelConfig`` that every generation reads alike."""
+    """Return the fields of ``ModelConfig`` that all generations read in the same way."""
     f.refuse("hidden_activation", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", *also_tanh)
     f.refuse("attention_bias", "Gemma's projections have no biases")
     f.refuse("use_bidirectional_attention", "text is read left to right", "vision", *both_ways)
@@ -233,7 +233,7 @@ def _gemma4(f: Fields) -> ModelConfig:
 
 
 def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
-    """``(head_dim, kv_heads)`` of each layer: local and global layers differ.
+    """Return ``(head_dim, kv_heads)`` of each layer: local and global layers differ.
 
     Published configs say so in ``global_head_dim`` and ``num_global_key_value_heads``; configs that
     transformers wrote itself list the exceptions in ``per_layer_config``.
@@ -253,7 +253,7 @@ def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
-    """What single layers have that others have not, by index. transformers pads the keys: "5", but "05" and "11"."""
+    """Return the settings of single layers, by index. Keys may be padded to one length: "5", but "05" and "11"."""
     found: dict[int, Fields] = {}
     table = f.table("per_layer_config")
     for key in table:
@@ -268,7 +268,7 @@ def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
 
 
 def _embedding_gemma2(f: Fields) -> ModelConfig:
-    """The text tower of EmbeddingGemma 2: Gemma 4's layers in both directions, and per-layer inputs without a table."""
+    """Read EmbeddingGemma 2's text tower: Gemma 4's layers in both directions, per-layer inputs without a table."""
     if "rope_parameters" not in f.raw:
         default: dict[str, object] = {"rope_type": "default"}
         ropes = {LOCAL: default | {"rope_theta": LOCAL_THETA}, GLOBAL: default | {"rope_theta": GLOBAL_THETA}}
@@ -301,7 +301,7 @@ def _embedding_gemma2(f: Fields) -> ModelConfig:
 
 
 def _gemma4_unified(f: Fields) -> ModelConfig:
-    """The text tower of the sizes whose image and audio parts have no encoder of their own (12B)."""
+    """Read the text tower of the sizes whose image and audio parts have no separate encoder (12B)."""
     defaults = {"max_position_embeddings": 262144, "sliding_window": 1024}
     absent = {"hidden_size_per_layer_input": 0, "enable_moe_block": False}
     return _gemma4(Fields({**defaults, **f.raw, **absent}, f.outer, f.location))

@@ -1,4 +1,4 @@
-"""What a ``config.json`` says of how layers turn queries and keys with their position."""
+"""The rotary position embeddings of a ``config.json``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0
 
 
 def one_rope(f: Fields) -> Rope:
-    """Gemma 1 and 2: one base for all layers."""
+    """Read the rope of Gemma 1 and 2: one base for all layers."""
     parameters = f.table("rope_parameters")
     f.refuse("rope_scaling", "this generation was trained without rope scaling")
     return _rope({"rope_theta": f.get("rope_theta", LOCAL_THETA), **parameters}, f.location)
 
 
 def two_ropes(f: Fields, *, proportional_by_default: bool = False) -> dict[str, Rope]:
-    """Gemma 3 and 4: local and global layers turn at different speeds."""
+    """Read the ropes of Gemma 3 and 4: local and global layers rotate at different speeds."""
     local: dict[str, object] = {"rope_theta": f.get("rope_local_base_freq", LOCAL_THETA)}
     everywhere: dict[str, object] = {"rope_theta": f.get("rope_theta", GLOBAL_THETA), **f.table("rope_scaling")}
     parameters = f.table("rope_parameters")

@@ -1,4 +1,4 @@
-"""A model's files by the name that a caller gives it: found, and fetched if need be."""
+"""The first step of loading: find a model's files by a caller's name for the model, and download them if necessary."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from langchain_gemma_jax.stopping import Stop
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """Where a model's files are, and what is kept beside them."""
+    """The path of a model's files, and facts that are stored with them."""
 
     path: Path
     name: str
-    defaults: Mapping[str, object] = field(default_factory=dict)  # for generating
-    templated: bool = False  # a chat template is there
-    encoders: Path | None = None  # of pictures and sounds, where it is not their folder that says which these are
-    by_torch: bool = False  # transformers' code runs it
+    defaults: Mapping[str, object] = field(default_factory=dict)  # of sampling
+    templated: bool = False  # True: there is a chat template
+    encoders: Path | None = None  # the file of picture and sound encoders; None: look for it in the model's folder
+    by_torch: bool = False  # True: transformers' code runs the model
 
 
 def find(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
 ) -> FoundFiles:
-    """Find a model's files, and fetch them if need be.
+    """Find a model's files, and download them if necessary.
 
     Raises:
-        UnknownModelError: there is no such folder or file, and it is no id on the Hub. HubError: fetching failed.
-        InputError: a revision of what is not on the Hub. InstallationError: what it needs to run is missing.
+        UnknownModelError: ``source`` is no folder, no file and no id on the Hub. HubError: the download failed.
+        InputError: a revision was given for a local model. InstallationError: a library that it needs is missing.
     """
     if torchax.is_for_torchax(source):
         from langchain_gemma_jax.models.torchax.versions import check_versions

@@ -1,4 +1,4 @@
-"""A Gemma in a folder: safetensors as Hugging Face has them, or an Orbax checkpoint."""
+"""A Gemma in a folder: safetensors in Hugging Face's layout, or an Orbax checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Gemma in a GGUF file, whose matrices stay as they are in it."""
+"""A Gemma in a GGUF file, whose matrices stay in the file's formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from langchain_gemma_jax.private.freed_memory import give_back
 
 
 class GgufFiles:
-    """A GGUF file, with what is kept beside it: by Ollama for example."""
+    """A GGUF file, with the facts that are stored with it, such as Ollama's sampling defaults."""
 
     def __init__(self, path: Path, found: FoundFiles) -> None:
         self._path, self._opened, self._found = path, open_gguf(path), found
@@ -40,7 +40,7 @@ class GgufFiles:
         if self._vocabulary is None:
             metadata = self._opened.metadata
             self._vocabulary = gguf_tokenizer(metadata, self._path, self.checkpoint.config.vocab_size)
-            metadata.forget_strings()  # there is to be room for the weights
+            metadata.forget_strings()  # to make room for the weights
             give_back()
         return self._vocabulary
 

@@ -1,4 +1,4 @@
-"""The first step of loading: a model's files, found, fetched if need be, and open."""
+"""The first step of loading: find a model's files, download them if necessary, and open them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from langchain_gemma_jax.stopping import Stop
 
 
 class ModelFiles:
-    """Opens the files of models: by a name the first time, by the model that was read from them later."""
+    """Opens the files of models: by name the first time, later by the model that was read from them."""
 
     def open(self, source: str | os.PathLike[str], how: HowToLoad, stop: Stop | None = None) -> Opened:
-        """Find a model's files, fetch them if need be, and open them. The caller closes them."""
+        """Find a model's files, download them if necessary, and open them. The caller closes them."""
         check_asked(source, how)
         return open_source(source, how, stop=stop)
 
@@ -34,22 +34,22 @@ class ModelFiles:
 def open_source(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
 ) -> Opened:
-    """Find a model's files, fetch them if need be, and open them. The caller closes them.
+    """Find a model's files, download them if necessary, and open them. The caller closes them.
 
     Args:
         source: as for ``load``.
-        how: what the caller asks for.
-        progress: whether to draw a progress bar of a download. None: if standard error is a terminal.
-        stop: how another thread ends a download.
+        how: the caller's options.
+        progress: True to draw a progress bar of a download. None: if standard error is a terminal.
+        stop: lets another thread end a download.
 
     Raises:
-        CheckpointError: the files cannot be used. HubError: they could not be fetched.
+        CheckpointError: the files cannot be used. HubError: the download failed.
     """
     return open_model(find(source, how, progress=progress, stop=stop))
 
 
 def open_model(found: FoundFiles) -> Opened:
-    """Open a model's files. Headers are read and checked, no weight is. The caller closes them.
+    """Open a model's files. Headers are read and checked, but no weights. The caller closes them.
 
     Raises:
         CheckpointError: the files cannot be used. The subclass says why.
@@ -68,7 +68,7 @@ def open_again(like: Model) -> Opened:
     """Open the files that a model was read from before. The caller closes them.
 
     Raises:
-        CheckpointError: the files cannot be used. InputError: the model was read from none.
+        CheckpointError: the files cannot be used. InputError: the model was not read from files.
     """
     if like.read_from is None:
         raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")

@@ -1,4 +1,4 @@
-"""A model of transformers whose files were looked through: its code will run it, on JAX."""
+"""A checked folder with a model of transformers, which transformers' own code will run on JAX."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architect
 
 
 class OpenedTorch(Opened):
-    """A folder with a causal language model of any family that transformers has."""
+    """A folder with a causal language model of any family in transformers."""
 
     def __init__(self, found: FoundFiles) -> None:
-        """Look through a folder.
+        """Check a folder.
 
         Raises:
-            InstallationError: torch, transformers or torchax is missing, or they do not go together.
-            UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is no decoder alone.
+            InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
+            UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is not a decoder-only model.
         """
         self.name, self.files = found.name, Unchanged.now(found.path)
         self._folder, self._raw = found.path, checked_folder(found.path)
         self._made: TorchModel | None = None  # once the model is planned
-        libraries()  # before transformers is asked
+        libraries()  # imported here, before the first use of transformers
 
     def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
-        del recipe  # products are as transformers' code has them: a caller who asks for others was refused
+        del recipe  # transformers' code takes the products; ``check_asked`` refuses a recipe
         code = code_in(self._folder, self._raw, known=knows(self._raw.get("model_type")), trusted=how.trust_remote_code)
         architecture = self._made = architecture_of(self._raw, how.dtype or own_dtype(self._raw), code)
         template = read_template(self._folder)
@@ -88,6 +88,6 @@ class OpenedTorch(Opened):
 
 
 def recipe_for(dtype: str, where: Placement) -> Recipe:
-    """Return how a cache is written and looked at: as a Gemma's. Products are as transformers' code has them."""
+    """Return a recipe with a Gemma's cache and attention. Products are those of transformers' code."""
     chosen = choose_recipe(dtype, divided=not where.one_device)
     return replace(chosen, layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
