@@ -1,4 +1,4 @@
-"""Reads a model's chat template from its folder."""
+"""The chat template of a model's folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_template(folder: Path) -> ChatTemplate | None:
     """Return the chat template of a folder. None: it has none.
 
     Raises:
-        CorruptCheckpointError: what is in the place of one is no text, or far too long.
+        CorruptCheckpointError: the template is no text, or far too long.
     """
     shown = folder / _TOKENIZER
     raw = read_object(real_file(folder, _TOKENIZER), shown) if os.path.lexists(shown) else {}
@@ -49,9 +49,9 @@ def read_template(folder: Path) -> ChatTemplate | None:
 
 
 def images_apart_in(folder: Path) -> bool:
-    """Whether the chat template of a folder, if it has one that can be read, has empty lines around images."""
+    """Return True if a folder has a readable chat template with empty lines around images."""
     try:
         found = read_template(folder)
-    except (CheckpointError, InputError, OSError):  # whoever asks for the template itself is told
+    except (CheckpointError, InputError, OSError):  # ``read_template`` raises it where the template is needed
         return False
     return found is not None and has_images_apart(found.source)
