@@ -1,4 +1,4 @@
-"""Typed look-ups in the metadata of a GGUF file. Errors say where, what was expected, what was found."""
+"""Typed look-ups in the metadata of a GGUF file. Errors say where, what was expected, and what was found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T", int, float, bool, str)
 
 
 class Metadata:
-    """A file's metadata. ``location`` is its name in errors, ``architecture`` what its own keys begin with."""
+    """A file's metadata. ``location`` is its name in errors, ``architecture`` the prefix of its own keys."""
 
     def __init__(self, header: Header, location: str) -> None:
         self._found, self.location = header.metadata, location
@@ -26,32 +26,32 @@ class Metadata:
         return ConfigError(f"{self.location}: expected {name} to be {expected}, found {short(found)}.")
 
     def text(self, name: str, default: str) -> str:
-        """The string called ``name``."""
+        """Return the string called ``name``."""
         return self._typed(name, self._found.get(name, default), str)
 
     def whole(self, name: str, default: int | None = None) -> int | None:
-        """The whole number called ``name``."""
+        """Return the whole number called ``name``."""
         found = self._found.get(name)
         return default if found is None else self._typed(name, found, int)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """The truth value called ``name``."""
+        """Return the bool called ``name``."""
         return self._typed(name, self._found.get(name, default), bool)
 
     def number(self, name: str, default: float | None = None) -> float | None:
-        """The number called ``name``, whole or not."""
+        """Return the number called ``name``, whole or not."""
         found = self._found.get(name)
         if found is None:
             return default
         return float(found) if type(found) is int else self._typed(name, found, float)
 
     def whole_numbers(self, name: str) -> list[int] | None:
-        """The list of whole numbers or truth values called ``name``. None: there is none, or it is a single value."""
+        """Return the list of whole numbers or bools called ``name``. None: there is none, or it is a single value."""
         found = self.integers(name)
         return None if found is None else [int(value) for value in found.tolist()]
 
     def integers(self, name: str) -> npt.NDArray[np.generic] | None:
-        """The list of whole numbers or truth values called ``name``, as an array. None: as above."""
+        """Return the list of whole numbers or bools called ``name`` as an array. None: as for ``whole_numbers``."""
         found = self._found.get(name)
         if not isinstance(found, np.ndarray):
             return None
@@ -60,7 +60,7 @@ class Metadata:
         return found
 
     def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
-        """The list of numbers called ``name``."""
+        """Return the list of numbers called ``name``."""
         found = self._found.get(name)
         if found is None:
             return None
@@ -69,14 +69,14 @@ class Metadata:
         return found.astype(np.float32)
 
     def strings(self, name: str) -> Strings | None:
-        """The list of strings called ``name``."""
+        """Return the list of strings called ``name``."""
         found = self._found.get(name)
         if found is None or isinstance(found, Strings):
             return found
         raise self.error(name, "a list of strings", found)
 
     def forget_strings(self) -> None:
-        """Let all lists of strings go, once nobody asks for them any more."""
+        """Free the memory of all lists of strings. They cannot be read any more."""
         for value in self._found.values():
             if isinstance(value, Strings):
                 value.forget()

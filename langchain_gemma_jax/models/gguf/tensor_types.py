@@ -1,6 +1,6 @@
-"""The types that tensors of a GGUF file may have: their names, and how many numbers are in how many bytes.
+"""The tensor types of GGUF files: their names, and the numbers and bytes of a block.
 
-A file may hold all of them; parameters are read from those that ``packed.kinds`` knows.
+A file may hold all of them; parameters are read from those in ``packed.block_formats``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TensorType:
-    """One type: ``elements`` numbers are a block of ``nbytes`` bytes."""
+    """One type: a block has ``elements`` numbers in ``nbytes`` bytes."""
 
     name: str
     elements: int

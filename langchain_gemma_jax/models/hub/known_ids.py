@@ -1,4 +1,4 @@
-"""What whoever named a model may have meant: ids of published models, for names that are none."""
+"""Suggestions for an unknown model name: ids of published models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIVE = re.compile(r"-(e\d+b)$")  # Gemma 4's sizes with an E are written larg
 
 
 def hub_id(size: str) -> str:
-    """Return the id of a published size, as it was tuned to follow instructions.
+    """Return the id of the instruction-tuned model of a published size.
 
     >>> hub_id("gemma-3-1b"), hub_id("gemma-4-e2b")
     ('google/gemma-3-1b-it', 'google/gemma-4-E2B-it')
@@ -23,7 +23,7 @@ def hub_id(size: str) -> str:
 
 
 def meant_by(name: str) -> str | None:
-    """Return the name of a model that may have been meant by one that means nothing; None if there is no guess.
+    """Return the name of a model that is close to an unknown name; None if there is none.
 
     >>> meant_by("gemma-3-1b-it"), meant_by("gemma3:4b"), meant_by("sprout_m")
     ('google/gemma-3-1b-it', 'google/gemma-3-4b-it', 'sprout-m')
