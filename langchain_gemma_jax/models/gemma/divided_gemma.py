@@ -1,8 +1,8 @@
-"""Gemma on several devices: each does its own heads, its part of the feed-forward, its experts, its rows of the tables.
+"""Gemma on several devices: each has its own heads, its part of the feed-forward, its experts, its rows of the tables.
 
-One function is traced, in which all arrays are a device's own parts (``jax.shard_map``), and it is the forward pass
-that a single device has. So the compiler decides nothing about what is moved: two sums in each layer, one behind the
-embedding, and the scores, of which each device has those of its own rows.
+The forward pass of a single device is traced with each device's own parts of the arrays (``jax.shard_map``). So the
+compiler does not choose what is moved between devices: two sums per layer, one after the embedding, and the scores, of
+which each device has those of its own rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DividedGemma(GemmaFacts):
         keep: jax.Array | None,
         medium: SoftChunk | None = None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        """The forward pass of each device with its part, of text or of a medium that each has whole."""
+        """Read a chunk of text, or a medium that is whole on each device, with each device's parts of the arrays."""
         team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
         vectors = None if medium is None else medium.vectors
 
@@ -139,7 +139,7 @@ class DividedGemma(GemmaFacts):
 
     @property
     def config_of_a_device(self) -> ModelConfig:
-        """What each device computes: fewer heads, a narrower feed-forward."""
+        """The configuration of the part that each device computes: fewer heads, a narrower feed-forward."""
         division, config = self.where.division, self.config
         heads = config.heads // division.ways(query_heads(config, 1))
 
@@ -166,13 +166,13 @@ class DividedGemma(GemmaFacts):
 
 
 class MeshTeamwork(Teamwork):
-    """The work of a device of a mesh with the others. For inside ``shard_map``."""
+    """The collective operations of one device of a mesh. To be used inside ``shard_map``."""
 
     def __init__(self, where: DeviceGrid, specs: Any) -> None:
-        """``specs`` is the model's tree, with an ``ArraySpec`` for each array.
+        """Check that a model's arrays can be divided. ``specs`` is its tree, with an ``ArraySpec`` for each array.
 
         Raises:
-            UnsupportedModelError: some of them cannot be divided head by head.
+            UnsupportedModelError: an array cannot be divided head by head.
         """
         self._where, self._specs = where, specs
         for layer in specs["layers"]:
@@ -183,7 +183,7 @@ class MeshTeamwork(Teamwork):
                 )
 
     def ways(self, name: str, layer: int | None = None) -> int:
-        """How many ways a matrix goes, one of the model's own or of a layer's."""
+        """Return the number of parts of a matrix: one of a layer, or of the whole model if ``layer`` is None."""
         weight = self._specs[name] if layer is None else self._specs["layers"][layer][name]
         return self._where.division.ways_of(jax.tree.leaves(weight)[0].sections)
 
@@ -203,7 +203,7 @@ class MeshTeamwork(Teamwork):
         return found | self._sum(parts)
 
     def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:
-        # What is multiplied was made by this one, which may go more ways.
+        # ``x`` is the output of this matrix, which may go more ways.
         have, want = self.ways({"attn_out": "qkv", "down": "gate_up"}[name], layer), self.ways(name, layer)
         names = self._where.names(have)[len(self._where.names(want)) :]
         return jax.lax.all_gather(x, names, axis=x.ndim - 1, tiled=True) if names else x
@@ -222,14 +222,14 @@ class MeshTeamwork(Teamwork):
         return jnp.where((own >= 0) & (own < count), own, count), count
 
     def _number(self, ways: int) -> jax.Array:
-        """Which of the parts, when there are so many, this device has."""
+        """Return the index of this device's part among ``ways`` parts."""
         number: jax.Array = jax.lax.axis_index(self._where.names(ways))
         return number
 
     def _sum(self, parts: Mapping[str, tuple[int, jax.Array]]) -> dict[str, jax.Array]:
-        """The sums over the devices, of all these arrays at once: what counts is how often they meet.
+        """Sum arrays over the devices, all in one operation: the number of operations matters, not their size.
 
-        One that goes fewer ways than another is on several devices, each of which gives its share of it.
+        An array that goes fewer ways than another is the same on several devices: each of them adds a share of it.
         """
         if not parts:
             return {}
@@ -247,14 +247,14 @@ class MeshTeamwork(Teamwork):
 
 
 class MeshScores(ScoreShare):
-    """The scores that a device of a mesh has: of its own rows of the output matrix. For inside ``shard_map``.
+    """The scores of one device of a mesh: those of its own rows of the output matrix. To be used inside ``shard_map``.
 
-    What the devices tell each other is put in order and summed up on each of them in the same way, so each goes on
-    with the same number to the last bit, and takes the same branches.
+    Each device gathers the numbers of all devices and reduces them in the same order. So all continue with the same
+    bits, and take the same branches.
     """
 
     def __init__(self, where: DeviceGrid, ways: int) -> None:
-        """``ways`` is into how many parts the rows go."""
+        """Take the share of one of ``ways`` parts of the rows."""
         self._ways, self._names = ways, where.names(ways)
 
     def ids(self, size: int) -> jax.Array:
@@ -298,6 +298,6 @@ class MeshScores(ScoreShare):
         return first
 
     def _of_each(self, x: jax.Array) -> jax.Array:
-        """Return what each device has, one behind the other: whoever asks has it all."""
+        """Return the values of all devices, stacked."""
         found: jax.Array = jax.lax.all_gather(x, self._names)
         return found

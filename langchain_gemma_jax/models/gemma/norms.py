@@ -1,4 +1,4 @@
-"""The small functions that every block uses, by XLA or by the kernels, as the recipe says."""
+"""Norms and caps that every block uses, by XLA or by the kernels, as the recipe chooses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ XLA, KERNEL = BetweenForm.XLA, BetweenForm.KERNEL
 
 
 def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float, form: BetweenForm = XLA) -> jax.Array:
-    """``x`` over its root mean square, times ``scale`` (the factor itself, whatever a checkpoint stored)."""
+    """Return ``x`` over its root mean square, times ``scale`` (the factor itself, with the norm's offset included)."""
     if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
         given = (x,) if scale is None else (x, scale)
         return with_derivative(
@@ -30,7 +30,7 @@ def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float, form: BetweenFor
 def add_and_norm(
     x: jax.Array, h: jax.Array, post: jax.Array | None, scale: jax.Array, eps: float, form: BetweenForm
 ) -> tuple[jax.Array, jax.Array]:
-    """The residual ``x + h``, with ``h`` normed first if ``post`` is its scale; and that, normed again."""
+    """Return the residual ``x + h``, and its norm. ``h`` is normed first if ``post`` gives its scale."""
     if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
         given = (x, h, scale) if post is None else (x, h, scale, post)
         return with_derivative(
@@ -43,7 +43,7 @@ def add_and_norm(
 
 
 def with_derivative(kernel: Callable[..., Found], plain: Callable[..., Found], *arrays: jax.Array) -> Found:
-    """What a kernel makes of arrays, with the derivative of the plain function that it stands for."""
+    """Return ``kernel(*arrays)``, with the derivative of the plain function that it replaces."""
     found = jax.custom_jvp(kernel)
     found.defjvp(lambda primals, tangents: jax.jvp(plain, primals, tangents))
     return found(*arrays)

@@ -1,4 +1,4 @@
-"""Matrices as a file has them: each in the block formats that its tensors are stored in."""
+"""Storage of matrices in the block formats of their file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, 
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
-"""A count of outputs of a matrix, and the block format that they are in."""
+"""The block format of a run of a matrix' outputs, and the number of outputs in it."""
 
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
@@ -32,19 +32,20 @@ class BlockSource(TensorSource):
 
     @abstractmethod
     def kind(self, name: str) -> str:
-        """The block format of a tensor, by its name in GGUF files."""
+        """Return the block format of a tensor, by its name in GGUF files."""
 
     @abstractmethod
     def read_blocks(self, name: str) -> Iterator[Array]:
-        """The blocks of a tensor, some rows at a time: uint8 ``[row, block, byte]``, the rows of a stack end to end.
+        """Yield the blocks of a tensor, a few rows at a time: uint8 ``[row, block, byte]``.
 
-        The bytes of a piece lie end to end, and are what they are until the next is asked for: pieces may share memory.
+        The rows of a stack follow each other. A piece is contiguous, and valid until the next one is taken: pieces may
+        share memory.
         """
 
 
 @dataclass(frozen=True)
 class AsInFile(ByPath[Run]):
-    """Each matrix in the block formats of its file. A matrix that is dense there, in the products' dtype, stays so."""
+    """Storage of each matrix in the block formats of its file. Dense matrices in the dtype of products stay dense."""
 
     @property
     def kinds(self) -> Collection[str]:
@@ -81,7 +82,7 @@ class AsInFile(ByPath[Run]):
         return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
 
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
-        """Read one tensor to its place in the arrays: to some outputs of each matrix."""
+        """Read one tensor to its place in the arrays: the ``outputs`` of each matrix."""
         each = part.shape[-2]
         count = int(np.prod(part.shape[:-2], dtype=np.int64))
         targets = [array.reshape(count, *array.shape[len(part.shape) - 2 :])[:, outputs] for array in arrays]
@@ -97,12 +98,12 @@ class AsInFile(ByPath[Run]):
 
 
 def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> BlockMatrix:
-    """Some outputs of a matrix in a block format, as the specs of its arrays."""
+    """Return the specs of a run of a matrix' outputs in a block format."""
     known = KINDS[kind]
     *stack, _, inputs = dense.shape
     shape = (*stack, outputs, inputs // known.elements)
     sections = dense.sections
-    if sections and dense.along == len(dense.shape) - 1:  # a device begins where a block does
+    if sections and dense.along == len(dense.shape) - 1:  # a device's part begins where a block does
         sections = tuple(replace(section, block=known.elements) for section in sections)
     parts = tuple(
         ArraySpec(
@@ -118,7 +119,7 @@ def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> Bl
 
 
 def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> AsInFile:
-    """The storage of a model as its file has it.
+    """Return the storage of a model in its file.
 
     Raises:
         TensorMismatchError: a matrix is in a block format that is not read here.

@@ -1,12 +1,12 @@
-"""Block formats: how some numbers lie in a few bytes, and how the numbers are made of the bytes again.
+"""Block formats: the layout of a block's numbers in bytes, and the function that unpacks them.
 
-A matrix in a block format has a whole number of blocks in each row. Its blocks are kept in parts, each of them one
-array: a block's scales lie beside its neighbours' scales and not in front of its own numbers, so that a processor
-reads both in long runs. The parts together have the bytes of the blocks; where a format interleaves numbers of six
-bits, these are kept as bytes, which is 3 % more.
+A matrix in a block format has a whole number of blocks in each row. Its blocks are stored in parts, each one array: the
+scales of all blocks are in one array, and not each in front of its block's numbers, so that a processor reads both in
+long runs. The parts together have the bytes of the blocks. Where a format interleaves numbers of six bits, these are
+stored as bytes, which takes 3 % more.
 
-``unpack`` is the one definition of each format. It is written with operators only and so does the same for numpy's
-arrays, by which it is compared with the reference to the last bit, and inside a compiled program.
+``unpack`` is the one definition of each format. It uses operators only, so it works on numpy's arrays, where it is
+compared with the reference to the last bit, and inside a compiled program.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ BlockArrays: TypeAlias = "tuple[Any, ...]"
 """The arrays of some blocks, numpy's or JAX's: each ``[..., block, *shape of the part]``."""
 
 Slices: TypeAlias = "tuple[Any, ...]"
-"""The numbers of some blocks: float32 ``[..., block, *any, lane]`` each. The first lanes of all slices are a block's
-first numbers, the second ones the next: stacked along the axis before the last they are in order. What a processor
-does alike for neighbours lies in one slice, and a product with them can be taken slice by slice."""
+"""The numbers of some blocks: float32 ``[..., block, *any, lane]`` each. Slices stacked along the axis before the last
+have a block's numbers in order: for each index of ``any`` the lanes of slice 0, then those of slice 1, and so on. The
+numbers of one slice are unpacked by the same operations, and a product can be taken slice by slice."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of the arrays that a matrix is kept in: what a block has of it."""
+    """The part of a block in one of the arrays that a matrix is stored in."""
 
     dtype: str
     shape: tuple[int, ...] = ()
-    at: int | None = 0  # the byte of a block in a file that it begins at; None: it lies there mixed with another one
+    at: int | None = 0  # its first byte in a file's block; None: the file interleaves it with another field
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,12 @@ class Kind:
     nbytes: int  # of a block in a file
     parts: tuple[Field, ...]
     unpack: Callable[[BlockArrays], Slices]
-    slices: int = 1  # that ``unpack`` gives
-    lane: int = 1  # neighbours in a slice
+    slices: int = 1  # number of slices that ``unpack`` returns
+    lane: int = 1  # size of the last axis of a slice
 
 
 def numbers(kind: Kind, parts: BlockArrays) -> Any:
-    """The numbers of whole rows: float32 ``[..., in]``, of numpy's arrays or of JAX's."""
+    """Return the numbers of whole rows: float32 ``[..., in]``, as an array of numpy or JAX like the parts."""
     lead = parts[0].shape[: parts[0].ndim - len(kind.parts[0].shape)]
     slices = kind.unpack(parts)
     found = slices[0]
@@ -67,7 +67,7 @@ def _f32(x: Any) -> Any:
 
 
 def _of_rank(constant: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-    """Return a constant with as many axes as what it meets."""
+    """Return a constant with ``rank`` axes."""
     return constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
 
 
@@ -75,12 +75,12 @@ _BITS_OF_16 = np.arange(16, dtype=np.uint32)
 
 
 def _halves(packed: Any) -> tuple[Any, Any]:
-    """Return the numbers of four bits in bytes: those in the lower halves, then those in the upper ones."""
+    """Return the four-bit numbers in bytes: those in the lower halves, then those in the upper ones."""
     return packed & 15, packed >> 4
 
 
 def _with_fifth(packed: Any, high: Any) -> Iterator[Any]:
-    """Return numbers of five bits, of which the fifth ones lie in one number each block."""
+    """Yield five-bit numbers, whose fifth bits are in one number per block."""
     for index, low in enumerate(_halves(packed)):
         fifth = (high[..., None] >> _of_rank(_BITS_OF_16 + np.uint32(16 * index), high.ndim + 1)) & 1
         yield low | (fifth << 4).astype("uint8")
@@ -117,7 +117,7 @@ def _q8_0(parts: BlockArrays) -> Slices:
 
 
 def _groups(one: Any, each: Any) -> list[Any]:
-    """Return a block's factor times those of its groups: of four groups ``[..., 4, 1]``, then of the other four."""
+    """Return a block's factor times those of its groups: even groups ``[..., 4, 1]``, then odd ones."""
     found = _f32(one)[..., None] * _f32(each)
     found = found.reshape(*found.shape[:-1], 4, 2, 1)
     return [found[..., 0, :], found[..., 1, :]]
@@ -187,4 +187,4 @@ KINDS: Mapping[str, Kind] = {
         Kind("Q6_K", 256, 210, (_f16(208), Field("int8", (16,), 192), _u8(128, 2, 32), _u8(0, 2, 2, 32)), _q6_k, 4, 32),
     )
 }
-"""Every block format that is read here, by its name in GGUF files; INT4 is Q4_0 with the scales of safetensors."""
+"""Every block format that is read here, by its name in GGUF files. INT4 is Q4_0 with the bfloat16 scales of folders."""
