@@ -1,4 +1,4 @@
-"""The names by which XLA knows the kernels: plain values, which traced code and whoever loads the library share."""
+"""The names of the kernels in XLA: plain values, shared by traced code and by ``library.py``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ BETWEEN = ("norm", "join", "heads", "gated", "best")  # what lies between produc
 
 
 def between(name: str) -> str:
-    """The name under which XLA knows one of ``BETWEEN``."""
+    """Return the registered name of one of ``BETWEEN``."""
     return f"gemma_jax_{name}_{VERSION}"
 
 
 def target(kind: str, *, rounded: bool = False) -> str:
-    """The name under which XLA knows the product with a kind of matrix; of activations that are rounded first."""
+    """Return the registered name of the product with a kind of matrix; ``rounded``: of rounded activations."""
     return f"{function(kind, rounded=rounded)}_{VERSION}"
 
 
 def function(kind: str, *, rounded: bool = False) -> str:
-    """The name of the same in the library."""
+    """Return the symbol of that product in the library."""
     return f"gemma_jax_{'rounded' if rounded else 'product'}_{kind}"

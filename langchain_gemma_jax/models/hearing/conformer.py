@@ -1,4 +1,4 @@
-"""The conformer of Gemma 4's small sizes: what was heard in the last half second, layer by layer."""
+"""The conformer of Gemma 4's small sizes, whose layers attend to about the last half second."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from langchain_gemma_jax.models.seams.media_encoder import (
 )
 
 _EXACT = jax.lax.Precision.HIGHEST
-_FURTHEST = 1e10  # activations are cut there
-_UNSEEN = -1e9  # scores of what is not heard
-_NORM_EPS = 1e-6  # of those norms that the configuration does not speak of
+_FURTHEST = 1e10  # activations are clipped to it
+_UNSEEN = -1e9  # scores of masked tokens
+_NORM_EPS = 1e-6  # of norms that the configuration has no epsilon for
 _CHANNELS = ("NCHW", "OIHW", "NCHW")
 
 
 @dataclass(frozen=True)
 class Conformer(MediaEncoder):
-    """Two halvings of a spectrogram, layers that look back a little, and a projection."""
+    """An encoder that halves a spectrogram twice, runs layers with a short look-back, and projects the result."""
 
     tokens: tuple[int, ...]
     width: int
@@ -43,8 +43,8 @@ class Conformer(MediaEncoder):
     heads: int
     channels: tuple[int, int]
     kernel: int  # of the convolution over time
-    back: int  # tokens that each sees, itself included
-    reach: int  # the distances that have a place of their own
+    back: int  # tokens that each token sees, itself included
+    reach: int  # number of relative distances with a position embedding
     cap: float
     residual: float
     eps: float
@@ -173,7 +173,7 @@ class Conformer(MediaEncoder):
         return clipped(jax.nn.silu(rms_norm(_cut(h), arrays["conv_norm"], self.eps)), arrays, "conv_out")
 
     def _distances(self) -> np.ndarray:
-        """A vector for each distance: sines, then cosines, from fast to slow."""
+        """Return a vector for each distance: sines, then cosines, from fast to slow."""
         half = self.width // 2
         rates = np.exp(np.arange(half) * -(math.log(10_000.0) / max(half - 1, 1)))
         angles = np.arange(self.reach)[:, None] * rates[None, :]

@@ -24,7 +24,7 @@ from langchain_gemma_jax.models.seams.weights import PLAIN
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.meta_module import knows
+from langchain_gemma_jax.models.torchax.meta_module import is_in_transformers
 from langchain_gemma_jax.models.torchax.reading import read_params
 from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architecture_of, as_before, own_dtype
@@ -47,7 +47,8 @@ class OpenedTorch(Opened):
 
     def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
         del recipe  # transformers' code takes the products; ``check_asked`` refuses a recipe
-        code = code_in(self._folder, self._raw, known=knows(self._raw.get("model_type")), trusted=how.trust_remote_code)
+        known = is_in_transformers(self._raw.get("model_type"))
+        code = code_in(self._folder, self._raw, known=known, trusted=how.trust_remote_code)
         architecture = self._made = architecture_of(self._raw, how.dtype or own_dtype(self._raw), code)
         template = read_template(self._folder)
         facts = partial(

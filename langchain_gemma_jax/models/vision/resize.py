@@ -1,8 +1,7 @@
-"""Pictures of another size: antialiased, by the filters that models were trained behind.
+"""Resizing of pictures with antialiasing, by the filters of the models' training.
 
-Pixels stay bytes. As imaging libraries do it, a picture is first made as wide as it shall be and then as high, in
-whole numbers with 22 bits behind the point, rounded to bytes after each: so a result differs from theirs by one
-level at most.
+Pixels stay bytes. As in imaging libraries, a picture is resized first in width and then in height, in fixed-point
+numbers with 22 fractional bits, and rounded to bytes after each. So a result differs from theirs by one level at most.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 _BITS = 22
 _REACH = {"bilinear": 1.0, "bicubic": 2.0}
-_ROWS_AT_ONCE = 64  # so that what is summed stays in the processor's cache
+_ROWS_AT_ONCE = 64  # so that the sums stay in the processor's cache
 
 
 def resize(pixels: Pixels, height: int, width: int, kind: Filter) -> Pixels:
@@ -40,7 +39,7 @@ def _along_columns(pixels: Pixels, width: int, kind: Filter) -> Pixels:
         rows = pixels[begin : begin + _ROWS_AT_ONCE]
         total = np.full((len(rows), width, pixels.shape[2]), 1 << (_BITS - 1), np.int32)
         for tap in range(weights.shape[1]):
-            at = np.minimum(first + tap, last)  # where a filter ends earlier its weights are zero
+            at = np.minimum(first + tap, last)  # beyond the end of a filter its weights are zero
             total += rows[:, at].astype(np.int32) * weights[:, tap][None, :, None]
         found[begin : begin + len(rows)] = np.clip(total >> _BITS, 0, 255)
     return found
@@ -48,7 +47,7 @@ def _along_columns(pixels: Pixels, width: int, kind: Filter) -> Pixels:
 
 @lru_cache(maxsize=64)
 def _taps(size: int, wanted: int, kind: Filter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """The first column that each new one is made of, and the weights of those from there on: ``[new, tap]``."""
+    """Return the first source column of each new column, and the weights of the columns from there: ``[new, tap]``."""
     scale = size / wanted
     stretch = max(scale, 1.0)  # a smaller picture is blurred, and a larger one interpolated
     reach = _REACH[kind] * stretch
@@ -68,7 +67,7 @@ def _triangle(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _cubic(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Keys' cubic with a = -0.5."""
+    """Return Keys' cubic with a = -0.5."""
     near = (1.5 * x - 2.5) * x * x + 1.0
     far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))

@@ -1,4 +1,4 @@
-"""Gemma 3's vision tower: SigLIP over one square picture, its patches averaged to a few hundred soft tokens."""
+"""Gemma 3's vision tower: SigLIP over one square picture, with patches averaged to a few hundred soft tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from langchain_gemma_jax.models.seams.media_encoder import (
 
 @dataclass(frozen=True)
 class Siglip(MediaEncoder):
-    """A SigLIP tower with Gemma 3's projection behind it."""
+    """A SigLIP tower, followed by Gemma 3's projection."""
 
     side: int  # pixels
     patch: int  # pixels of a patch's side
