@@ -40,7 +40,7 @@ def attend(
     rows, tokens, heads, head_dim = queries.shape
     out = jax.ShapeDtypeStruct((rows, tokens, heads * head_dim), jnp.float32)
     arrays = [array for cache in caches for array in cache]
-    found: jax.Array = jax.ffi.ffi_call(ATTENTION, out)(
+    mixed: jax.Array = jax.ffi.ffi_call(ATTENTION, out)(
         queries.astype(jnp.float32),
         first.astype(jnp.int32),
         split.astype(jnp.int32),
@@ -49,4 +49,4 @@ def attend(
         cap=np.float32(0.0 if cap is None else cap),
         behind=np.int64(behind),
     )
-    return found
+    return mixed

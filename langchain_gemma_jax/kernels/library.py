@@ -21,7 +21,16 @@ from typing import Any
 from langchain_gemma_jax.config import KERNEL_VARIANTS, kernels_wanted
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, headers, interface_version, sources_digest
-from langchain_gemma_jax.kernels.targets import ATTENTION, BETWEEN, IN_BLOCKS, KINDS, VERSION, between, function, target
+from langchain_gemma_jax.kernels.targets import (
+    ATTENTION,
+    FUSED_OPS,
+    IN_BLOCKS,
+    KINDS,
+    VERSION,
+    function,
+    fused_op,
+    target,
+)
 
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("amx", "avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
@@ -79,14 +88,14 @@ def kernels() -> Kernels:
 def in_words() -> str:
     """Return a line for people: the kernels that run here and why, or why the requested ones cannot."""
     try:
-        found = kernels()
+        state = kernels()
     except InputError as error:
         return f"off: {error}"
     import jax
 
-    if found.run and (backend := jax.default_backend()) != "cpu":
+    if state.run and (backend := jax.default_backend()) != "cpu":
         return f"off: JAX computes on the {backend.upper()}"
-    return str(found)
+    return str(state)
 
 
 def _load(wanted: str, folder: Path) -> Kernels:
@@ -166,9 +175,9 @@ def _register(library: ctypes.CDLL) -> None:
     import jax
 
     wanted = [(kind, False) for kind in KINDS] + [(kind, True) for kind in IN_BLOCKS]
-    found = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
-    found[ATTENTION] = "gemma_jax_attention"
-    found |= {between(name): f"gemma_jax_{name}" for name in BETWEEN}
-    entries = {name: getattr(library, symbol) for name, symbol in found.items()}
+    symbols = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
+    symbols[ATTENTION] = "gemma_jax_attention"
+    symbols |= {fused_op(name): f"gemma_jax_{name}" for name in FUSED_OPS}
+    entries = {name: getattr(library, symbol) for name, symbol in symbols.items()}
     for name, entry in entries.items():
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(entry), platform="cpu")

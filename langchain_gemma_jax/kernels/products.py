@@ -40,10 +40,10 @@ def multiply(
     results are zeros.
     """
     out = jax.ShapeDtypeStruct((x.shape[0], parts[0].shape[0]), jnp.float32)
-    found: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
+    products: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
         x.astype(jnp.float32), *parts, *(() if real is None else (real,))
     )
-    return found
+    return products
 
 
 @jax.custom_jvp

@@ -77,16 +77,16 @@ def score(model: Model, text: str) -> Scored:
     for start in range(0, places, CHUNK):
         chunk, after = _padded(ids[start : start + CHUNK]), ids[start + 1 : start + CHUNK + 1]
         numbers = where.put((chunk, np.array([start], np.int32), np.array([len(after)], np.int32), _padded(after)))
-        losses, found, cache = program(model.params, *numbers, cache)
+        losses, tokens, cache = program(model.params, *numbers, cache)
         loss += float(np.asarray(losses)[: len(after)].sum(dtype=np.float64))
-        best += np.asarray(found)[: len(after)].tolist()
+        best += np.asarray(tokens)[: len(after)].tolist()
     return Scored(loss / places, tuple(best))
 
 
 def _padded(ids: Sequence[int]) -> np.ndarray[Any, Any]:
-    found = np.zeros((1, CHUNK), np.int32)
-    found[0, : len(ids)] = ids[:CHUNK]
-    return found
+    padded = np.zeros((1, CHUNK), np.int32)
+    padded[0, : len(ids)] = ids[:CHUNK]
+    return padded
 
 
 def _read(

@@ -28,8 +28,8 @@ def shards_of(path: Path) -> list[Path]:
 
 def text_models(names: Collection[str]) -> list[str]:
     """Return the models among these names: the first file of each. Files of encoders are left out."""
-    found = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and not _has_encoders(name)]
-    return [name for name in found if shards_of(Path(name))[0] == Path(name)]
+    files = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and not _has_encoders(name)]
+    return [name for name in files if shards_of(Path(name))[0] == Path(name)]
 
 
 def projectors(names: Collection[str], model: str) -> list[str]:
@@ -45,14 +45,14 @@ def projectors(names: Collection[str], model: str) -> list[str]:
         precision = next((at for at, each in enumerate(_PRECISIONS) if each in lower), len(_PRECISIONS))
         return len(set(_words(name)) - words), precision, name
 
-    found = (name for name in names if name.lower().endswith(SUFFIX) and _has_encoders(name))
-    return sorted((name for name in found if PurePosixPath(name).parent == folder), key=order)
+    files = (name for name in names if name.lower().endswith(SUFFIX) and _has_encoders(name))
+    return sorted((name for name in files if PurePosixPath(name).parent == folder), key=order)
 
 
 def are_one_model(names: Collection[str]) -> bool:
     """Return True if all models among these names are one model in several quantisations, by the words of the names."""
-    found = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
-    return len(found) <= 1
+    titles = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
+    return len(titles) <= 1
 
 
 def _has_encoders(name: str) -> bool:
@@ -73,17 +73,17 @@ def choose(names: Collection[str], wanted: str | None, where: str) -> list[str]:
     """
     models = text_models(names)
     if wanted is None:
-        found = models if len(models) == 1 else [name for name in models if _is_of(name, PREFERRED)]
+        chosen = models if len(models) == 1 else [name for name in models if _is_of(name, PREFERRED)]
         expected = "one GGUF file, or a choice of one of several"
     else:
-        found = [name for name in models if name == wanted or PurePosixPath(name).name == wanted]
-        found = found or [name for name in models if _is_of(name, wanted)]
+        chosen = [name for name in models if name == wanted or PurePosixPath(name).name == wanted]
+        chosen = chosen or [name for name in models if _is_of(name, wanted)]
         expected = f"a GGUF file named {wanted}, or of that quantisation"
-    if len(found) != 1:
+    if len(chosen) != 1:
         shown = ", ".join(models[:12]) or "none"
         advice = f'Name one behind a colon: "{where}:{_quantisation(models)}".' if models else ""
         raise CheckpointNotFoundError(where, expected, shown, advice)
-    return [path.as_posix() for path in shards_of(Path(found[0]))]
+    return [path.as_posix() for path in shards_of(Path(chosen[0]))]
 
 
 def _is_of(name: str, quantisation: str) -> bool:

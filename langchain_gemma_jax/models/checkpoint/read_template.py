@@ -35,23 +35,23 @@ def read_template(folder: Path) -> ChatTemplate | None:
             return ChatTemplate(path.read_text("utf-8"), None, names)
         except UnicodeDecodeError as error:
             raise CorruptCheckpointError(folder / _FILE, "text in UTF-8", str(error)) from None
-    found = raw.get("chat_template")
-    if isinstance(found, str):
-        return ChatTemplate(found, None, names)
-    if isinstance(found, list):
-        named = {str(each.get("name")): each.get("template") for each in found if isinstance(each, dict)}
+    template = raw.get("chat_template")
+    if isinstance(template, str):
+        return ChatTemplate(template, None, names)
+    if isinstance(template, list):
+        named = {str(each.get("name")): each.get("template") for each in template if isinstance(each, dict)}
         usual, tools = named.get("default"), named.get("tool_use")
         if isinstance(usual, str):
             return ChatTemplate(usual, tools if isinstance(tools, str) else None, names)
-    if found is None:
+    if template is None:
         return None
-    raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(found))
+    raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(template))
 
 
 def images_apart_in(folder: Path) -> bool:
     """Return True if a folder has a readable chat template with empty lines around images."""
     try:
-        found = read_template(folder)
+        template = read_template(folder)
     except (CheckpointError, InputError, OSError):  # ``read_template`` raises it where the template is needed
         return False
-    return found is not None and has_images_apart(found.source)
+    return template is not None and has_images_apart(template.source)

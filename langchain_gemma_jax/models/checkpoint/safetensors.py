@@ -78,9 +78,9 @@ class SafetensorsFile:
 
     def read(self, name: str) -> Array:
         entry, dtype = self._entry(name)
-        found = np.empty(entry.shape, dtype)
-        self._file.fill(found, entry.begin)
-        return found
+        tensor = np.empty(entry.shape, dtype)
+        self._file.fill(tensor, entry.begin)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> None:
         self._entry(name)  # checks that the dtype can be read
@@ -257,15 +257,15 @@ def open_safetensors(folder: Path) -> SafetensorsSource:
 
 
 def _only_file(folder: Path) -> str:
-    found = sorted(path.name for path in folder.glob("*.safetensors"))
-    if SINGLE in found:
+    names = sorted(path.name for path in folder.glob("*.safetensors"))
+    if SINGLE in names:
         return SINGLE
-    if len(found) != 1:
-        what = ", ".join(found[:5]) if found else "no .safetensors file"
+    if len(names) != 1:
+        what = ", ".join(names[:5]) if names else "no .safetensors file"
         raise CheckpointNotFoundError(
             folder, f"{SINGLE}, or shards with {INDEX}", what, "Download the missing files of the model."
         )
-    return found[0]
+    return names[0]
 
 
 def _read_index(folder: Path) -> dict[str, str]:

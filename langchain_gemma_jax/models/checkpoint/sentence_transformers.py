@@ -174,8 +174,8 @@ def _check_pooling(path: Path, folder: str) -> None:
     if "pooling_mode" in raw:
         modes = [raw["pooling_mode"]]
     else:
-        found = [name for name, value in raw.items() if name.startswith("pooling_mode_") and value is True]
-        modes = ["mean" if name == "pooling_mode_mean_tokens" else name for name in found]
+        enabled = [name for name, value in raw.items() if name.startswith("pooling_mode_") and value is True]
+        modes = ["mean" if name == "pooling_mode_mean_tokens" else name for name in enabled]
     if modes != ["mean"]:
         raise UnsupportedModelError(f"{path / folder}: expected the mean of all tokens, found {short(modes)}.")
     if raw.get("include_prompt", True) is not True:
@@ -200,10 +200,10 @@ def _prompts(path: Path) -> tuple[tuple[str, str], ...]:
     shown = path / PROMPTS
     if not os.path.lexists(shown):
         return ()
-    found = Fields(read_object(real_file(path, PROMPTS), shown), {}, str(shown)).table("prompts")
-    if not all(isinstance(text, str) for text in found.values()):
-        raise ConfigError(f"{shown}: expected prompts to be texts by their names, found {short(dict(found))}.")
-    return tuple((name, str(text)) for name, text in found.items())
+    prompts = Fields(read_object(real_file(path, PROMPTS), shown), {}, str(shown)).table("prompts")
+    if not all(isinstance(text, str) for text in prompts.values()):
+        raise ConfigError(f"{shown}: expected prompts to be texts by their names, found {short(dict(prompts))}.")
+    return tuple((name, str(text)) for name, text in prompts.items())
 
 
 def _bounded(path: Path, config: ModelConfig) -> ModelConfig:

@@ -45,11 +45,13 @@ class Unchanged:
         Raises:
             CorruptCheckpointError: a file was written to, replaced, added or removed.
         """
-        found = dict(_stamps(self.folder))
-        changed = sorted(name for name in self.stamps.keys() | found.keys() if self.stamps.get(name) != found.get(name))
+        current = dict(_stamps(self.folder))
+        changed = sorted(
+            name for name in self.stamps.keys() | current.keys() if self.stamps.get(name) != current.get(name)
+        )
         if changed:
             name, others = changed[0], len(changed) - 1
-            what = "written to or replaced" if name in self.stamps and name in found else "added or removed"
+            what = "written to or replaced" if name in self.stamps and name in current else "added or removed"
             more = f", as {'was another' if others == 1 else f'were {others} others'}" if others else ""
             raise CorruptCheckpointError(
                 self.folder / name, "the file that it was when loading began", f"that it was {what}{more}", _AGAIN

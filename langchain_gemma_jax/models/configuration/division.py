@@ -42,22 +42,22 @@ class Division:
     @property
     def axes(self) -> tuple[int, ...]:
         """The mesh axes: the prime factors of the number of devices, smallest first."""
-        found, left, factor = [], self.devices, 2
+        axes, left, factor = [], self.devices, 2
         while left > 1:
             while left % factor == 0:
-                found.append(factor)
+                axes.append(factor)
                 left //= factor
             factor += 1
-        return tuple(found)
+        return tuple(axes)
 
     def ways(self, section: Section) -> int:
         """Return the number of equal parts of a section: the devices along as many first mesh axes as divide it."""
-        found = 1
+        ways = 1
         for axis in self.axes:
-            if not _divides(section, found * axis):
+            if not _divides(section, ways * axis):
                 break
-            found *= axis
-        return found
+            ways *= axis
+        return ways
 
     def ways_of(self, sections: tuple[Section, ...]) -> int:
         """Return the number of parts of an axis with these sections: that of the section with the most parts."""
@@ -69,14 +69,14 @@ class Division:
 
     def cuts(self, sections: tuple[Section, ...], number: int) -> tuple[slice, ...]:
         """Return the pieces of the undivided axis that make up part ``number`` of ``ways_of(sections)``."""
-        found, first, parts = [], 0, self.ways_of(sections)
+        pieces, first, parts = [], 0, self.ways_of(sections)
         for section in sections:
             ways = self.ways(section)
             length = section.stored // ways
             start = first + number * ways // parts * length
-            found.append(slice(start, start + length))
+            pieces.append(slice(start, start + length))
             first += section.stored
-        return tuple(found)
+        return tuple(pieces)
 
     def along(self, ways: int) -> int:
         """Return the number of mesh axes, from the first on, that together have ``ways`` devices."""
@@ -90,15 +90,15 @@ def _divides(section: Section, ways: int) -> bool:
 
 def cut(sections: tuple[Section, ...], lengths: tuple[int, ...]) -> tuple[tuple[Section, ...], ...]:
     """Return the sections of each run of these lengths; empty for all runs if one ends within a section."""
-    waiting, found = list(sections), []
+    waiting, runs = list(sections), []
     for length in lengths:
         taken: list[Section] = []
         while waiting and sum(section.stored for section in taken) < length:
             taken.append(waiting.pop(0))
         if sum(section.stored for section in taken) != length:
             return ((),) * len(lengths)
-        found.append(tuple(taken))
-    return tuple(found)
+        runs.append(tuple(taken))
+    return tuple(runs)
 
 
 def query_heads(config: ModelConfig, head_dim: int) -> Section:
@@ -120,8 +120,8 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
     if devices > 1 and ways == 1:
         return f"its {config.heads} query heads do not divide among {devices} devices, and its attention would be whole"
     for layer in config.layers:
-        if (found := division.ways(Section("feed-forward", layer.ffw_width))) != devices:
-            return f"its feed-forward of {layer.ffw_width:,} goes {found} ways among {devices} devices"
+        if (parts := division.ways(Section("feed-forward", layer.ffw_width))) != devices:
+            return f"its feed-forward of {layer.ffw_width:,} goes {parts} ways among {devices} devices"
         shared = division.ways(kv_heads(layer))
         if shared not in {layer.kv_heads, ways}:
             return (

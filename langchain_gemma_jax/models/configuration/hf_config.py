@@ -254,17 +254,17 @@ def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
 
 def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
     """Return the settings of single layers, by index. Keys may be padded to one length: "5", but "05" and "11"."""
-    found: dict[int, Fields] = {}
+    layers: dict[int, Fields] = {}
     table = f.table("per_layer_config")
     for key in table:
         index = int(key) if key.isascii() and key.isdecimal() and len(key) < 10 else count
-        if index >= count or index in found:
+        if index >= count or index in layers:
             raise f.error("each key of per_layer_config", f"another layer's number, from 0 to {count - 1}", key)
         where = f"{f.location} (per_layer_config)"
-        found[index] = Fields(Fields(table, {}, where).table(key), {}, f"{where} of layer {index}")
-        for name in found[index].raw.keys() - {"head_dim", "num_key_value_heads"}:
-            found[index].refuse(name, "only the heads may differ so")
-    return found
+        layers[index] = Fields(Fields(table, {}, where).table(key), {}, f"{where} of layer {index}")
+        for name in layers[index].raw.keys() - {"head_dim", "num_key_value_heads"}:
+            layers[index].refuse(name, "only the heads may differ so")
+    return layers
 
 
 def _embedding_gemma2(f: Fields) -> ModelConfig:
@@ -286,17 +286,17 @@ def _embedding_gemma2(f: Fields) -> ModelConfig:
     f.refuse("enable_moe_block", "EmbeddingGemma 2 has no experts")
     f.refuse("num_kv_shared_layers", "each layer of EmbeddingGemma 2 has keys and values of its own", 0)
     # Gemma 4's configurations name the fewer heads of global layers only where keys are values, too.
-    found = _gemma4(Fields({**defaults, **f.raw, "attention_k_eq_v": True}, f.outer, f.location))
+    base = _gemma4(Fields({**defaults, **f.raw, "attention_k_eq_v": True}, f.outer, f.location))
     radius = f.size("sliding_window", 512)
     layers = tuple(
-        replace(layer, k_eq_v=False, window=None if layer.window is None else radius + 1) for layer in found.layers
+        replace(layer, k_eq_v=False, window=None if layer.window is None else radius + 1) for layer in base.layers
     )
-    if (inputs := found.per_layer_input) is None:
+    if (inputs := base.per_layer_input) is None:
         raise f.error("hidden_size_per_layer_input", "at least 1", 0)
-    return found.replace(
+    return base.replace(
         layers=layers,
         per_layer_input=replace(inputs, vocab_size=0),
-        embedding=EmbeddingConfig(dense=((f.size("embedding_dim", 768), found.width),), inside=True),
+        embedding=EmbeddingConfig(dense=((f.size("embedding_dim", 768), base.width),), inside=True),
     )
 
 

@@ -57,10 +57,10 @@ class HowToLoad:
 
     def arguments(self) -> LoadOptions:
         """Return the options as arguments of a call, with the token if there is one."""
-        found = self.said()
+        options = self.said()
         if self.token is not None:
-            found["token"] = self.token
-        return cast("LoadOptions", found)
+            options["token"] = self.token
+        return cast("LoadOptions", options)
 
     def alone(self, devices: int | str | None) -> HowToLoad:
         """Return the options of loading one replica on ``devices`` devices."""

@@ -62,12 +62,12 @@ def _parsed(text: bytes, shown: Path, expected: str) -> object:
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    unique: dict[str, object] = {}
     for name, value in pairs:
-        if name in found:
+        if name in unique:
             raise ValueError(f"the name {short(name)} twice")
-        found[name] = value
-    return found
+        unique[name] = value
+    return unique
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -61,18 +61,18 @@ def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unc
         return None
     pictures, sounds = (*there, False)[:2]  # the first encoder is for pictures, the second for sounds
     support = MediaSupport(senses.support.pictures if pictures else None, senses.support.sounds if sounds else None)
-    encoders = tuple(encoder for encoder, found in zip(senses.encoders, there, strict=True) if found)
+    encoders = tuple(encoder for encoder, present in zip(senses.encoders, there, strict=True) if present)
     return ModelMedia(support, encoders, partial(_reader, folder, files))
 
 
 def _processor(folder: Path) -> Raw:
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for name, inside in _PROCESSORS:
         if (folder / name).is_file():
             whole = read_object(real_file(folder, name), folder / name)
             part = whole if inside is None else whole.get(inside, {})
-            found |= part if isinstance(part, dict) else {}
-    return found
+            settings |= part if isinstance(part, dict) else {}
+    return settings
 
 
 def _is_there(source: TensorSource, encoder: MediaEncoder) -> bool:

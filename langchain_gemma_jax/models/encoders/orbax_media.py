@@ -94,10 +94,10 @@ def _shapes(shapes: Mapping[str, tuple[int, ...]], location: str) -> dict[str, i
     """Return the fields of a tower's configuration that its shapes show."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
-        found = shapes.get(name, ())
-        if len(found) != rank:
-            raise TensorMismatchError(location, f"an array {name} with {rank} axes", f"the shape {list(found)}")
-        return found
+        stored = shapes.get(name, ())
+        if len(stored) != rank:
+            raise TensorMismatchError(location, f"an array {name} with {rank} axes", f"the shape {list(stored)}")
+        return stored
 
     patch, _, _, width = shape("embedding/kernel", 4)
     _, patches, _ = shape("pos_embedding", 3)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
@@ -58,7 +58,7 @@ def project(
     rows, tokens, _ = x.shape
     # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
     heads = linear(x, weights["qkv"], recipe.layers, real).reshape(rows, tokens, -1, layer.head_dim)
-    if layer.owns_kv and recipe.between is BetweenForm.KERNEL and between.can_turn(layer.head_dim):
+    if layer.owns_kv and recipe.between is BetweenForm.KERNEL and fused_ops.can_turn(layer.head_dim):
         return _heads_by_kernel(heads, weights, config, layer, sin_cos)
     return _split_heads(heads, weights, config, layer, sin_cos, recipe.between)
 
@@ -70,7 +70,7 @@ def _heads_by_kernel(
 
     def kernel(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
         scales = (norms[0], norms[1]) if norms else None
-        return between.heads(
+        return fused_ops.heads(
             heads,
             (sin, cos),
             scales,
@@ -218,8 +218,8 @@ def _derivative(
     def plain(queries: jax.Array, positions: jax.Array, seen: _Seen) -> jax.Array:
         return _by_products(queries, positions, seen, config, layer, recipe)
 
-    found: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
-    return found
+    result: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
+    return result
 
 
 def attend(

@@ -84,8 +84,8 @@ class DividedGemma(GemmaFacts):
             out_specs=(WHOLE, cache),
             check_vma=False,
         )
-        found: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
-        return found
+        result: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
+        return result
 
     def read_medium(
         self,
@@ -115,8 +115,8 @@ class DividedGemma(GemmaFacts):
         shared = jax.shard_map(
             of_a_device, mesh=self.where.mesh, in_specs=(partitions, WHOLE), out_specs=WHOLE, check_vma=False
         )
-        found: jax.Array = shared(params[name], hidden)
-        return found
+        scores: jax.Array = shared(params[name], hidden)
+        return scores
 
     def with_scores(
         self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
@@ -188,21 +188,21 @@ class MeshTeamwork(Teamwork):
         return self._where.division.ways_of(jax.tree.leaves(weight)[0].sections)
 
     def look_up(self, params: Mapping[str, Any], asked: Mapping[str, LookUp]) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = {}
+        whole: dict[str, jax.Array] = {}
         parts: dict[str, tuple[int, jax.Array]] = {}
         for name, (ids, plan) in asked.items():
             ways = self.ways(name)
             if ways == 1:
-                found[name] = rows_of(params[name], ids, plan)
+                whole[name] = rows_of(params[name], ids, plan)
                 continue
             count = jax.tree.leaves(self._specs[name])[0].sections[0].count // ways
             own = ids - self._number(ways) * count
             here = (own >= 0) & (own < count)
             rows = rows_of(params[name], jnp.clip(own, 0, count - 1), plan)
             parts[name] = ways, jnp.where(here[..., None], rows, 0.0)
-        return found | self._sum(parts)
+        return whole | self._sum(parts)
 
-    def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:
+    def gather_input(self, layer: int, name: str, x: jax.Array) -> jax.Array:
         # ``x`` is the output of this matrix, which may go more ways.
         have, want = self.ways({"attn_out": "qkv", "down": "gate_up"}[name], layer), self.ways(name, layer)
         names = self._where.names(have)[len(self._where.names(want)) :]
@@ -239,11 +239,11 @@ class MeshTeamwork(Teamwork):
         if len(shares) == 1:
             return {name: jax.lax.psum(part, names) for name, part in shares.items()}
         flat = jax.lax.psum(jnp.concatenate([part.reshape(-1) for part in shares.values()]), names)
-        found, at = {}, 0
+        sums, at = {}, 0
         for name, part in shares.items():
-            found[name] = flat[at : at + part.size].reshape(part.shape)
+            sums[name] = flat[at : at + part.size].reshape(part.shape)
             at += part.size
-        return found
+        return sums
 
 
 class MeshScores(ScoreShare):
@@ -271,9 +271,9 @@ class MeshScores(ScoreShare):
         return jax.lax.dynamic_slice_in_dim(of_all, self._first(size), size)
 
     def best(self, values: jax.Array, places: jax.Array, size: int, most: int) -> tuple[jax.Array, jax.Array]:
-        found = self._of_each(values).reshape(-1)
+        candidates = self._of_each(values).reshape(-1)
         ids = self._of_each(self._first(size) + places).reshape(-1)
-        best, at = jax.lax.top_k(found, min(most, found.size))
+        best, at = jax.lax.top_k(candidates, min(most, candidates.size))
         return best, ids[at]
 
     def at(self, scores: jax.Array, ids: jax.Array) -> jax.Array:
@@ -299,5 +299,5 @@ class MeshScores(ScoreShare):
 
     def _of_each(self, x: jax.Array) -> jax.Array:
         """Return the values of all devices, stacked."""
-        found: jax.Array = jax.lax.all_gather(x, self._names)
-        return found
+        gathered: jax.Array = jax.lax.all_gather(x, self._names)
+        return gathered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.gemma.norms import rms_norm, with_derivative
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, Teamwork
@@ -16,8 +16,8 @@ from langchain_gemma_jax.models.seams.weights import Layer, matrix_at
 
 def gated(gate_up: jax.Array, form: BetweenForm = BetweenForm.XLA) -> jax.Array:
     """Return ``gelu(gate) * up`` of the joint product ``[..., 2 * width]``."""
-    if form is BetweenForm.KERNEL and gate_up.size and between.can_turn(gate_up.shape[-1]):
-        return with_derivative(between.gated, gated, gate_up)
+    if form is BetweenForm.KERNEL and gate_up.size and fused_ops.can_turn(gate_up.shape[-1]):
+        return with_derivative(fused_ops.gated, gated, gate_up)
     gate, up = jnp.split(gate_up, 2, axis=-1)
     return jax.nn.gelu(gate, approximate=True) * up
 
@@ -37,7 +37,7 @@ def feed_forward(
     ``real``: the number of tokens before the padding, see ``linear``.
     """
     form = recipe.between
-    inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers, real), form))
+    inner = team.gather_input(index, "down", gated(linear(h, weights["gate_up"], recipe.layers, real), form))
     dense = linear(inner, weights["down"], recipe.layers, real)
     if config.moe is None:
         return team.sums(index, {"down": dense})["down"]

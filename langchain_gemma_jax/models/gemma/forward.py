@@ -121,7 +121,7 @@ def forward_apart(
         else:
             end = start + count if medium.sees_all_in(layer) else None
             mixed = attend(queries, positions, seen[source][0], config, layer, recipe, end)
-        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
+        h = linear(team.gather_input(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
         x, h = add_and_norm(x, h, posts[0], weights["ffw_norm"], eps, form)

@@ -24,7 +24,7 @@ class Teamwork:
         """Return rows of tables, by table name: float32 ``[..., width]``."""
         return {name: rows_of(params[name], ids, plan) for name, (ids, plan) in asked.items()}
 
-    def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:  # noqa: ARG002  it takes all
+    def gather_input(self, layer: int, name: str, x: jax.Array) -> jax.Array:  # noqa: ARG002  it takes all
         """Gather the input of a layer's matrix of this name from ``x``, of which each device has its own part."""
         return x
 

@@ -25,10 +25,10 @@ def text_vectors(
     nothing_kept = (None,) * len(config.layers)
     hidden, _ = forward_apart(params, config, recipe, tokens, jnp.zeros_like(count), count, (nothing_kept,))
     real = (jnp.arange(tokens.shape[1])[None, :] < count[:, None])[:, :, None]
-    found = jnp.sum(jnp.where(real, hidden, 0.0), axis=1) / jnp.maximum(count, 1)[:, None].astype(jnp.float32)
+    vectors = jnp.sum(jnp.where(real, hidden, 0.0), axis=1) / jnp.maximum(count, 1)[:, None].astype(jnp.float32)
     embedding = config.embedding or EmbeddingConfig()
     for number in range(len(embedding.dense)):
-        found = linear(found, params[f"{TEXT_MATRIX}{number}"], recipe.layers)
+        vectors = linear(vectors, params[f"{TEXT_MATRIX}{number}"], recipe.layers)
     if not embedding.normed:
-        return found
-    return found / jnp.maximum(jnp.linalg.norm(found, axis=-1, keepdims=True), _SHORTEST)
+        return vectors
+    return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _SHORTEST)

@@ -31,8 +31,8 @@ class Metadata:
 
     def whole(self, name: str, default: int | None = None) -> int | None:
         """Return the whole number called ``name``."""
-        found = self._found.get(name)
-        return default if found is None else self._typed(name, found, int)
+        value = self._found.get(name)
+        return default if value is None else self._typed(name, value, int)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return the bool called ``name``."""
@@ -40,40 +40,40 @@ class Metadata:
 
     def number(self, name: str, default: float | None = None) -> float | None:
         """Return the number called ``name``, whole or not."""
-        found = self._found.get(name)
-        if found is None:
+        value = self._found.get(name)
+        if value is None:
             return default
-        return float(found) if type(found) is int else self._typed(name, found, float)
+        return float(value) if type(value) is int else self._typed(name, value, float)
 
     def whole_numbers(self, name: str) -> list[int] | None:
         """Return the list of whole numbers or bools called ``name``. None: there is none, or it is a single value."""
-        found = self.integers(name)
-        return None if found is None else [int(value) for value in found.tolist()]
+        values = self.integers(name)
+        return None if values is None else [int(value) for value in values.tolist()]
 
     def integers(self, name: str) -> npt.NDArray[np.generic] | None:
         """Return the list of whole numbers or bools called ``name`` as an array. None: as for ``whole_numbers``."""
-        found = self._found.get(name)
-        if not isinstance(found, np.ndarray):
+        values = self._found.get(name)
+        if not isinstance(values, np.ndarray):
             return None
-        if found.dtype.kind not in "iub":
-            raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
-        return found
+        if values.dtype.kind not in "iub":
+            raise self.error(name, "a list of whole numbers", f"a list of {values.dtype}")
+        return values
 
     def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
         """Return the list of numbers called ``name``."""
-        found = self._found.get(name)
-        if found is None:
+        values = self._found.get(name)
+        if values is None:
             return None
-        if not isinstance(found, np.ndarray):
-            raise self.error(name, "a list of numbers", found)
-        return found.astype(np.float32)
+        if not isinstance(values, np.ndarray):
+            raise self.error(name, "a list of numbers", values)
+        return values.astype(np.float32)
 
     def strings(self, name: str) -> Strings | None:
         """Return the list of strings called ``name``."""
-        found = self._found.get(name)
-        if found is None or isinstance(found, Strings):
-            return found
-        raise self.error(name, "a list of strings", found)
+        values = self._found.get(name)
+        if values is None or isinstance(values, Strings):
+            return values
+        raise self.error(name, "a list of strings", values)
 
     def forget_strings(self) -> None:
         """Free the memory of all lists of strings. They cannot be read any more."""
@@ -85,7 +85,7 @@ class Metadata:
         """Return the full name of one of the architecture's own values."""
         return f"{self.architecture}.{name}"
 
-    def _typed(self, name: str, found: Value, wanted: type[T]) -> T:
-        if type(found) is not wanted:
-            raise self.error(name, wanted.__name__, found)
-        return found
+    def _typed(self, name: str, value: Value, wanted: type[T]) -> T:
+        if type(value) is not wanted:
+            raise self.error(name, wanted.__name__, value)
+        return value

@@ -61,35 +61,35 @@ class _Reading:
 
     def size(self, name: str) -> int:
         """Return a required whole number."""
-        found = self.metadata.whole(self.metadata.own(name))
-        if found is None:
+        value = self.metadata.whole(self.metadata.own(name))
+        if value is None:
             raise ConfigError(f"{self.metadata.location}: expected a value of {self.metadata.own(name)}, found none.")
-        return found
+        return value
 
     def number(self, *names: str, default: float | None) -> float | None:
         """Return the value of the first of these names that exists."""
         for name in names:
-            if (found := self.metadata.number(self.metadata.own(name))) is not None:
-                return found
+            if (value := self.metadata.number(self.metadata.own(name))) is not None:
+                return value
         return default
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
         """Return the shape of a required tensor."""
         if name not in self.source.names():
             raise TensorMismatchError(self.source.location, f"a tensor {name!r}", "no tensor of that name")
-        found = self.source.shape(name)
-        if len(found) != rank:
-            raise TensorMismatchError(self.source.location, f"{name!r} with {rank} axes", f"the shape {list(found)}")
-        return found
+        shape = self.source.shape(name)
+        if len(shape) != rank:
+            raise TensorMismatchError(self.source.location, f"{name!r} with {rank} axes", f"the shape {list(shape)}")
+        return shape
 
     def each(self, name: str, counts: int) -> list[int]:
         """Return a value for each layer. The file has one for all layers, or one for each."""
-        found = self.metadata.whole_numbers(self.metadata.own(name))
-        if found is None:
+        values = self.metadata.whole_numbers(self.metadata.own(name))
+        if values is None:
             return [self.size(name)] * counts
-        if len(found) != counts:
-            raise self.metadata.error(self.metadata.own(name), f"a list of {counts}", f"one of {len(found)}")
-        return found
+        if len(values) != counts:
+            raise self.metadata.error(self.metadata.own(name), f"a list of {counts}", f"one of {len(values)}")
+        return values
 
     def shared(self, model_type: str) -> dict[str, Any]:
         """Return the fields that all architectures have."""

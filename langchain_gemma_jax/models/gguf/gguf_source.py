@@ -57,14 +57,14 @@ class GgufSource(BlockSource):
         kind = self.entry(name).kind.name
         return _PLAIN[kind].name if kind in _PLAIN else kind
 
-    def kind(self, name: str) -> str:
+    def block_format(self, name: str) -> str:
         return self.entry(name).kind.name
 
     def read(self, name: str) -> Array:
         entry = self.entry(name)
-        found = np.empty(entry.shape, self._plain(name))
-        self._where[name].file.fill(found, entry.begin)
-        return found
+        tensor = np.empty(entry.shape, self._plain(name))
+        self._where[name].file.fill(tensor, entry.begin)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> bool:
         self._plain(name)
@@ -124,8 +124,8 @@ class _CutBlocks(CutTensors, BlockSource):
         super().__init__(stored, cuts)
         self._file = stored
 
-    def kind(self, name: str) -> str:
-        return self._file.kind(self._cuts[name].name)
+    def block_format(self, name: str) -> str:
+        return self._file.block_format(self._cuts[name].name)
 
     def read_blocks(self, name: str) -> Iterator[Array]:
         shape, kind = self.shape(name), self._file.entry(self._cuts[name].name).kind

@@ -54,18 +54,18 @@ def gguf_tokenizer(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> tu
 
 
 def _names(metadata: Metadata, path: Path, most: int) -> list[str]:
-    found = metadata.strings("tokenizer.ggml.tokens")
-    if found is None or not 0 < len(found) <= most:
-        what = "none" if found is None else f"{len(found):,}"
+    tokens = metadata.strings("tokenizer.ggml.tokens")
+    if tokens is None or not 0 < len(tokens) <= most:
+        what = "none" if tokens is None else f"{len(tokens):,}"
         raise TokenizerError(path, f"1 to {most:,} tokens in the metadata", what)
-    return found.all()
+    return tokens.all()
 
 
 def _types(metadata: Metadata, path: Path) -> npt.NDArray[np.uint8]:
-    found = metadata.integers("tokenizer.ggml.token_type")
-    if found is None:
+    types = metadata.integers("tokenizer.ggml.token_type")
+    if types is None:
         raise TokenizerError(path, "a list tokenizer.ggml.token_type in the metadata", "none")
-    return np.where(np.isin(found, [int(kind) for kind in PieceType]), found, int(PieceType.NORMAL)).astype(np.uint8)
+    return np.where(np.isin(types, [int(kind) for kind in PieceType]), types, int(PieceType.NORMAL)).astype(np.uint8)
 
 
 def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> SentencePieces:
@@ -92,10 +92,10 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
 
 def _digest(pieces: SentencePieces) -> bytes:
     ids = pieces.unk_id, pieces.bos_id, pieces.eos_id, pieces.pad_id
-    found = hashlib.sha256(pieces.joined)
+    digest = hashlib.sha256(pieces.joined)
     for part in (pieces.scores.tobytes(), pieces.types.tobytes(), repr(ids).encode()):
-        found.update(part)
-    return found.digest()
+        digest.update(part)
+    return digest.digest()
 
 
 def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArray[np.uint8]) -> bytes:
@@ -158,15 +158,15 @@ def _merge(path: Path, pair: str) -> list[str]:
 
 
 def _ends(metadata: Metadata, path: Path, names: Sequence[str]) -> Ends:
-    found = {
+    ids = {
         end: _id(metadata, path, key, len(names)) for end, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
     }
-    return Ends.of({end: names[token_id] for end, token_id in found.items() if token_id >= 0})
+    return Ends.of({end: names[token_id] for end, token_id in ids.items() if token_id >= 0})
 
 
 def _id(metadata: Metadata, path: Path, name: str, count: int) -> int:
     """Return the id of a special token; -1 if there is none."""
-    found = metadata.whole(f"tokenizer.ggml.{name}_token_id", -1)
-    if found is None or not -1 <= found < count:
-        raise TokenizerError(path, f"tokenizer.ggml.{name}_token_id below {count:,}", short(found))
-    return found
+    token_id = metadata.whole(f"tokenizer.ggml.{name}_token_id", -1)
+    if token_id is None or not -1 <= token_id < count:
+        raise TokenizerError(path, f"tokenizer.ggml.{name}_token_id below {count:,}", short(token_id))
+    return token_id

@@ -178,19 +178,19 @@ def _read_entry(reader: _Reader) -> _Row:
 
 
 def _alignment(path: Path, metadata: Mapping[str, Value]) -> int:
-    found = metadata.get("general.alignment", 32)
-    if type(found) is not int or not 0 < found <= LARGEST_ALIGNMENT or found & (found - 1):
-        raise CorruptCheckpointError(path, "a power of two as general.alignment", short(found))
-    return found
+    alignment = metadata.get("general.alignment", 32)
+    if type(alignment) is not int or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise CorruptCheckpointError(path, "a power of two as general.alignment", short(alignment))
+    return alignment
 
 
 def _checked_table(file: OpenFile, table: list[_Row], end: int, alignment: int) -> dict[str, TensorEntry]:
     """Return the tensors, after a check that each begins where the one before it ends, and all are inside the file."""
     path, start = file.path, _aligned(end, alignment)
-    found: dict[str, TensorEntry] = {}
+    entries: dict[str, TensorEntry] = {}
     position = start
     for row in sorted(table, key=lambda row: row.offset):
-        if row.name in found:
+        if row.name in entries:
             raise CorruptCheckpointError(path, "each tensor once", f"{short(row.name)} twice")
         begin = start + row.offset
         if begin != position:
@@ -201,9 +201,9 @@ def _checked_table(file: OpenFile, table: list[_Row], end: int, alignment: int) 
         if begin + size > file.size:
             expected = f"{begin + size:,} bytes, as its table of tensors says"
             raise CorruptCheckpointError(path, expected, f"{file.size:,} bytes", _INCOMPLETE)
-        found[row.name] = TensorEntry(row.kind, row.shape, begin, begin + size)
+        entries[row.name] = TensorEntry(row.kind, row.shape, begin, begin + size)
         position = _aligned(begin + size, alignment)
-    return found
+    return entries
 
 
 def _aligned(position: int, alignment: int) -> int:
@@ -220,9 +220,9 @@ class _Reader:
     def take(self, count: int) -> bytes:
         """Return the next ``count`` bytes, and advance."""
         self._fetch(self.at + count)
-        found = bytes(self._known[self.at : self.at + count])
+        data = bytes(self._known[self.at : self.at + count])
         self.at += count
-        return found
+        return data
 
     def number(self, code: str) -> Any:
         """Return the next number. ``code`` is its type in ``struct``'s notation."""
@@ -246,9 +246,9 @@ class _Reader:
             raise self._unknown(name, kind)
         if kind == _BOOL:
             self._check_bools(name, self._peek(1))
-        found: bool | int | float = self.number(_SCALARS[kind])
+        number: bool | int | float = self.number(_SCALARS[kind])
         # The shortest decimal number with this float32 value: the writer's 1e-6 stays 1e-6.
-        return float(str(np.float32(found))) if kind == _FLOAT32 else found
+        return float(str(np.float32(number))) if kind == _FLOAT32 else number
 
     def _array(self, name: str) -> Value:
         kind, count = self.number("I"), self.number("Q")
@@ -269,15 +269,15 @@ class _Reader:
     def _begins_of_strings(self, count: int) -> npt.NDArray[np.uint32]:
         """Skip ``count`` strings, and return their offsets. No memory is allocated before the strings are seen."""
         begin, left = self.at, count
-        found: list[npt.NDArray[np.uint32]] = []
+        pieces: list[npt.NDArray[np.uint32]] = []
         while left:
             ends = self._end_to_end()[:left]
             if len(ends) < _WORTH_IT:
                 ends = self._one_by_one(min(left, _SOME))
             begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) + (self.at + 8 - begin)
-            found.append(begins.astype(np.uint32))
+            pieces.append(begins.astype(np.uint32))
             self.at, left = self.at + int(ends[-1]), left - len(ends)
-        return np.concatenate(found) if found else np.empty(0, np.uint32)
+        return np.concatenate(pieces) if pieces else np.empty(0, np.uint32)
 
     def _end_to_end(self) -> npt.NDArray[np.int64]:
         """Return the ends of the next strings, relative to here: as many as a scan of the bytes can find.
@@ -299,7 +299,7 @@ class _Reader:
 
     def _one_by_one(self, count: int) -> npt.NDArray[np.int64]:
         """Return the ends of the next ``count`` strings, relative to here."""
-        found, at = array("q"), self.at
+        ends, at = array("q"), self.at
         known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # `_known` grows in place
         for _ in range(count):
             if at + 8 > have:
@@ -309,8 +309,8 @@ class _Reader:
             if at > have:
                 self._fetch(at)
                 have = len(known)
-            found.append(at - self.at)
-        return np.frombuffer(found, np.int64)
+            ends.append(at - self.at)
+        return np.frombuffer(ends, np.int64)
 
     def _check_bools(self, name: str, data: bytes) -> None:
         if data.strip(b"\0\1"):

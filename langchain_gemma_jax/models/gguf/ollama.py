@@ -91,8 +91,8 @@ def _model(manifest: Path, name: str) -> OllamaModel:
     defaults: Mapping[str, object] = {}
     if f"{_KIND}params" in layers:
         shown = _blob(manifest, name, *layers[f"{_KIND}params"])
-        found = parse_object(_small(shown), shown)
-        sampling = {ours: found[theirs] for theirs, ours in _SAMPLING.items() if theirs in found}
+        params = parse_object(_small(shown), shown)
+        sampling = {ours: params[theirs] for theirs, ours in _SAMPLING.items() if theirs in params}
         defaults = {"do_sample": True, **sampling} if sampling else {}
     encoders = _blob(manifest, name, *layers[projector]) if (projector := f"{_KIND}projector") in layers else None
     return OllamaModel(name, path, defaults, f"{_KIND}template" in layers, encoders)
@@ -100,9 +100,9 @@ def _model(manifest: Path, name: str) -> OllamaModel:
 
 def _layers(manifest: Path) -> dict[str, tuple[str, int]]:
     """Return digest and size of each layer, by kind."""
-    found = parse_object(_small(manifest), manifest).get("layers")
+    entries = parse_object(_small(manifest), manifest).get("layers")
     layers: dict[str, tuple[str, int]] = {}
-    for layer in found if isinstance(found, list) else [None]:
+    for layer in entries if isinstance(entries, list) else [None]:
         fields = layer if isinstance(layer, dict) else {}
         kind, digest, size = (fields.get(key) for key in ("mediaType", "digest", "size"))
         known = isinstance(kind, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)
@@ -159,11 +159,11 @@ def ollama_models() -> Iterator[OllamaModel]:
 
 def _names(root: Path) -> list[tuple[str, Path]]:
     """Return name and path of every manifest, with the names that Ollama shows."""
-    found = []
+    names = []
     for path in sorted((root / "manifests").glob("*/*/*/*")):
         registry, owner, name, tag = path.relative_to(root / "manifests").parts
         shown = [part for part, usual in ((registry, REGISTRY), (owner, LIBRARY)) if part != usual]
         if registry != REGISTRY:
             shown = [registry, owner]
-        found.append(("/".join([*shown, name]) + f":{tag}", path))
-    return found
+        names.append(("/".join([*shown, name]) + f":{tag}", path))
+    return names

@@ -38,8 +38,8 @@ class OpenedFile:
     @property
     def dtype(self) -> str | None:
         """The dtype of the embedding, if it is dense. None: it is packed."""
-        found = self.checkpoint.tensors.dtype(EMBED)
-        return found if found in {"float32", "bfloat16", "float16"} else None
+        dtype = self.checkpoint.tensors.dtype(EMBED)
+        return dtype if dtype in {"float32", "bfloat16", "float16"} else None
 
     def chat_format(self, control_tokens: Collection[str]) -> ChatFormat:
         """Return the chat format of the file's template, if the vocabulary has that format's control tokens.
@@ -76,13 +76,13 @@ def open_gguf(path: Path) -> OpenedFile:
 
 def sampling_defaults(metadata: Metadata) -> Mapping[str, object]:
     """Return the sampling settings that a file recommends, with the names of a ``generation_config.json``."""
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for ours, theirs in _SAMPLING.items():
         name = f"general.sampling.{theirs}"
         value = metadata.whole(name) if ours in _WHOLE else metadata.number(name)
         if value is not None:
-            found[ours] = value
-    return {"do_sample": True, **found} if found else {}
+            settings[ours] = value
+    return {"do_sample": True, **settings} if settings else {}
 
 
 def only_gguf(folder: Path) -> Path | None:

@@ -78,25 +78,25 @@ class Conformer(MediaEncoder):
         }
 
         def layer(index: int) -> dict[str, Tensor]:
-            here, found = f"{at}layers.{index}.", dict[str, Tensor]()
+            here, arrays = f"{at}layers.{index}.", dict[str, Tensor]()
 
             def matrix(key: str, name: str, outputs: int, inputs: int) -> None:
-                found[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
-                found.update(limits(key, f"{here}{name}") if self.clipped else {})
+                arrays[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
+                arrays.update(limits(key, f"{here}{name}") if self.clipped else {})
 
             for number in "12":
                 name = f"feed_forward{number}"
                 matrix(f"ffw{number}_up", f"{name}.ffw_layer_1", 4 * width, width)
                 matrix(f"ffw{number}_down", f"{name}.ffw_layer_2", width, 4 * width)
                 for side in ("pre", "post"):
-                    found[f"ffw{number}_{side}"] = Tensor(f"{here}{name}.{side}_layer_norm.weight", (width,))
+                    arrays[f"ffw{number}_{side}"] = Tensor(f"{here}{name}.{side}_layer_norm.weight", (width,))
             for key, name in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("post", "post")):
                 matrix(key, f"self_attn.{name}", width, width)
-            found["relative"] = Tensor(f"{here}self_attn.relative_k_proj.weight", (width, width))
-            found["scale"] = Tensor(f"{here}self_attn.per_dim_scale", (width // self.heads,))
+            arrays["relative"] = Tensor(f"{here}self_attn.relative_k_proj.weight", (width, width))
+            arrays["scale"] = Tensor(f"{here}self_attn.per_dim_scale", (width // self.heads,))
             matrix("conv_in", "lconv1d.linear_start", 2 * width, width)
             matrix("conv_out", "lconv1d.linear_end", width, width)
-            found["conv"] = Tensor(
+            arrays["conv"] = Tensor(
                 f"{here}lconv1d.depthwise_conv1d.weight", (width, self.kernel), (width, 1, self.kernel)
             )
             for key, name in (
@@ -106,8 +106,8 @@ class Conformer(MediaEncoder):
                 ("attn_post", "norm_post_attn"),
                 ("last", "norm_out"),
             ):
-                found[key] = Tensor(f"{here}{name}.weight", (width,))
-            return found
+                arrays[key] = Tensor(f"{here}{name}.weight", (width,))
+            return arrays
 
         end = {
             "output": Tensor(f"{at}output_proj.weight", (self.output_width, width)),

@@ -154,7 +154,7 @@ def _fetch_with(
         )
         if folder.name == commit:
             _check_arrived(folder, files)
-            return _meant(folder, files)
+            return _path_to_load(folder, files)
     raise HubError(
         f"{request.model_id}: revision {request.revision!r} moved {_ROUNDS} times while it was downloaded. "
         "Pin a commit: revision='<40 hexadecimal digits>'."
@@ -191,7 +191,7 @@ def _is_listed(name: object, size: object) -> bool:
     return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
 
 
-def _meant(folder: Path, files: Files) -> Path:
+def _path_to_load(folder: Path, files: Files) -> Path:
     """Return the path to load for these files of a folder: the folder, or the first of its GGUF files."""
     models = text_models(files)
     return folder / models[0] if models else folder
@@ -201,11 +201,11 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
     """Return the files to download from a repository: those at its top, one copy of the weights, no pickles."""
     model_id = request.model_id
     top = sorted(name for name in listed if "/" not in name)
-    found = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
+    tensors = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
     if INDEX in top:  # shards; some repositories also keep a second copy, in one file or in other shards
-        weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
+        weights = [name for name in tensors if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or tensors
     else:
-        weights = [SINGLE] if SINGLE in found else found
+        weights = [SINGLE] if SINGLE in tensors else tensors
     if request.file is not None or (not weights and text_models(listed)):
         chosen = choose(listed, request.file, model_id)
         return {name: listed.get(name) for name in (*chosen, *projectors(listed, chosen[0])[:1])}
@@ -319,7 +319,7 @@ def _cached(request: HubRequest, *, proven: bool) -> Path | None:
     if not proven and (models := text_models(files)):  # encoders are optional: other programs do not download them
         files = {name: size for name, size in files.items() if name not in projectors(files, models[0])}
     whole = all((folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items())
-    return _meant(folder, files) if whole else None
+    return _path_to_load(folder, files) if whole else None
 
 
 def _whole_copy(folder: Path, request: HubRequest) -> Path | None:
@@ -329,9 +329,9 @@ def _whole_copy(folder: Path, request: HubRequest) -> Path | None:
         files = _select(listed, request)
     except (CheckpointError, UnsupportedModelError):
         return None
-    found = _meant(folder, files)
-    if found != folder:
-        return found if all((folder / name).is_file() for name in files) else None
+    to_load = _path_to_load(folder, files)
+    if to_load != folder:
+        return to_load if all((folder / name).is_file() for name in files) else None
     return folder if _looks_whole(folder) else None
 
 

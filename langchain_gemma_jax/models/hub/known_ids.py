@@ -32,8 +32,8 @@ def meant_by(name: str) -> str | None:
     """
     if "://" in name or name.startswith(("huggingface.co/", "hf.co/")):
         path = urlsplit(name if "://" in name else f"//{name}").path
-        found = "/".join(path.strip("/").split("/")[:2])
-        return found if is_model_id(found) else None
+        model_id = "/".join(path.strip("/").split("/")[:2])
+        return model_id if is_model_id(model_id) else None
     # As Ollama writes it, gemma3:4b-it-q4_K_M is gemma-3-4b-it.
     plain = re.sub(r"[:_ ]+", "-", name.lower().rpartition("/")[2])
     plain = re.sub(r"^gemma(\d)", r"gemma-\1", re.sub(r"-it-.*$", "-it", plain))

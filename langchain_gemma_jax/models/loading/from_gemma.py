@@ -71,11 +71,11 @@ def from_gemma(
     naming = find_naming(config, source.tower)
     check_all_used(config, naming, source.tower, source.location)
     dtype = asked or default_dtype(source, naming, config)
-    found = _tokenizer(tokenizer, name)
+    loaded_tokenizer = _tokenizer(tokenizer, name)
     where = placement_of(device)
     recipe = recipe or choose_recipe(dtype, divided=not where.one_device)
     placed = place(source, naming, config, dtype, recipe.layout, where, storage=recipe.storage)
-    return Model(Gemma(config), placed, found, recipe, name, placed=where)
+    return Model(Gemma(config), placed, loaded_tokenizer, recipe, name, placed=where)
 
 
 def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> Tokenizer:

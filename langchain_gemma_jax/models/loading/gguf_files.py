@@ -8,7 +8,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
-from langchain_gemma_jax.models.encoders.beside import encoders_beside
+from langchain_gemma_jax.models.encoders.mmproj_file import mmproj_encoders
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
 from langchain_gemma_jax.models.loading.find import FoundFiles
@@ -52,4 +52,4 @@ class GgufFiles:
         return replace(own, has_template=own.has_template or self._found.templated)
 
     def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  they have their own
-        return encoders_beside(self._path, self._found.encoders, self.checkpoint.config, tokenizer)
+        return mmproj_encoders(self._path, self._found.encoders, self.checkpoint.config, tokenizer)

@@ -89,10 +89,10 @@ class OpenedGemma(Opened):
             storage = AskedStorage(how.weights, how.activations, divided)
             if recipe is None:
                 dtype = asked or stored.default_dtype(where.platform)
-                found = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
+                chosen = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
             else:
-                found = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
-            return facts(architecture=architecture, recipe=found, placement=where, encoders=encoders)
+                chosen = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
+            return facts(architecture=architecture, recipe=chosen, placement=where, encoders=encoders)
 
         return at
 

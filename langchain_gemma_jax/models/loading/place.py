@@ -101,8 +101,8 @@ def place(
         return filled if planned.stays else storage.pack(path, spec, filled)
 
     def filled_or_parts(planned: _Planned) -> Any:
-        if total_bytes(planned.stored) > _SMALL and (found := in_parts.of(planned)) is not None:
-            return found
+        if total_bytes(planned.stored) > _SMALL and (parts := in_parts.of(planned)) is not None:
+            return parts
         return fill(planned)
 
     # An array that is packed here is dense until then, and only one of these is in memory at a time. The same holds for
@@ -143,7 +143,7 @@ def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree,
     plan = []
     for path, spec in walk(tree):
         stored = stored_as(storage, path, spec)
-        kinds = storage.kinds if stored is not spec else ()
+        kinds = storage.stored_types if stored is not spec else ()
         plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
     return plan
 
@@ -161,7 +161,7 @@ class _Parts:
     def of(self, planned: _Planned) -> _InParts | None:
         """Return the parts of an array. None: it is whole on each device, or its tensors can only be read whole."""
         path, spec, stored, parts = planned
-        found = []
+        planned_parts = []
         for pieces in self._placement.parts(joint_sections(spec, jax.tree.leaves(stored))):
             cut = cut_parts(spec, parts, pieces)
             source = None if cut is None else self._source.cut(cut[1])
@@ -169,8 +169,8 @@ class _Parts:
                 return None
             dense = narrowed(spec, sum(piece.stop - piece.start for piece in pieces))
             of_part = dense if planned.stays else map_specs(self._narrowed, stored)
-            found.append((_Planned(path, dense, of_part, cut[0]), source))
-        return _InParts(found) if found else None
+            planned_parts.append((_Planned(path, dense, of_part, cut[0]), source))
+        return _InParts(planned_parts) if planned_parts else None
 
     def _narrowed(self, leaf: ArraySpec) -> ArraySpec:
         parts = self._placement.parts(leaf.sections)  # runs of outputs can go different ways
@@ -337,8 +337,8 @@ class _Memory:
         with self._lock:
             if spec.nbytes >= _LARGE or size > self._left.nbytes:
                 return _empty(spec)
-            found, self._left = self._left[:size], self._left[size:]
-        return _as(spec, found)
+            room, self._left = self._left[:size], self._left[size:]
+        return _as(spec, room)
 
 
 def _empty(spec: ArraySpec) -> Array:

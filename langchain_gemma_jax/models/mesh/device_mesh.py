@@ -32,11 +32,11 @@ _LARGE = 1 << 20  # bytes of an array from which on the host waits for each part
 class DeviceMesh(Placement):
     """Several devices, which share each matrix and work together."""
 
-    all_of_them: tuple[jax.Device, ...]
+    members: tuple[jax.Device, ...]
 
     @property
     def devices(self) -> tuple[jax.Device, ...]:
-        return self.all_of_them
+        return self.members
 
     @property
     def grid(self) -> DeviceMesh:
@@ -53,15 +53,15 @@ class DeviceMesh(Placement):
     @cached_property
     def division(self) -> Division:
         """The ``Division`` for this number of devices."""
-        return Division(len(self.all_of_them))
+        return Division(len(self.members))
 
     @cached_property
     def mesh(self) -> jax.sharding.Mesh:
         """The devices along their axes."""
         axes = self.division.axes
-        devices = np.array(self.all_of_them, dtype=object).reshape(axes)
+        devices = np.array(self.members, dtype=object).reshape(axes)
         kinds = (jax.sharding.AxisType.Auto,) * len(axes)
-        return jax.sharding.Mesh(devices, self.names(len(self.all_of_them)), axis_types=kinds)
+        return jax.sharding.Mesh(devices, self.names(len(self.members)), axis_types=kinds)
 
     @cached_property
     def key(self) -> str:
@@ -69,7 +69,7 @@ class DeviceMesh(Placement):
 
         A compiled program is valid only for equal keys.
         """
-        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.all_of_them)
+        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.members)
         return f"mesh {'x'.join(map(str, self.division.axes))}: {', '.join(where)}"
 
     def __repr__(self) -> str:
@@ -97,10 +97,10 @@ class DeviceMesh(Placement):
         return self._along(spec.stored_along, self.division.ways_of(spec.sections))
 
     def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
-        found = list(spec.stored_shape)
+        shape = list(spec.stored_shape)
         if spec.sections:
-            found[spec.stored_along] = self.division.part(spec.sections) * self.division.ways_of(spec.sections)
-        return tuple(found)
+            shape[spec.stored_along] = self.division.part(spec.sections) * self.division.ways_of(spec.sections)
+        return tuple(shape)
 
     def put(self, tree: Any, specs: Any = None) -> Any:
         """Copy numpy arrays there: to each device only its part of an array, one part after the other."""
@@ -119,21 +119,21 @@ class DeviceMesh(Placement):
     def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
         leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
         ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
-        each = len(self.all_of_them) // ways  # devices with the same part are next to each other
-        found: list[list[jax.Array]] = [[] for _ in leaves]
-        left, own = list(self.all_of_them), set(self.own)
+        each = len(self.members) // ways  # devices with the same part are next to each other
+        arrays_of: list[list[jax.Array]] = [[] for _ in leaves]
+        left, own = list(self.members), set(self.own)
         for given in parts:
             there, left = own.intersection(left[:each]), left[each:]
             if not there:
                 continue
             part = make(*given)
-            for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
+            for arrays, array in zip(arrays_of, jax.tree.leaves(part), strict=True):
                 arrays += [jax.device_put(array, device) for device in there]
-            jax.block_until_ready([arrays[-len(there) :] for arrays in found])
+            jax.block_until_ready([arrays[-len(there) :] for arrays in arrays_of])
             del part, array  # before the next one is made
         whole = [
             jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
-            for leaf, arrays in zip(leaves, found, strict=True)
+            for leaf, arrays in zip(leaves, arrays_of, strict=True)
         ]
         return jax.tree.unflatten(tree, whole)
 

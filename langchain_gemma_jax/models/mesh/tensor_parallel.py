@@ -38,7 +38,7 @@ def cuts_of(
         width: of the hidden states.
         head_dim: the width of a head.
     """
-    found = []
+    divided_axes = []
     for name, shape in tensors:
         owner, _, leaf = name.rpartition(".")
         if len(shape) < 2 or not (leaf == "weight" or len(shape) == 3):
@@ -48,8 +48,8 @@ def cuts_of(
         axis = _by_plan(style, shape) if style is not None else _by_shape(owner, leaf, shape, width)
         if axis is not None:
             by_heads = "attn" in name and shape[axis] % head_dim == 0
-            found.append(DividedAxis(name, axis, head_dim if by_heads else 1))
-    return tuple(found)
+            divided_axes.append(DividedAxis(name, axis, head_dim if by_heads else 1))
+    return tuple(divided_axes)
 
 
 def divided(spec: ArraySpec, cut: DividedAxis | None) -> ArraySpec:

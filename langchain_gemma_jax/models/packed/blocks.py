@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.products import can_multiply, multiply
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
-from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, BlockFormat, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import Packed, Plan
@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.seams.weights import Packed, Plan
 class BlockMatrix(Packed):
     """A matrix in one block format, or a stack of them."""
 
-    parts: tuple[Any, ...]  # as ``KINDS[kind].parts``, each [..., out, block, *shape of the part]
+    parts: tuple[Any, ...]  # as ``BLOCK_FORMATS[kind].parts``, each [..., out, block, *shape of the part]
     kind: str
     dtype: str  # of products
     forms: BlockForms = DEFAULT
@@ -50,8 +50,8 @@ class BlockMatrix(Packed):
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found: jax.Array = numbers(self._kind, tuple(part[ids] for part in self.parts))
-        return found
+        rows: jax.Array = numbers(self._kind, tuple(part[ids] for part in self.parts))
+        return rows
 
     def matrix_at(self, index: jax.Array) -> BlockMatrix:
         return BlockMatrix(tuple(part[index] for part in self.parts), self.kind, self.dtype, self.forms)
@@ -63,8 +63,8 @@ class BlockMatrix(Packed):
         return count
 
     @property
-    def _kind(self) -> Kind:
-        return KINDS[self.kind]
+    def _kind(self) -> BlockFormat:
+        return BLOCK_FORMATS[self.kind]
 
     def _multiplied(self, parts: tuple[Any, ...], rows: jax.Array) -> jax.Array:
         """Return the products of some of the matrix' outputs with all rows: float32 ``[out, row]``."""
@@ -113,13 +113,13 @@ class Stacked(Packed):
         return jnp.concatenate([weight.product(x, plan, real) for weight in self.weights], axis=-1)
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found, first = jnp.zeros((), jnp.float32), 0
+        total, first = jnp.zeros((), jnp.float32), 0
         for weight, count in zip(self.weights, self.outputs, strict=True):
             mine = (ids >= first) & (ids < first + count)
             rows = weight.rows(jnp.clip(ids - first, 0, count - 1))
-            found = found + jnp.where(mine[..., None], rows, 0.0)
+            total = total + jnp.where(mine[..., None], rows, 0.0)
             first += count
-        return found
+        return total
 
     def matrix_at(self, index: jax.Array) -> Stacked:
         return Stacked(tuple(weight.matrix_at(index) for weight in self.weights), self.outputs)

@@ -51,5 +51,5 @@ class ByPath(Storage, Generic[How]):
             outputs = tuple(count for _, count in runs)
             each_run = zip(known, cut(dense.sections, outputs), strict=True)
             runs = [self.specs(how, replace(dense, sections=sections)) for how, sections in each_run]
-        found, outputs = zip(*runs, strict=True)
-        return found[0] if len(found) == 1 else Stacked(found, outputs)
+        specs, outputs = zip(*runs, strict=True)
+        return specs[0] if len(specs) == 1 else Stacked(specs, outputs)

@@ -46,9 +46,9 @@ class ChannelMatrix(Packed):
         return (out * step).reshape(*x.shape[:-1], out.shape[-1])
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found = jnp.stack(self._whole(self.numbers[ids]), axis=-1).astype(jnp.float32)
+        numbers = jnp.stack(self._whole(self.numbers[ids]), axis=-1).astype(jnp.float32)
         scales = self.scales[ids]
-        whole: jax.Array = (found.reshape(*scales.shape, -1) * scales[..., None]).reshape(*ids.shape, -1)
+        whole: jax.Array = (numbers.reshape(*scales.shape, -1) * scales[..., None]).reshape(*ids.shape, -1)
         return whole
 
     def matrix_at(self, index: jax.Array) -> ChannelMatrix:

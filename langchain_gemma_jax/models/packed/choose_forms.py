@@ -22,8 +22,8 @@ import numpy as np
 
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.recipes.store import alone, recipe_file
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import PLAIN
@@ -122,17 +122,19 @@ class _Tried:
 
 def _ones(kind: str) -> tuple[jax.Array, ...]:
     outputs, inputs = SHAPE
-    blocks = (outputs, inputs // KINDS[kind].elements)
-    specs = ((*blocks, *part.shape) for part in KINDS[kind].parts)
-    arrays = (np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, KINDS[kind].parts, strict=True))
+    blocks = (outputs, inputs // BLOCK_FORMATS[kind].elements)
+    specs = ((*blocks, *part.shape) for part in BLOCK_FORMATS[kind].parts)
+    arrays = (
+        np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, BLOCK_FORMATS[kind].parts, strict=True)
+    )
     return tuple(map(jax.device_put, arrays))  # an explicit transfer: the caller may have disallowed implicit ones
 
 
 def _recall() -> BlockForms | None:
     path = recipe_file(_NAME)
     try:
-        found = json.loads(open_folder(path.parent, path.parent).read(path.name, _LARGEST))
-        return BlockForms(*(BlockForm(found[name]) for name in ("one_row", "few_rows", "more_rows")))
+        stored = json.loads(open_folder(path.parent, path.parent).read(path.name, _LARGEST))
+        return BlockForms(*(BlockForm(stored[name]) for name in ("one_row", "few_rows", "more_rows")))
     except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
         return None
 

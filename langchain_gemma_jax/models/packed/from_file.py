@@ -12,9 +12,9 @@ import numpy as np
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.packed.splitting import split
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
@@ -31,7 +31,7 @@ class BlockSource(TensorSource):
     """Stored tensors in block formats."""
 
     @abstractmethod
-    def kind(self, name: str) -> str:
+    def block_format(self, name: str) -> str:
         """Return the block format of a tensor, by its name in GGUF files."""
 
     @abstractmethod
@@ -48,8 +48,8 @@ class AsInFile(ByPath[Run]):
     """Storage of each matrix in the block formats of its file. Dense matrices in the dtype of products stay dense."""
 
     @property
-    def kinds(self) -> Collection[str]:
-        return KINDS
+    def stored_types(self) -> Collection[str]:
+        return BLOCK_FORMATS
 
     @property
     def rounds_by_kernel(self) -> bool:
@@ -69,7 +69,7 @@ class AsInFile(ByPath[Run]):
         if not isinstance(source, BlockSource):
             raise TypeError(f"expected a source of blocks, found {type(source).__name__}")
         runs = stored.weights if isinstance(stored, Stacked) else (stored,)
-        waiting, found = list(parts), []
+        waiting, matrices = list(parts), []
         for run in runs:
             arrays = tuple(empty(spec) for spec in run.parts)
             first, total = 0, run.outputs
@@ -78,8 +78,8 @@ class AsInFile(ByPath[Run]):
                 outputs = part.shape[-2]
                 self._fill(source, part, run.kind, arrays, slice(first, first + outputs))
                 first += outputs
-            found.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
-        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+            matrices.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
+        return matrices[0] if len(matrices) == 1 else Stacked(tuple(matrices), stored.outputs)
 
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
         """Read one tensor to its place in the arrays: the ``outputs`` of each matrix."""
@@ -93,13 +93,13 @@ class AsInFile(ByPath[Run]):
                 one, at = divmod(row, each)
                 some = min(each - at, len(piece) - done)
                 blocks, rooms = piece[done : done + some], [target[one, at : at + some] for target in targets]
-                split(KINDS[kind], blocks.view(np.uint8), rooms)
+                split(BLOCK_FORMATS[kind], blocks.view(np.uint8), rooms)
                 done, row = done + some, row + some
 
 
 def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> BlockMatrix:
     """Return the specs of a run of a matrix' outputs in a block format."""
-    known = KINDS[kind]
+    known = BLOCK_FORMATS[kind]
     *stack, _, inputs = dense.shape
     shape = (*stack, outputs, inputs // known.elements)
     sections = dense.sections
@@ -124,23 +124,25 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
     Raises:
         TensorMismatchError: a matrix is in a block format that is not read here.
     """
-    found = []
+    stored = []
     for path, spec in walk(abstract(config, dtype)):
         if not is_matrix(spec):
             continue
         runs: list[Run] = []
         for part in naming(config, path):
-            kind = source.kind(part.name) if part.name in source.names() else _PLAIN[dtype]  # missing: place() says so
-            if kind not in KINDS:
+            kind = (
+                source.block_format(part.name) if part.name in source.names() else _PLAIN[dtype]
+            )  # missing: place() says so
+            if kind not in BLOCK_FORMATS:
                 advice = "Take a file of this model in one of these."
-                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(KINDS)}", kind, advice)
+                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(BLOCK_FORMATS)}", kind, advice)
             outputs = part.shape[-2]
             if runs and runs[-1][0] == kind:
                 outputs += runs.pop()[1]
             runs.append((kind, outputs))
         if runs != [(_PLAIN[dtype], spec.shape[-2])]:
-            found.append((path, tuple(runs)))
-    return AsInFile(tuple(found), forms)
+            stored.append((path, tuple(runs)))
+    return AsInFile(tuple(stored), forms)
 
 
 class BlockCheckpoint(Checkpoint[BlockSource]):

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.from_file import specs_of
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.weights import Storage
 
@@ -61,7 +61,7 @@ class Quantised(Storage):
         kind = self._kind(path)
         shape = (*logical.shape[:-1], logical.shape[-1] // GROUP)
         scales = np.empty(shape, np.float16)
-        values = np.empty((*shape, *KINDS[kind].parts[-1].shape), KINDS[kind].parts[-1].dtype)
+        values = np.empty((*shape, *BLOCK_FORMATS[kind].parts[-1].shape), BLOCK_FORMATS[kind].parts[-1].dtype)
         quantise = _eight_bits if kind == "Q8_0" else _four_bits
 
         def pack_piece(piece: npt.NDArray[Any], scale: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
@@ -108,9 +108,9 @@ def _four_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.N
     best, error = _rounded(groups, scales)
     for share in _SHARES:
         tried = (furthest * (share / np.float32(-8))).astype(np.float16)
-        found, wrong = _rounded(groups, tried)
+        rounded, wrong = _rounded(groups, tried)
         better = wrong < error
-        best, error = np.where(better[..., None], found, best), np.where(better, wrong, error)
+        best, error = np.where(better[..., None], rounded, best), np.where(better, wrong, error)
         scales = np.where(better, tried, scales)
     packed = (best + 8).astype(np.uint8)
     half = GROUP // 2
@@ -119,11 +119,11 @@ def _four_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.N
 
 def _rounded(groups: npt.NDArray[np.float32], scales: npt.NDArray[np.float16]) -> tuple[npt.NDArray[Any], Any]:
     """Return the numbers rounded to four bits, and the squared error of each group."""
-    found = np.clip(np.rint(groups * _inverse(scales)[..., None]), -8, 7)
-    return found, np.square(found * scales.astype(np.float32)[..., None] - groups).sum(-1)
+    rounded = np.clip(np.rint(groups * _inverse(scales)[..., None]), -8, 7)
+    return rounded, np.square(rounded * scales.astype(np.float32)[..., None] - groups).sum(-1)
 
 
 def _inverse(scales: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
     """Return 1 / scale; 0 where the scale is 0, as all numbers of such a group are 0."""
-    found = scales.astype(np.float32)
-    return np.divide(np.float32(1), found, out=np.zeros_like(found), where=found != 0)
+    wide = scales.astype(np.float32)
+    return np.divide(np.float32(1), wide, out=np.zeros_like(wide), where=wide != 0)

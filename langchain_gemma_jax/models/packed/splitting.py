@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
-from langchain_gemma_jax.models.packed.kinds import BlockArrays, Kind
+from langchain_gemma_jax.models.packed.block_formats import BlockArrays, BlockFormat
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _SIX_BITS_AT = 4  # offset of eight scales and eight minima of six bits, in twelve bytes
 
 
-def split(kind: Kind, blocks: Bytes, targets: Sequence[npt.NDArray[Any]]) -> None:
+def split(kind: BlockFormat, blocks: Bytes, targets: Sequence[npt.NDArray[Any]]) -> None:
     """Split blocks into their parts.
 
     Args:
@@ -37,20 +37,20 @@ def split(kind: Kind, blocks: Bytes, targets: Sequence[npt.NDArray[Any]]) -> Non
         _unmix(raw, kind, *mixed)
 
 
-def apart(kind: Kind, blocks: Bytes) -> BlockArrays:
+def apart(kind: BlockFormat, blocks: Bytes) -> BlockArrays:
     """Return the parts of blocks in new arrays."""
     shapes = ((*blocks.shape[:-1], *part.shape) for part in kind.parts)
-    found = tuple(np.empty(shape, numpy_dtype(part.dtype)) for shape, part in zip(shapes, kind.parts, strict=True))
-    split(kind, blocks, found)
-    return found
+    arrays = tuple(np.empty(shape, numpy_dtype(part.dtype)) for shape, part in zip(shapes, kind.parts, strict=True))
+    split(kind, blocks, arrays)
+    return arrays
 
 
-def _column(raw: Bytes, kind: Kind, dtype: str, at: int) -> npt.NDArray[Any]:
+def _column(raw: Bytes, kind: BlockFormat, dtype: str, at: int) -> npt.NDArray[Any]:
     """Return a view of one field of every block."""
     return np.ndarray((len(raw) // kind.nbytes,), dtype, raw, at, (kind.nbytes,))
 
 
-def _unmix(raw: Bytes, kind: Kind, scales: npt.NDArray[np.uint32], leasts: npt.NDArray[np.uint32]) -> None:
+def _unmix(raw: Bytes, kind: BlockFormat, scales: npt.NDArray[np.uint32], leasts: npt.NDArray[np.uint32]) -> None:
     """Unpack scales and minima of six bits to bytes, four at a time: the last four bytes hold the missing bits."""
     first, second, rest = (_column(raw, kind, "<u4", _SIX_BITS_AT + at).copy() for at in (0, 4, 8))
     scales[:, 0], leasts[:, 0] = first & 0x3F3F3F3F, second & 0x3F3F3F3F

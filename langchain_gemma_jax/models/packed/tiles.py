@@ -40,5 +40,5 @@ def in_tiles(
         return jax.lax.dynamic_update_slice(out, multiplied(some, padded), (first, jnp.zeros_like(first)))
 
     empty = jnp.broadcast_to(padded[:1, 0].astype(jnp.float32), (outputs, padded.shape[0]))
-    found: jax.Array = jax.lax.fori_loop(0, -(-outputs // tile), one_tile, empty)
-    return found[:, :count]
+    products: jax.Array = jax.lax.fori_loop(0, -(-outputs // tile), one_tile, empty)
+    return products[:, :count]

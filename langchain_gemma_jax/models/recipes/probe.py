@@ -64,8 +64,8 @@ def probe(
     try:
         chosen = _with_kernels(default, timer, limit)
         if chosen.layers != BY_KERNEL or chosen.embed != BY_KERNEL:
-            found, complete = _by_xla(default, timer)
-            return _with_kernels(found, timer, limit), complete
+            by_xla, complete = _by_xla(default, timer)
+            return _with_kernels(by_xla, timer, limit), complete
     except OutOfTimeError:
         return dataclasses.replace(default, layers=BY_KERNEL, embed=BY_KERNEL) if kernels_are_fast else default, False
     return _with_many_rows(chosen, timer)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.kernels.between import gated, join
+from langchain_gemma_jax.kernels.fused_ops import gated, join
 from langchain_gemma_jax.models.seams.recipe import BetweenForm
 
 WIDTH, TIMES = 1024, 2  # numbers of one token, and repetitions, each like half a layer

@@ -45,10 +45,10 @@ def recall(dtype: str) -> Recipe | None:
     path = recipe_file(dtype)
     try:
         folder = _open(path)
-        found = json.loads(folder.read(path.name, _LARGEST))
-        if found["complete"] is not True and not 0 <= time.time() - folder.stat(path.name).st_mtime < SOON:
+        stored = json.loads(folder.read(path.name, _LARGEST))
+        if stored["complete"] is not True and not 0 <= time.time() - folder.stat(path.name).st_mtime < SOON:
             return None
-        return _from_json(found, dtype)
+        return _from_json(stored, dtype)
     except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
         return None
 

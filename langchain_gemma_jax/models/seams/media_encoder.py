@@ -128,9 +128,9 @@ class MediaEncoder(ABC):
 
     def takes(self, inputs: Mapping[str, Any]) -> int | None:
         """Return the size of a prepared input. None: the input is not for this encoder."""
-        found = {name: (tuple(array.shape), str(array.dtype)) for name, array in inputs.items()}
+        shapes = {name: (tuple(array.shape), str(array.dtype)) for name, array in inputs.items()}
         for size in self.sizes:
-            if found == {name: (spec.shape, spec.dtype) for name, spec in self.inputs(size).items()}:
+            if shapes == {name: (spec.shape, spec.dtype) for name, spec in self.inputs(size).items()}:
                 return size
         return None
 
@@ -144,8 +144,8 @@ class MediaEncoder(ABC):
 
 def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     """Return ``x @ weight.T``, plus ``bias`` if given: float32."""
-    found = linear(x, weight, PLAIN)
-    return found if bias is None else found + wide(bias, found)
+    result = linear(x, weight, PLAIN)
+    return result if bias is None else result + wide(bias, result)
 
 
 LIMITS = ("input_min", "input_max", "output_min", "output_max")
@@ -207,8 +207,10 @@ def attend(
     pairs = blocks.transpose(0, 2, 1, 3).reshape(-1, block, head_dim)  # [block and head, query, head_dim]
     of_head = jnp.tile(jnp.arange(heads), tokens // block)
     by_head = keys.swapaxes(0, 1), values.swapaxes(0, 1)
-    found = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
-    mixed: jax.Array = found.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
+    mixed_blocks = jax.lax.map(
+        lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head)
+    )
+    mixed: jax.Array = mixed_blocks.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
     return mixed.reshape(tokens, heads * head_dim)
 
 

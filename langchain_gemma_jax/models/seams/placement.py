@@ -137,8 +137,8 @@ class Placement(ABC):
 
     def memory_limit(self) -> int | None:
         """Return the memory of each device in bytes, by their own statistics. None: they keep none."""
-        found = [statistic(device, "bytes_limit") for device in self.own]
-        return min((limit for limit in found if limit is not None), default=None)
+        limits = [statistic(device, "bytes_limit") for device in self.own]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def bytes_in_use(self) -> int:
         """Return the bytes in use on the fullest device, by this process or another.
@@ -178,8 +178,8 @@ def placement_of(where: jax.Device | Placement | None) -> Placement:
 
 def statistic(device: jax.Device, name: str) -> int | None:
     """Return one of a device's memory statistics. None: the device keeps none of this name."""
-    found = device.memory_stats()
-    return int(found[name]) if found and name in found else None
+    statistics = device.memory_stats()
+    return int(statistics[name]) if statistics and name in statistics else None
 
 
 def _bytes_on(device: jax.Device) -> int:

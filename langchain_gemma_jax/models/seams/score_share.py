@@ -66,13 +66,13 @@ class ScoreShare:
 
 def largest(x: jax.Array, axis: int | None = None) -> jax.Array:
     """Return the largest number; NaN if one is NaN. On CPUs, XLA's own maximum of many numbers can miss a NaN."""
-    found = jnp.max(x, axis)
+    maximum = jnp.max(x, axis)
 
     def looked_at() -> jax.Array:
-        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, found)
+        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, maximum)
 
     one_may_be = jnp.any(jnp.isnan(jnp.sum(x, axis)))  # the cheapest test. Infinities of both signs sum to NaN too
-    seen: jax.Array = jax.lax.cond(one_may_be, looked_at, lambda: found)
+    seen: jax.Array = jax.lax.cond(one_may_be, looked_at, lambda: maximum)
     return seen
 
 

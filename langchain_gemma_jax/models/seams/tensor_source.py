@@ -168,9 +168,9 @@ class CutTensors(TensorSource):
             done += some
 
     def read(self, name: str) -> Array:
-        found = np.empty(self.shape(name), numpy_dtype(self.dtype(name)))
-        self.read_bytes(name, 0, found)
-        return found
+        tensor = np.empty(self.shape(name), numpy_dtype(self.dtype(name)))
+        self.read_bytes(name, 0, tensor)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> bool:
         self.read_bytes(name, 0, target)
@@ -196,8 +196,8 @@ class CutTensors(TensorSource):
 
 def joint_sections(spec: ArraySpec, stored: Sequence[ArraySpec]) -> tuple[Section, ...]:
     """Return an array's sections with the block size of the arrays that it is stored in. Empty: they cannot be cut."""
-    found = [section for leaf in stored for section in leaf.sections or (None,)]
-    blocks = {0 if section is None else section.block for section in found}
+    sections = [section for leaf in stored for section in leaf.sections or (None,)]
+    blocks = {0 if section is None else section.block for section in sections}
     if len(blocks) != 1 or 0 in blocks:
         return ()
     block = blocks.pop()
@@ -218,7 +218,7 @@ def cut_parts(
         return None
     if len(pieces) > 1 and spec.along != rows:
         return None
-    found, cuts = list[Part](), dict[str, Cut]()
+    kept, cuts = list[Part](), dict[str, Cut]()
     for piece in pieces:
         first = 0
         for part in parts:
@@ -228,8 +228,8 @@ def cut_parts(
             if begin < end:
                 name = f"{part.name}[{begin}:{end}]"
                 cuts[name] = Cut(part.name, spec.along, begin, end)
-                found.append(replace(part, name=name, shape=_with(part.shape, spec.along, end - begin)))
-    return found, cuts
+                kept.append(replace(part, name=name, shape=_with(part.shape, spec.along, end - begin)))
+    return kept, cuts
 
 
 def _with(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:

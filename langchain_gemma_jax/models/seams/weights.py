@@ -145,7 +145,7 @@ class Storage(ABC):
         raise TypeError(f"{type(self).__name__} packs dense matrices, and reads none from a file")
 
     @property
-    def kinds(self) -> Collection[str]:
+    def stored_types(self) -> Collection[str]:
         """The stored types, other than dense dtypes, that it takes as they are."""
         return ()
 

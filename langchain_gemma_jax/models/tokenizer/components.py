@@ -80,9 +80,9 @@ def check_components(path: Path, data: bytes) -> None:
 
 def _components(path: Path, data: bytes) -> Iterator[tuple[str, object]]:
     """Yield each component and its value, without parsing the vocabulary if possible: that takes long."""
-    found = _MODEL.search(data)
-    if found and not _KEY.search(data, found.end()) and not _ESCAPED_LETTER.search(data):
-        head = data[: found.start()].rstrip().removesuffix(b",") + b"}"
+    model_key = _MODEL.search(data)
+    if model_key and not _KEY.search(data, model_key.end()) and not _ESCAPED_LETTER.search(data):
+        head = data[: model_key.start()].rstrip().removesuffix(b",") + b"}"
         try:
             content = parse_object(head, path)  # fails if that "model" is inside of another object
         except CorruptCheckpointError:

@@ -33,8 +33,8 @@ class SentencePieceTokenizer(Tokenizer):
             special = np.flatnonzero(known.types != int(PieceType.NORMAL)).tolist()
             plain = MARKERS.intersection(names) - {names[token_id] for token_id in special}
             special += [names.index(name) for name in plain]
-            found = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
-            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in found}
+            marker_ids = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
+            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in marker_ids}
             ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
             vocabulary = Vocabulary.of(
                 path,
@@ -43,7 +43,7 @@ class SentencePieceTokenizer(Tokenizer):
                 Ends.of({end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
             )
             # In this copy of the model all markers are of the kind that is never found in a text.
-            findable = {i for i in found if types[i] not in _MARKER_TYPES}
+            findable = {i for i in marker_ids if types[i] not in _MARKER_TYPES}
             proto = with_control_pieces(model, findable) if isinstance(model, bytes) else model.message(findable)
             self._text = SentencePieceProcessor(model_proto=proto)
         super().__init__(path, vocabulary)
@@ -70,9 +70,9 @@ def _is_marker(name: str, kind: int) -> bool:
 def _bytes_of(known: SentencePieces) -> list[bytes]:
     """Return the bytes of each piece. A Gemma has 262,144 of them, so all names are converted at once."""
     if known.parted:
-        found = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
+        pieces = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
     else:
-        found = [name.replace(SPACE, " ").encode() for name in known.names]
+        pieces = [name.replace(SPACE, " ").encode() for name in known.names]
     for token_id in np.flatnonzero(known.types == int(PieceType.BYTE)).tolist():
-        found[token_id] = spaced_piece(known.names[token_id])
-    return found
+        pieces[token_id] = spaced_piece(known.names[token_id])
+    return pieces

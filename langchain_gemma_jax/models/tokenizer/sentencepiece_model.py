@@ -146,20 +146,20 @@ class SentencePieces:
         sizes = lengths + kind + 9
         sizes[long] = [len(piece) for piece in apart.values()]
         ends = np.cumsum(sizes)
-        begins, found = ends - sizes, np.empty(int(sizes.sum()), np.uint8)
+        begins, out = ends - sizes, np.empty(int(sizes.sum()), np.uint8)
         for place, value in ((0, 10), (1, lengths + kind + 7), (2, 10), (3, lengths), (sizes - kind - 5, 21)):
-            found[begins + place] = value
+            out[begins + place] = value
         for byte, column in enumerate(self.scores.astype("<f4").view(np.uint8).reshape(-1, 4).T):
-            found[ends - kind - 4 + byte] = column
+            out[ends - kind - 4 + byte] = column
         others = ends[kind > 0]
-        found[others - 2], found[others - 1] = _TYPE << 3 | _VARINT, types[kind > 0]
-        is_name = np.zeros(len(found) + 1, np.int8)
+        out[others - 2], out[others - 1] = _TYPE << 3 | _VARINT, types[kind > 0]
+        is_name = np.zeros(len(out) + 1, np.int8)
         is_name[begins + 4] += 1
         is_name[begins + 4 + lengths] -= 1
-        found[np.cumsum(is_name[:-1], dtype=np.int8).view(bool)] = text
+        out[np.cumsum(is_name[:-1], dtype=np.int8).view(bool)] = text
         for at, piece in apart.items():
-            found[begins[at] : ends[at]] = np.frombuffer(piece, np.uint8)
-        parts = [found.tobytes()]
+            out[begins[at] : ends[at]] = np.frombuffer(piece, np.uint8)
+        parts = [out.tobytes()]
         trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(self.names))
         for field, token_id in zip(_ENDS, (self.unk_id, self.bos_id, self.eos_id, self.pad_id), strict=True):
             trainer += _number(field, token_id)
@@ -186,8 +186,8 @@ _NORMALIZER_NAME, _TO_TEXTS, _ESCAPE = 1, (3, 4), 5  # no space in front, no spa
 
 
 def _piece(name: bytes, score: float, kind: int) -> bytes:
-    found = b"\x0a" + _as_varint(len(name)) + name + b"\x15" + struct.pack("<f", score)
-    return _field(_PIECES, found if kind == PieceType.NORMAL else found + bytes([_TYPE << 3 | _VARINT, kind]))
+    message = b"\x0a" + _as_varint(len(name)) + name + b"\x15" + struct.pack("<f", score)
+    return _field(_PIECES, message if kind == PieceType.NORMAL else message + bytes([_TYPE << 3 | _VARINT, kind]))
 
 
 def _field(number: int, message: bytes) -> bytes:

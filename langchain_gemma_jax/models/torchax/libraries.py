@@ -50,17 +50,17 @@ class TorchLibraries:
 class Tracing:
     """A ``with`` block in which torch's functions run on JAX."""
 
-    def __init__(self, found: TorchLibraries) -> None:
-        self._found, self._inside = found, ExitStack()
+    def __init__(self, shared: TorchLibraries) -> None:
+        self._found, self._inside = shared, ExitStack()
 
     def __enter__(self) -> None:
-        found = self._found
+        shared = self._found
         with ExitStack() as stack:
             stack.enter_context(_lock)
             stack.enter_context(jax.numpy_dtype_promotion("standard"))  # torchax needs both, whatever the caller's are
             stack.enter_context(jax.numpy_rank_promotion("allow"))
-            stack.enter_context(found.environment)
-            stack.enter_context(found.torch.no_grad())
+            stack.enter_context(shared.environment)
+            stack.enter_context(shared.torch.no_grad())
             self._fix_casts(stack)
             self._inside = stack.pop_all()
 

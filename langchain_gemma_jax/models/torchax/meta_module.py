@@ -74,13 +74,13 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
     Raises:
         InstallationError: the libraries are missing. UnsupportedModelError: transformers has no such model.
     """
-    found = libraries()
-    with found.alone():
-        kind = configuration(found, json.loads(config), code)
-        torch = found.torch
+    shared = libraries()
+    with shared.alone():
+        kind = configuration(shared, json.loads(config), code)
+        torch = shared.torch
         with torch.device("meta"), quiet():
             try:
-                module = found.transformers.AutoModelForCausalLM.from_config(
+                module = shared.transformers.AutoModelForCausalLM.from_config(
                     kind, dtype=getattr(torch, dtype), trust_remote_code=code is not None, **HOW_TO_RUN
                 )
             except (ValueError, ImportError, TypeError) as error:
@@ -93,8 +93,8 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
         body = module.base_model
         if body is module:
             raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
-        _let_given_through(body)
-        return MetaModule(found, module, f"{module.base_model_prefix}.")
+        _return_given_states(body)
+        return MetaModule(shared, module, f"{module.base_model_prefix}.")
 
 
 HOW_TO_RUN: Mapping[str, str] = {"attn_implementation": ATTENTION, "experts_implementation": EXPERTS}
@@ -107,7 +107,7 @@ def is_in_transformers(kind: object) -> bool:
     return isinstance(kind, str) and kind in CONFIG_MAPPING
 
 
-def configuration(found: TorchLibraries, raw: Mapping[str, object], code: RemoteCode | None = None) -> Any:
+def configuration(shared: TorchLibraries, raw: Mapping[str, object], code: RemoteCode | None = None) -> Any:
     """Return transformers' object for a configuration; with ``code``, the object of that code.
 
     Raises:
@@ -118,7 +118,7 @@ def configuration(found: TorchLibraries, raw: Mapping[str, object], code: Remote
     kind = raw.get("model_type")
     if code is not None:
         try:
-            return found.transformers.AutoConfig.from_pretrained(
+            return shared.transformers.AutoConfig.from_pretrained(
                 code.folder, trust_remote_code=code is not None, local_files_only=True
             )
         except Exception as error:  # the model's own code can raise anything
@@ -126,7 +126,7 @@ def configuration(found: TorchLibraries, raw: Mapping[str, object], code: Remote
             raise ConfigError(f"config.json: the model's own code cannot read it: {reason}") from error
     if not isinstance(kind, str) or not is_in_transformers(kind):
         raise ConfigError(
-            f"config.json: expected a model_type that transformers {found.transformers.__version__} has, found "
+            f"config.json: expected a model_type that transformers {shared.transformers.__version__} has, found "
             f"{kind!r}. A newer one needs a newer transformers, and that a newer release of this package."
         )
     try:
@@ -205,7 +205,7 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _let_given_through(body: Any) -> None:
+def _return_given_states(body: Any) -> None:
     """Make a body return the hidden states in ``_given``, when there are any."""
     from transformers.modeling_outputs import MoeModelOutputWithPast  # has all fields that heads use
 

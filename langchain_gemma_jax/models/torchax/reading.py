@@ -27,11 +27,11 @@ def read_params(folder: Path, architecture: TorchModel, recipe: Recipe, where: P
     Raises:
         CheckpointError: transformers cannot read them. TensorMismatchError: they belong to another model.
     """
-    found = libraries()
+    shared = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
-    with found.alone():
+    with shared.alone():
         facts, how = architecture.facts, {**HOW_TO_RUN, "trust_remote_code": architecture.facts.code is not None}
-        module = read_by_transformers(found, folder, facts.dtype, "AutoModelForCausalLM", how)
+        module = read_by_transformers(shared, folder, facts.dtype, "AutoModelForCausalLM", how)
         there = {name: tuple(value.shape) for name, value in named_tensors(module)}
         for name in sorted(specs.keys() | there.keys()):
             if specs.get(name) != there.get(name):
@@ -59,7 +59,7 @@ def moved(
     return params
 
 
-def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
+def read_by_transformers(shared: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
     """Return the module of a folder with its weights, by one of transformers' classes.
 
     Raises:
@@ -67,9 +67,9 @@ def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: 
     """
     with quiet():
         try:
-            module, said = getattr(found.transformers, kind).from_pretrained(
+            module, said = getattr(shared.transformers, kind).from_pretrained(
                 folder,
-                dtype=getattr(found.torch, dtype),
+                dtype=getattr(shared.torch, dtype),
                 use_safetensors=True,
                 local_files_only=True,
                 output_loading_info=True,

@@ -158,7 +158,7 @@ def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | No
         UnsupportedModelError: transformers has no such model, or its cache cannot have a fixed size.
     """
     text = json.dumps(raw, sort_keys=True)
-    found = libraries()
+    shared = libraries()
     meta = meta_module(text, dtype, code)
     kind = meta.module.config
     layers = int(kind.num_hidden_layers)
@@ -178,7 +178,7 @@ def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | No
             seen.heads,
             most_context(kind),
             eos_ids,
-            found.versions,
+            shared.versions,
             cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
             code,
         )

@@ -82,10 +82,10 @@ class PatchedPictures(PictureRules):
     def _budget(self, asked: int | None) -> int:
         if asked is None:
             return self.budget
-        found = max((budget for budget in BUDGETS if budget <= asked), default=None)
-        if found is None:
+        largest = max((budget for budget in BUDGETS if budget <= asked), default=None)
+        if largest is None:
             raise InputError(f"max_soft_tokens: expected at least {BUDGETS[0]}, found {asked}.")
-        return found
+        return largest
 
 
 @dataclass(frozen=True)

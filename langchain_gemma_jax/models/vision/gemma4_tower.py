@@ -83,14 +83,14 @@ class Gemma4Tower(MediaEncoder):
 
         def layer(index: int) -> dict[str, Tensor]:
             here = f"{at}encoder.layers.{index}."
-            found = {key: Tensor(f"{here}{name}.weight", (width,)) for key, name in _NORMS.items()}
+            arrays = {key: Tensor(f"{here}{name}.weight", (width,)) for key, name in _NORMS.items()}
             for key in "qk":
-                found[f"{key}_norm"] = Tensor(f"{here}self_attn.{key}_norm.weight", (self.head_dim,))
+                arrays[f"{key}_norm"] = Tensor(f"{here}self_attn.{key}_norm.weight", (self.head_dim,))
             for key, (name, outputs, inputs) in shapes.items():
-                found[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
+                arrays[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
                 if self.clipped:
-                    found |= limits(key, f"{here}{name}")
-            return found
+                    arrays |= limits(key, f"{here}{name}")
+            return arrays
 
         end = {"project": Tensor("embed_vision.embedding_projection.weight", (self.text_width, width))}
         if self.standardized:
@@ -149,5 +149,5 @@ class Gemma4Tower(MediaEncoder):
         sin, cos = turn
         halves = x.reshape(*x.shape[:2], 2, self.head_dim // 2)
         first, second = jnp.split(halves, 2, axis=-1)
-        found = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-        return found.reshape(x.shape)
+        rotated = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+        return rotated.reshape(x.shape)

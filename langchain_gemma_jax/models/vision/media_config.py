@@ -109,8 +109,8 @@ _GEMMA3_MARKS = {"boi_token_index": 255999, "eoi_token_index": 256000}
 
 def _placeholder(outer: Fields, name: str, default: int, text: ModelConfig) -> int:
     """Return the id of a soft token. If the vocabulary lacks it, that of padding is used: it is never looked up."""
-    found = outer.token_ids(name, (default,))[0]
-    return found if found < text.vocab_size else text.pad_id
+    token_id = outer.token_ids(name, (default,))[0]
+    return token_id if token_id < text.vocab_size else text.pad_id
 
 
 def _three(p: Fields, name: str) -> tuple[float, ...]:

@@ -36,10 +36,10 @@ class KeptVectors:
 
     def get(self, digest: bytes) -> npt.NDArray[np.float32] | None:
         """Return the soft tokens of a digest, if they are still kept."""
-        found = self._found.get(digest)
-        if found is not None:
+        vectors = self._found.get(digest)
+        if vectors is not None:
             self._found.move_to_end(digest)
-        return found
+        return vectors
 
     def put(self, digest: bytes, vectors: npt.NDArray[np.float32]) -> None:
         """Keep these, and drop the least recently used until the rest fits. The newest one always stays."""
@@ -90,11 +90,11 @@ class ModelMedia:
         tree = self.encoders[number].tensors()
 
         def put(read: ReadsTensor, tensors: Mapping[str, Tensor]) -> dict[str, jax.Array]:
-            found = {}
+            arrays = {}
             for key, tensor in tensors.items():
                 stored = read(tensor).reshape(tensor.shape)
-                found[key] = where.put(np.asarray(stored, numpy_dtype(tensor.dtype(dtype)), order="C"))
-            return found
+                arrays[key] = where.put(np.asarray(stored, numpy_dtype(tensor.dtype(dtype)), order="C"))
+            return arrays
 
         with self.open() as read:
             return EncoderTree(put(read, tree.begin), [put(read, layer) for layer in tree.layers], put(read, tree.end))

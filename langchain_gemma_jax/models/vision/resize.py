@@ -34,15 +34,15 @@ def resize(pixels: Pixels, height: int, width: int, kind: Filter) -> Pixels:
 def _along_columns(pixels: Pixels, width: int, kind: Filter) -> Pixels:
     first, weights = _taps(pixels.shape[1], width, kind)
     last = pixels.shape[1] - 1
-    found = np.empty((pixels.shape[0], width, pixels.shape[2]), np.uint8)
+    resized = np.empty((pixels.shape[0], width, pixels.shape[2]), np.uint8)
     for begin in range(0, len(pixels), _ROWS_AT_ONCE):
         rows = pixels[begin : begin + _ROWS_AT_ONCE]
         total = np.full((len(rows), width, pixels.shape[2]), 1 << (_BITS - 1), np.int32)
         for tap in range(weights.shape[1]):
             at = np.minimum(first + tap, last)  # beyond the end of a filter its weights are zero
             total += rows[:, at].astype(np.int32) * weights[:, tap][None, :, None]
-        found[begin : begin + len(rows)] = np.clip(total >> _BITS, 0, 255)
-    return found
+        resized[begin : begin + len(rows)] = np.clip(total >> _BITS, 0, 255)
+    return resized
 
 
 @lru_cache(maxsize=64)

@@ -76,11 +76,11 @@ class Siglip(MediaEncoder):
 
         def layer(index: int) -> dict[str, Tensor]:
             here = f"{at}encoder.layers.{index}."
-            found = affine(f"{here}layer_norm1", "attn_norm", width) | affine(f"{here}layer_norm2", "ffw_norm", width)
+            arrays = affine(f"{here}layer_norm1", "attn_norm", width) | affine(f"{here}layer_norm2", "ffw_norm", width)
             for key, name in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("out", "out_proj")):
-                found |= affine(f"{here}self_attn.{name}", key, width, width)
-            found |= affine(f"{here}mlp.fc1", "up", self.ffw_width, width)
-            return found | affine(f"{here}mlp.fc2", "down", width, self.ffw_width)
+                arrays |= affine(f"{here}self_attn.{name}", key, width, width)
+            arrays |= affine(f"{here}mlp.fc1", "up", self.ffw_width, width)
+            return arrays | affine(f"{here}mlp.fc2", "down", width, self.ffw_width)
 
         colours = 3 * self.patch**2
         patches = Tensor(f"{at}embeddings.patch_embedding.weight", (width, colours), (width, 3, self.patch, self.patch))

@@ -80,8 +80,8 @@ def describe(tower: Mapping[str, StoredArray]) -> str:
     """Describe a tree by its names and shapes, for messages: "a Gemma 3 of 26 layers, width 1152, ..."."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
-        found = tower[name].shape if name in tower else ()
-        return found if len(found) == rank else (0,) * rank
+        stored = tower[name].shape if name in tower else ()
+        return stored if len(stored) == rank else (0,) * rank
 
     vocabulary, width = shape("embedder/input_embedding", 2)
     layers = len({name.split("/")[0] for name in tower if name.startswith("layer_")})

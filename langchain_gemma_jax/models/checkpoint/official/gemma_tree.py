@@ -68,8 +68,8 @@ def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, Stor
     ``UnsupportedModelError`` for one whose weights cannot be used as they are: with LoRA adapters,
     quantised, or a Gemma 3n's.
     """
-    found = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
-    if "embedder/input_embedding" not in found:
+    tower = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
+    if "embedder/input_embedding" not in tower:
         roots = ", ".join(sorted({path.split("/")[0] for path in tree})[:8]) or "nothing"
         raise CheckpointNotFoundError(
             location,
@@ -77,14 +77,14 @@ def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, Stor
             roots,
             "A folder with the optimizer's state or with several models is not a model.",
         )
-    _refuse_what_cannot_be_used(found, location)
-    return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
+    _refuse_what_cannot_be_used(tower, location)
+    return _unstack({name.removesuffix("/w"): leaf for name, leaf in tower.items()}, location)
 
 
 def picture_tower(tree: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """Return the arrays of Gemma 3's vision tower and its projection by plain name; empty for a text model."""
-    found = ((_PICTURES.fullmatch(path), leaf) for path, leaf in tree.items())
-    return {match["tower"] or match["projection"]: leaf for match, leaf in found if match is not None}
+    matches = ((_PICTURES.fullmatch(path), leaf) for path, leaf in tree.items())
+    return {match["tower"] or match["projection"]: leaf for match, leaf in matches if match is not None}
 
 
 def _unwrap(tree: Mapping[str, StoredArray]) -> Mapping[str, StoredArray]:

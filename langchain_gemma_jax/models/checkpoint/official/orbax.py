@@ -45,11 +45,13 @@ def find_orbax(folder: Path) -> Path | None:
     """
     if is_orbax(folder):
         return folder
-    found = sorted(inner for inner in folder.iterdir() if inner.is_dir() and is_orbax(inner)) if folder.is_dir() else []
-    if len(found) > 1:
-        names = ", ".join(inner.name for inner in found)
+    inner_folders = (
+        sorted(inner for inner in folder.iterdir() if inner.is_dir() and is_orbax(inner)) if folder.is_dir() else []
+    )
+    if len(inner_folders) > 1:
+        names = ", ".join(inner.name for inner in inner_folders)
         raise CheckpointNotFoundError(folder, "one Orbax checkpoint", names, "Give the path of the one to load.")
-    return found[0] if found else None
+    return inner_folders[0] if inner_folders else None
 
 
 def open_orbax(path: Path, config: ModelConfig | None = None) -> Checkpoint[OrbaxSource]:

@@ -70,8 +70,8 @@ class ZarrRows:
         return cast("Array", stream.read(1)[0])
 
     def _read(self, where: slice | int | EllipsisType) -> Array:
-        found: Array = self._array[where].read().result()
-        return found
+        rows: Array = self._array[where].read().result()
+        return rows
 
 
 class _ChunkStream:
@@ -87,11 +87,11 @@ class _ChunkStream:
         block = np.empty((rows, *self._shape[1:]), self._dtype)
         self.at += rows
         try:
-            found = self._numbers.readinto(block.reshape(-1).view(np.uint8).data)
+            count = self._numbers.readinto(block.reshape(-1).view(np.uint8).data)
             more = self._numbers.read(1) if self.at == self._shape[0] else b""
         except zstandard.ZstdError as error:
             raise ValueError(f"a damaged chunk: {error}") from error
-        if found < block.nbytes or more:
+        if count < block.nbytes or more:
             raise ValueError(f"a chunk of {'more' if more else 'less'} than {list(self._shape)}")
         return block
 

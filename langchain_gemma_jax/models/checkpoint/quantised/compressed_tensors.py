@@ -91,7 +91,7 @@ class CompressedSource(BlockSource):
         self._shapes: dict[str, tuple[int, ...]] = {}
         for name in names:
             if name.endswith(f".{_PACKED}"):
-                self._shapes[_beside(name, "weight")] = self._checked(_beside(name, "weight"))
+                self._shapes[_sibling(name, "weight")] = self._checked(_sibling(name, "weight"))
         own = {f"{name.removesuffix('weight')}{part}" for name in self._shapes for part in (_PACKED, _SCALE, _SHAPE)}
         self._names = (set(names) - own) | set(self._shapes)
 
@@ -102,11 +102,11 @@ class CompressedSource(BlockSource):
         return self._shapes[name] if name in self._shapes else self._stored.shape(name)
 
     def dtype(self, name: str) -> str:
-        return self.kind(name) if name in self._shapes else self._stored.dtype(name)
+        return self.block_format(name) if name in self._shapes else self._stored.dtype(name)
 
-    def kind(self, name: str) -> str:
+    def block_format(self, name: str) -> str:
         if name in self._shapes:
-            return "INT4" if self._stored.dtype(_beside(name, _SCALE)) == "bfloat16" else "Q4_0"
+            return "INT4" if self._stored.dtype(_sibling(name, _SCALE)) == "bfloat16" else "Q4_0"
         dtype = self._stored.dtype(name)
         return _PLAIN.get(dtype, dtype)
 
@@ -122,7 +122,7 @@ class CompressedSource(BlockSource):
     def read_blocks(self, name: str) -> Iterator[Array]:
         if name not in self._shapes:
             return _of_numbers(self._stored.read_rows(name))
-        return _blocks(self._stored.read_raw(_beside(name, _PACKED)), self._stored.read(_beside(name, _SCALE)))
+        return _blocks(self._stored.read_raw(_sibling(name, _PACKED)), self._stored.read(_sibling(name, _SCALE)))
 
     def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
         return _CutCompressed(self, self._stored, cuts, frozenset(self._shapes))
@@ -132,7 +132,7 @@ class CompressedSource(BlockSource):
 
     def _checked(self, name: str) -> tuple[int, ...]:
         """Return the shape of a packed matrix, after a check of the shapes and dtypes of its tensors."""
-        packed, scale, shape = (_beside(name, part) for part in (_PACKED, _SCALE, _SHAPE))
+        packed, scale, shape = (_sibling(name, part) for part in (_PACKED, _SCALE, _SHAPE))
         for needed in (scale, shape):
             if needed not in self._stored.names():
                 raise TensorMismatchError(self.location, f"a tensor {needed!r}", "no tensor of that name")
@@ -168,12 +168,12 @@ class _CutCompressed(CutTensors, BlockSource):
                 continue
             for part, together in ((_PACKED, IN_ONE), (_SCALE, GROUP)):
                 inputs = together if cut.axis == 1 else 1
-                own = Cut(_beside(cut.name, part), cut.axis, cut.begin // inputs, cut.end // inputs)
+                own = Cut(_sibling(cut.name, part), cut.axis, cut.begin // inputs, cut.end // inputs)
                 parts[f"{name} {part}"] = own
         self._parts = CutTensors(stored, parts)
 
-    def kind(self, name: str) -> str:
-        return self._source.kind(self._cuts[name].name)
+    def block_format(self, name: str) -> str:
+        return self._source.block_format(self._cuts[name].name)
 
     def nbytes(self, name: str) -> int:
         return self._parts.nbytes(name)
@@ -208,5 +208,5 @@ def _blocks(words: Iterator[Array], scales: Array) -> Iterator[Array]:
         yield blocks
 
 
-def _beside(name: str, part: str) -> str:
+def _sibling(name: str, part: str) -> str:
     return f"{name.rpartition('.')[0]}.{part}"

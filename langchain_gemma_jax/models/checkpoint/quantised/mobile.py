@@ -35,7 +35,7 @@ from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
-KINDS = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
+STORED_TYPES = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
 _WEIGHT, _TABLE = ("weight", "weight_scale"), ("embedding_quantized", "embedding_scale")
 _GRIDS = ("input_activation_scale", "output_activation_scale")
 _OF_A_CACHE = ("k_cache_scale", "v_cache_scale")
@@ -86,10 +86,10 @@ def _with_head(raw: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     The two are trained as one, but stored separately: looked-up rows are not on a grid.
     """
     tied = {"tie_word_embeddings": not any(head in names for head in HEADS)}
-    found = {**raw, **tied}
+    config = {**raw, **tied}
     if isinstance(text := raw.get("text_config"), dict):
-        found["text_config"] = {**text, **tied}
-    return found
+        config["text_config"] = {**text, **tied}
+    return config
 
 
 class MobileSource(TensorSource):
@@ -127,8 +127,8 @@ class MobileSource(TensorSource):
     def dtype(self, name: str) -> str:
         if name not in self._packed:
             return self._stored.dtype(name)
-        found = self.channels(name)
-        return KINDS[found.bits] if found else self._stored.dtype(self._packed[name][0])
+        storage = self.channels(name)
+        return STORED_TYPES[storage.bits] if storage else self._stored.dtype(self._packed[name][0])
 
     def channels(self, name: str) -> Channels | None:
         """Return the storage of a matrix. None: it is dense, or its bytes do not fit the expected shape.
@@ -140,7 +140,9 @@ class MobileSource(TensorSource):
             return None
         (numbers, scales), (outputs, inputs) = self._packed[name], expected
         shape, signed = self._stored.shape(numbers), self._stored.dtype(numbers) == "I8"
-        bits = next((bits for bits in KINDS if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None)
+        bits = next(
+            (bits for bits in STORED_TYPES if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None
+        )
         if bits is None or (bits == 8) != signed:
             return None
         groups = self._groups(scales, outputs)
@@ -163,15 +165,15 @@ class MobileSource(TensorSource):
         Raises:
             TensorMismatchError: one of these tensors is not one number.
         """
-        base, found = name.rpartition(".")[0], []
+        base, grids = name.rpartition(".")[0], []
         for grid in _GRIDS:
             full = f"{base}.{grid}"
             known = full in self._stored.names()
             if known and (math.prod(self._stored.shape(full)) != 1 or self._stored.dtype(full) not in _FLOATS):
                 shown = f"{self._stored.dtype(full)} {list(self._stored.shape(full))}"
                 raise TensorMismatchError(self.location, f"{full!r} to be one number", shown)
-            found.append(full if known else None)
-        return tuple(found)
+            grids.append(full if known else None)
+        return tuple(grids)
 
     def read(self, name: str) -> Array:
         return self._stored.read(name)
@@ -202,8 +204,8 @@ class PerChannel(ByPath[Channels]):
     """Storage of each matrix in the form of such a folder."""
 
     @property
-    def kinds(self) -> Collection[str]:
-        return tuple(KINDS.values())
+    def stored_types(self) -> Collection[str]:
+        return tuple(STORED_TYPES.values())
 
     def specs(self, how: Channels, dense: ArraySpec) -> tuple[ChannelMatrix, int]:
         bits, outputs, inputs = how.bits, how.outputs, dense.shape[-1]
@@ -227,13 +229,13 @@ class PerChannel(ByPath[Channels]):
     ) -> Any:
         if not isinstance(source, MobileSource):
             raise TypeError(f"expected a mobile release's tensors, found {type(source).__name__}")
-        found = []
+        matrices = []
         for part, specs in zip(parts, stored.weights if isinstance(stored, Stacked) else (stored,), strict=True):
             numbers, scales, *grids = map(empty, (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
             made = ChannelMatrix(numbers, scales, grids[0], grids[1], specs.bits, specs.dtype, specs.tiled)
             source.read_channels(part.name, made)
-            found.append(made)
-        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+            matrices.append(made)
+        return matrices[0] if len(matrices) == 1 else Stacked(tuple(matrices), stored.outputs)
 
 
 def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> PerChannel:
@@ -242,7 +244,7 @@ def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype
     Raises:
         TensorMismatchError: only some outputs of a matrix are packed, or an output has several scales.
     """
-    found = []
+    stored = []
     for path, spec in walk(abstract(config, dtype)):
         if not is_matrix(spec):
             continue
@@ -259,8 +261,8 @@ def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype
             raise TensorMismatchError(source.location, f"{names} with one scale an output", "several")
         for part in parts:
             source.grids(part.name)
-        found.append((path, packed))
-    return PerChannel(tuple(found), forms)
+        stored.append((path, packed))
+    return PerChannel(tuple(stored), forms)
 
 
 class MobileCheckpoint(Checkpoint[MobileSource]):

@@ -27,8 +27,8 @@ def quantisation_of(folder: Path) -> Mapping[str, object] | None:
         return None
     raw = read_object(path, folder / CONFIG)
     for table in (raw, raw.get("text_config")):
-        if isinstance(table, dict) and isinstance(found := table.get(QUANTISATION), dict):
-            return found
+        if isinstance(table, dict) and isinstance(quantisation := table.get(QUANTISATION), dict):
+            return quantisation
     return None
 
 

@@ -46,21 +46,21 @@ class TextClassifier:
         """
         check_versions()
         named = source.removeprefix(PREFIX) if isinstance(source, str) else source
-        found = find(named, HowToLoad(revision=revision, token=token))
-        raw = checked_folder(found.path)
-        self.name, shared = found.name, libraries()
-        code_in(found.path, raw, known=is_in_transformers(raw.get("model_type")), trusted=False)
+        files = find(named, HowToLoad(revision=revision, token=token))
+        raw = checked_folder(files.path)
+        self.name, shared = files.name, libraries()
+        code_in(files.path, raw, known=is_in_transformers(raw.get("model_type")), trusted=False)
         kind = configuration(shared, raw)
         self.labels: tuple[str, ...] = tuple(str(kind.id2label[number]) for number in sorted(kind.id2label))
         if len(self.labels) < 2:
             raise UnsupportedModelError(f"{self.name!r}: expected two labels or more, found {len(self.labels)}.")
         self._pad, self._most = int(kind.pad_token_id or 0), min(most_context(kind), LENGTHS[-1])
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(found.path / "tokenizer.json"))
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(files.path / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         with shared.alone():
             how = {"attn_implementation": "eager", "trust_remote_code": False}
-            module = read_by_transformers(shared, found.path, "float32", "AutoModelForSequenceClassification", how)
+            module = read_by_transformers(shared, files.path, "float32", "AutoModelForSequenceClassification", how)
         fix_lengths(module)
         module.config.use_cache = False  # a text is read once
         self._module = CompiledModule(module)

@@ -39,10 +39,10 @@ def as_function(module: Any, where: jax.Device | Placement | None = None) -> tup
         InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
     """
     check_versions()
-    found = libraries()
-    with found.alone():
+    shared = libraries()
+    with shared.alone():
         params = moved(module, placement_of(where))
-    return params, partial(_run, found, module)
+    return params, partial(_run, shared, module)
 
 
 class CompiledModule:
@@ -96,15 +96,15 @@ class CompiledModule:
         self.close()
 
 
-def _run(found: TorchLibraries, module: Any, params: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+def _run(shared: TorchLibraries, module: Any, params: Mapping[str, Any], *args: Any, **options: Any) -> Any:
     given = jax.tree.map(lambda value: jnp.asarray(value) if isinstance(value, np.ndarray) else value, (args, options))
-    with found.tracing():
-        views, (args, options) = found.to_torch((dict(params), given))
-        out = found.torch.func.functional_call(module, views, args, options, tie_weights=True)
-        if not isinstance(out, found.transformers.utils.ModelOutput):
-            return _checked(module, found.to_jax(out))
+    with shared.tracing():
+        views, (args, options) = shared.to_torch((dict(params), given))
+        out = shared.torch.func.functional_call(module, views, args, options, tie_weights=True)
+        if not isinstance(out, shared.transformers.utils.ModelOutput):
+            return _checked(module, shared.to_jax(out))
         kind, names = type(out), tuple(out.keys())
-        values = found.to_jax(tuple(dict(out).values()))
+        values = shared.to_jax(tuple(dict(out).values()))
     _register(kind)
     return _made(kind, names, _checked(module, values))
 

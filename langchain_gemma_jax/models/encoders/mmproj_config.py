@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import ConfigError, TensorMismatchError, Unsuppo
 from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
-from langchain_gemma_jax.models.encoders.kinds_beside import PICTURES, SOUNDS
+from langchain_gemma_jax.models.encoders.mmproj_inputs import PICTURES, SOUNDS
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
 from langchain_gemma_jax.models.hearing.spectrogram import PITCHES
@@ -65,19 +65,19 @@ class Projector:
     def size(self, sense: str, name: str, default: int | None = None) -> int:
         """Return a required whole number."""
         key = f"clip.{sense}.{name}"
-        found = self.metadata.whole(key, default)
-        if found is None:
+        value = self.metadata.whole(key, default)
+        if value is None:
             raise ConfigError(f"{self.location}: expected a value of {key}, found none.")
-        return found
+        return value
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
         """Return the shape of a required tensor."""
         if name not in self.source.names():
             raise TensorMismatchError(self.location, f"a tensor {name!r}", "no tensor of that name")
-        found = self.source.shape(name)
-        if len(found) != rank:
-            raise TensorMismatchError(self.location, f"{name!r} with {rank} axes", f"the shape {list(found)}")
-        return found
+        shape = self.source.shape(name)
+        if len(shape) != rank:
+            raise TensorMismatchError(self.location, f"{name!r} with {rank} axes", f"the shape {list(shape)}")
+        return shape
 
     def has(self, name: str) -> bool:
         """Return True if the file has a tensor of this name."""
@@ -95,8 +95,8 @@ class Projector:
 
     def each_colour(self, name: str, default: float) -> list[float]:
         """Return the value for each colour."""
-        found = self.metadata.numbers(f"clip.vision.{name}")
-        return [default] * 3 if found is None else [float(each) for each in found]
+        values = self.metadata.numbers(f"clip.vision.{name}")
+        return [default] * 3 if values is None else [float(each) for each in values]
 
     def eps(self, sense: str) -> float:
         """Return the epsilon of norms."""
@@ -136,13 +136,13 @@ _MARKS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 
 def _id(projector: Projector, tokenizer: Tokenizer, token: str) -> int:
-    found = tokenizer.control_id(token)
-    if found is None:
+    token_id = tokenizer.control_id(token)
+    if token_id is None:
         raise UnsupportedModelError(
             f"{projector.location}: expected a text model whose vocabulary has {token}, which stands beside what these "
             f"encoders make, found one without it. {ADVICE}"
         )
-    return found
+    return token_id
 
 
 def _gemma3(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:

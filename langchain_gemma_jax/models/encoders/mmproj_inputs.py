@@ -12,7 +12,7 @@ PICTURES, SOUNDS = ("clip.vision.projector_type", "clip.projector_type"), ("clip
 """The metadata keys of a file's picture and sound encoders."""
 
 
-def kinds_beside(model: Path) -> frozenset[str]:
+def mmproj_inputs(model: Path) -> frozenset[str]:
     """Return the inputs of the encoders in the folder of a model's file: ``image`` and ``audio``, if any.
 
     Raises:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.kernels.products import kernels_run
-from langchain_gemma_jax.kernels.targets import between
+from langchain_gemma_jax.kernels.targets import fused_op
 
 LANES = 16  # a multiple of this fills whole registers of every instruction set
 
@@ -29,8 +29,8 @@ def can_turn(head_dim: int) -> bool:
 
 def norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
     """Return ``x [..., n]`` over its root mean square, times ``scale [n]``: float32."""
-    (found,) = _call("norm", [x.shape], [x, scale], eps=eps)
-    return found
+    (normed,) = _call("norm", [x.shape], [x, scale], eps=eps)
+    return normed
 
 
 def join(
@@ -43,8 +43,8 @@ def join(
 
 def gated(gate_up: jax.Array) -> jax.Array:
     """Return ``gelu(gate) * up`` of ``[..., 2 * n]``: float32 ``[..., n]``."""
-    (found,) = _call("gated", [(*gate_up.shape[:-1], gate_up.shape[-1] // 2)], [gate_up])
-    return found
+    (result,) = _call("gated", [(*gate_up.shape[:-1], gate_up.shape[-1] // 2)], [gate_up])
+    return result
 
 
 def heads(
@@ -67,8 +67,10 @@ def heads(
     rows, tokens, _, dim = x.shape
     kept = (rows, pairs, tokens, dim)
     given = [x, *sin_cos, *(norms or ())]
-    found = _call("heads", [(rows, tokens, queries, dim), kept, kept], given, eps=eps, size=size, value_norm=value_norm)
-    return found[0], found[1], found[2]
+    results = _call(
+        "heads", [(rows, tokens, queries, dim), kept, kept], given, eps=eps, size=size, value_norm=value_norm
+    )
+    return results[0], results[1], results[2]
 
 
 def best(scores: jax.Array, valid: int) -> tuple[jax.Array, jax.Array]:
@@ -96,7 +98,7 @@ def _call(
         jax.ShapeDtypeStruct(shape, jnp.int32 if index >= whole else jnp.float32) for index, shape in enumerate(shapes)
     ]
     given = [array.astype(jnp.float32) for array in arrays if array is not None]
-    found: Sequence[jax.Array] = jax.ffi.ffi_call(between(name), made)(
+    results: Sequence[jax.Array] = jax.ffi.ffi_call(fused_op(name), made)(
         *given, eps=np.float32(eps), size=np.float32(size), value_norm=np.int64(value_norm), valid=np.int64(valid)
     )
-    return found
+    return results

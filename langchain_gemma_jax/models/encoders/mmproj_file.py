@@ -15,10 +15,10 @@ from langchain_gemma_jax.errors import CheckpointError, ConfigError, TensorMisma
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import are_one_model, projectors
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.encoders.config_words import ADVICE, Projector, media_files
-from langchain_gemma_jax.models.encoders.stored_names import StoredNames
+from langchain_gemma_jax.models.encoders.mmproj_config import ADVICE, Projector, media_files
+from langchain_gemma_jax.models.encoders.mmproj_names import StoredNames
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.tokenizer import Tokenizer
@@ -28,7 +28,7 @@ from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTenso
 _DENSE = ("float32", "float16", "bfloat16")
 
 
-def encoders_beside(model: Path, named: Path | None, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia | None:
+def mmproj_encoders(model: Path, named: Path | None, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia | None:
     """Return the encoders in the mmproj file of a GGUF model. None: there is no such file.
 
     In a folder of several models, a file that does not fit this model belongs to another one, and is skipped.
@@ -85,7 +85,7 @@ def _check(source: GgufSource, names: StoredNames, tensor: Tensor) -> str:
         raise TensorMismatchError(source.location, f"a tensor {stored.name}", "none")
     if (found := source.shape(stored.name)) != stored.shape:
         raise TensorMismatchError(source.location, f"{stored.name} of the shape {stored.shape}", f"{found}")
-    if (kind := source.dtype(stored.name)) not in (*_DENSE, *KINDS):
+    if (kind := source.dtype(stored.name)) not in (*_DENSE, *BLOCK_FORMATS):
         advice = "Take one that is stored as BF16, F16, F32 or Q8_0."
         raise TensorMismatchError(source.location, f"{stored.name} in a type that is read here", kind, advice)
     return stored.name
@@ -108,7 +108,7 @@ def _numbers(source: GgufSource, name: str) -> npt.NDArray[Any]:
     """Return the unpacked numbers of a tensor."""
     if source.dtype(name) in _DENSE:
         return np.asarray(source.read(name))
-    kind = KINDS[source.kind(name)]
+    kind = BLOCK_FORMATS[source.block_format(name)]
     pieces = [numbers(kind, apart(kind, blocks.view(np.uint8))) for blocks in source.read_blocks(name)]
     return np.concatenate(pieces).reshape(source.shape(name))
 

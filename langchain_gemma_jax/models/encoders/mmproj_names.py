@@ -120,12 +120,12 @@ class StoredNames:
             return _WHOLE[name]
         plain = name.replace(".linear.", ".")
         plain = plain if plain.endswith(_ENDS) else f"{plain}.weight"
-        if (found := _LAYER.fullmatch(plain)) is None:
+        if (match := _LAYER.fullmatch(plain)) is None:
             stem, _, end = plain.rpartition(".")
             return f"{_ONCE[stem]}.{end}"
-        part = _OF_LAYER[found["sense"]][found["part"]]
+        part = _OF_LAYER[match["sense"]][match["part"]]
         part = _OTHER_WAY.get(part, part) if self.swapped else part
-        return f"{found['sense'][0]}.blk.{found['index']}.{part}.{found['end']}"
+        return f"{match['sense'][0]}.blk.{match['index']}.{part}.{match['end']}"
 
 
 def _lies(tensor: Tensor) -> tuple[tuple[int, ...], Callable[[Numbers], Numbers]]:
@@ -157,8 +157,8 @@ def _as_stored(stored: Numbers) -> Numbers:
 def _before_softplus(stored: Numbers) -> Numbers:
     """Return the inverse of ``softplus``, log(1 + exp(x)): files hold its result, and the encoder applies it itself."""
     wide = stored.astype(np.float64)
-    found: Numbers = (wide + np.log(-np.expm1(-wide))).astype(np.float32)
-    return found
+    inverse: Numbers = (wide + np.log(-np.expm1(-wide))).astype(np.float32)
+    return inverse
 
 
 def _side(numbers: int) -> int:

@@ -39,7 +39,7 @@ class Field:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class BlockFormat:
     """A block format."""
 
     name: str  # as GGUF files spell it
@@ -51,15 +51,15 @@ class Kind:
     lane: int = 1  # size of the last axis of a slice
 
 
-def numbers(kind: Kind, parts: BlockArrays) -> Any:
+def numbers(kind: BlockFormat, parts: BlockArrays) -> Any:
     """Return the numbers of whole rows: float32 ``[..., in]``, as an array of numpy or JAX like the parts."""
     lead = parts[0].shape[: parts[0].ndim - len(kind.parts[0].shape)]
     slices = kind.unpack(parts)
-    found = slices[0]
+    joined = slices[0]
     if len(slices) > 1:
-        arrays = np if isinstance(found, np.ndarray) else jnp
-        found = arrays.stack(slices, axis=-2)
-    return found.reshape(*lead[:-1], lead[-1] * kind.elements)
+        arrays = np if isinstance(joined, np.ndarray) else jnp
+        joined = arrays.stack(slices, axis=-2)
+    return joined.reshape(*lead[:-1], lead[-1] * kind.elements)
 
 
 def _f32(x: Any) -> Any:
@@ -86,29 +86,29 @@ def _with_fifth(packed: Any, high: Any) -> Iterator[Any]:
         yield low | (fifth << 4).astype("uint8")
 
 
-def _signed(found: Any, middle: int) -> Any:
-    return _f32(found.astype("int8") - np.int8(middle))
+def _signed(unsigned: Any, middle: int) -> Any:
+    return _f32(unsigned.astype("int8") - np.int8(middle))
 
 
 def _q4_0(parts: BlockArrays) -> Slices:
     scale, packed = parts
-    return tuple(_f32(scale)[..., None] * _signed(found, 8) for found in _halves(packed))
+    return tuple(_f32(scale)[..., None] * _signed(values, 8) for values in _halves(packed))
 
 
 def _q4_1(parts: BlockArrays) -> Slices:
     scale, least, packed = parts
-    return tuple(_f32(scale)[..., None] * _f32(found) + _f32(least)[..., None] for found in _halves(packed))
+    return tuple(_f32(scale)[..., None] * _f32(values) + _f32(least)[..., None] for values in _halves(packed))
 
 
 def _q5_0(parts: BlockArrays) -> Slices:
     scale, high, packed = parts
-    return tuple(_f32(scale)[..., None] * _signed(found, 16) for found in _with_fifth(packed, high))
+    return tuple(_f32(scale)[..., None] * _signed(values, 16) for values in _with_fifth(packed, high))
 
 
 def _q5_1(parts: BlockArrays) -> Slices:
     scale, least, high, packed = parts
-    found = _with_fifth(packed, high)
-    return tuple(_f32(scale)[..., None] * _f32(each) + _f32(least)[..., None] for each in found)
+    halves = _with_fifth(packed, high)
+    return tuple(_f32(scale)[..., None] * _f32(each) + _f32(least)[..., None] for each in halves)
 
 
 def _q8_0(parts: BlockArrays) -> Slices:
@@ -118,25 +118,25 @@ def _q8_0(parts: BlockArrays) -> Slices:
 
 def _groups(one: Any, each: Any) -> list[Any]:
     """Return a block's factor times those of its groups: even groups ``[..., 4, 1]``, then odd ones."""
-    found = _f32(one)[..., None] * _f32(each)
-    found = found.reshape(*found.shape[:-1], 4, 2, 1)
-    return [found[..., 0, :], found[..., 1, :]]
+    factors = _f32(one)[..., None] * _f32(each)
+    factors = factors.reshape(*factors.shape[:-1], 4, 2, 1)
+    return [factors[..., 0, :], factors[..., 1, :]]
 
 
 def _q4_k(parts: BlockArrays) -> Slices:
     scale, least, scales, leasts, packed = parts
     factors = zip(_halves(packed), _groups(scale, scales), _groups(least, leasts), strict=True)
-    return tuple(factor * _f32(found) - less for found, factor, less in factors)
+    return tuple(factor * _f32(values) - less for values, factor, less in factors)
 
 
 def _q5_k(parts: BlockArrays) -> Slices:
     scale, least, scales, leasts, high, packed = parts
-    found = [
+    values = [
         low | (((high[..., None, :] & _of_rank(_OF_FOUR[index], high.ndim + 1)) != 0).astype("uint8") << 4)
         for index, low in enumerate(_halves(packed))
     ]
-    factors = zip(found, _groups(scale, scales), _groups(least, leasts), strict=True)
-    return tuple(factor * _f32(found) - less for found, factor, less in factors)
+    factors = zip(values, _groups(scale, scales), _groups(least, leasts), strict=True)
+    return tuple(factor * _f32(values) - less for values, factor, less in factors)
 
 
 _OF_FOUR = [(1 << np.arange(first, 8, 2, dtype=np.uint8)).astype(np.uint8).reshape(4, 1) for first in (0, 1)]
@@ -146,18 +146,18 @@ def _q6_k(parts: BlockArrays) -> Slices:
     scale, scales, high, packed = parts
     factors = _f32(scale)[..., None] * _f32(scales)
     factors = factors.reshape(*factors.shape[:-1], 2, 4, 2, 1)  # [..., half of a block, quarter of it, half of that, 1]
-    found = []
+    quarters = []
     for quarter in range(4):
         low = _halves(packed[..., quarter % 2, :])[quarter // 2]
         number = _signed(low | (((high >> (2 * quarter)) & 3) << 4), 32)
         number = number.reshape(*number.shape[:-1], 2, 16) * factors[..., quarter, :, :]
-        found.append(number.reshape(*number.shape[:-2], 32))
-    return tuple(found)
+        quarters.append(number.reshape(*number.shape[:-2], 32))
+    return tuple(quarters)
 
 
-def _plain(name: str, dtype: str) -> Kind:
+def _plain(name: str, dtype: str) -> BlockFormat:
     size = np.dtype(getattr(ml_dtypes, dtype, dtype)).itemsize
-    return Kind(name, 1, size, (Field(dtype),), lambda parts: (_f32(parts[0]),))
+    return BlockFormat(name, 1, size, (Field(dtype),), lambda parts: (_f32(parts[0]),))
 
 
 def _f16(at: int) -> Field:
@@ -170,21 +170,23 @@ def _u8(at: int | None, *shape: int) -> Field:
 
 _SIX_BITS = (_u8(None, 8), _u8(None, 8))  # scales and leasts, eight of each in twelve bytes
 
-KINDS: Mapping[str, Kind] = {
+BLOCK_FORMATS: Mapping[str, BlockFormat] = {
     kind.name: kind
     for kind in (
         _plain("F32", "float32"),
         _plain("F16", "float16"),
         _plain("BF16", "bfloat16"),
-        Kind("Q8_0", 32, 34, (_f16(0), Field("int8", (32,), 2)), _q8_0, 1, 32),
-        Kind("Q4_0", 32, 18, (_f16(0), _u8(2, 16)), _q4_0, 2, 16),
-        Kind("INT4", 32, 18, (Field("bfloat16"), _u8(2, 16)), _q4_0, 2, 16),
-        Kind("Q4_1", 32, 20, (_f16(0), _f16(2), _u8(4, 16)), _q4_1, 2, 16),
-        Kind("Q5_0", 32, 22, (_f16(0), Field("uint32", (), 2), _u8(6, 16)), _q5_0, 2, 16),
-        Kind("Q5_1", 32, 24, (_f16(0), _f16(2), Field("uint32", (), 4), _u8(8, 16)), _q5_1, 2, 16),
-        Kind("Q4_K", 256, 144, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 4, 32)), _q4_k, 2, 32),
-        Kind("Q5_K", 256, 176, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 32), _u8(48, 4, 32)), _q5_k, 2, 32),
-        Kind("Q6_K", 256, 210, (_f16(208), Field("int8", (16,), 192), _u8(128, 2, 32), _u8(0, 2, 2, 32)), _q6_k, 4, 32),
+        BlockFormat("Q8_0", 32, 34, (_f16(0), Field("int8", (32,), 2)), _q8_0, 1, 32),
+        BlockFormat("Q4_0", 32, 18, (_f16(0), _u8(2, 16)), _q4_0, 2, 16),
+        BlockFormat("INT4", 32, 18, (Field("bfloat16"), _u8(2, 16)), _q4_0, 2, 16),
+        BlockFormat("Q4_1", 32, 20, (_f16(0), _f16(2), _u8(4, 16)), _q4_1, 2, 16),
+        BlockFormat("Q5_0", 32, 22, (_f16(0), Field("uint32", (), 2), _u8(6, 16)), _q5_0, 2, 16),
+        BlockFormat("Q5_1", 32, 24, (_f16(0), _f16(2), Field("uint32", (), 4), _u8(8, 16)), _q5_1, 2, 16),
+        BlockFormat("Q4_K", 256, 144, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 4, 32)), _q4_k, 2, 32),
+        BlockFormat("Q5_K", 256, 176, (_f16(0), _f16(2), *_SIX_BITS, _u8(16, 32), _u8(48, 4, 32)), _q5_k, 2, 32),
+        BlockFormat(
+            "Q6_K", 256, 210, (_f16(208), Field("int8", (16,), 192), _u8(128, 2, 32), _u8(0, 2, 2, 32)), _q6_k, 4, 32
+        ),
     )
 }
 """Every block format that is read here, by its name in GGUF files. INT4 is Q4_0 with the bfloat16 scales of folders."""
