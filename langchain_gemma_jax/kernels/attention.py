@@ -26,7 +26,7 @@ def attend(
     split: jax.Array,
     caches: Sequence[tuple[jax.Array, jax.Array]],
     *,
-    behind: int,
+    appended: int,
     window: int | None,
     cap: float | None,
 ) -> jax.Array:
@@ -34,8 +34,8 @@ def attend(
 
     A row's queries are at positions ``first [row]`` and on, and see positions up to their own, at most ``window`` of
     them. ``caches`` are keys and values ``[row, kv_head, slot, head_dim]``, each of an equal share of the rows in
-    order. The last ``behind`` slots hold the positions from ``split [row]`` on; the others are a ring of the positions
-    before it, or of all positions if ``behind`` is 0. A row's results do not depend on the other rows.
+    order. The last ``appended`` slots hold the positions from ``split [row]`` on; the others are a ring of the
+    positions before it, or of all positions if ``appended`` is 0. A row's results do not depend on the other rows.
     """
     rows, tokens, heads, head_dim = queries.shape
     out = jax.ShapeDtypeStruct((rows, tokens, heads * head_dim), jnp.float32)
@@ -47,6 +47,6 @@ def attend(
         *arrays,
         window=np.int64(ALL if window is None else window),
         cap=np.float32(0.0 if cap is None else cap),
-        behind=np.int64(behind),
+        behind=np.int64(appended),
     )
     return mixed

@@ -35,7 +35,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A packed model beside the dense one."""
+    """The losses of a packed model and a dense one, and the agreement of their choices."""
 
     dense_loss: float
     packed_loss: float

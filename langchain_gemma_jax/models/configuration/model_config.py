@@ -57,7 +57,7 @@ CacheLayout: TypeAlias = tuple[CacheLayer | None, ...]
 
 @dataclass(frozen=True)
 class MoeConfig:
-    """A mixture of experts beside the dense feed-forward (Gemma 4 26B-A4B)."""
+    """A mixture of experts in addition to the dense feed-forward (Gemma 4 26B-A4B)."""
 
     experts: int
     experts_per_token: int

@@ -36,10 +36,10 @@ class VisibleKV:
     keys: jax.Array  # [row, kv_head, slot, head_dim]
     values: jax.Array  # [row, kv_head, slot, head_dim]
     positions: jax.Array  # [row, slot]; negative: an empty slot
-    # The order of positions, for kernels: those from `split [row]` on are in order in the last `behind` slots, if there
-    # are any; each of the others is in slot `position mod ring`. None: there is no such order.
+    # The order of positions, for kernels: those from `split [row]` on are in order in the last `appended` slots, if
+    # there are any; each of the others is in slot `position mod ring`. None: there is no such order.
     split: jax.Array | None = None
-    behind: int = field(default=0, metadata={"static": True})
+    appended: int = field(default=0, metadata={"static": True})
 
 
 def project(
@@ -140,7 +140,7 @@ def remember(
         values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
         positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
         split=start,
-        behind=tokens,
+        appended=tokens,
     )
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
@@ -201,7 +201,7 @@ def _by_kernel(
         positions[:, 0],
         jnp.concatenate([what.split for what in seen if what.split is not None]),
         [(what.keys, what.values) for what in seen],
-        behind=seen[0].behind,
+        appended=seen[0].appended,
         window=layer.window,
         cap=config.attention_softcap,
     )

@@ -18,7 +18,7 @@ class Metadata:
     """A file's metadata. ``location`` is its name in errors, ``architecture`` the prefix of its own keys."""
 
     def __init__(self, header: Header, location: str) -> None:
-        self._found, self.location = header.metadata, location
+        self._values, self.location = header.metadata, location
         self.architecture = self.text("general.architecture", "")
 
     def error(self, name: str, expected: str, found: object) -> ConfigError:
@@ -27,20 +27,20 @@ class Metadata:
 
     def text(self, name: str, default: str) -> str:
         """Return the string called ``name``."""
-        return self._typed(name, self._found.get(name, default), str)
+        return self._typed(name, self._values.get(name, default), str)
 
     def whole(self, name: str, default: int | None = None) -> int | None:
         """Return the whole number called ``name``."""
-        value = self._found.get(name)
+        value = self._values.get(name)
         return default if value is None else self._typed(name, value, int)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return the bool called ``name``."""
-        return self._typed(name, self._found.get(name, default), bool)
+        return self._typed(name, self._values.get(name, default), bool)
 
     def number(self, name: str, default: float | None = None) -> float | None:
         """Return the number called ``name``, whole or not."""
-        value = self._found.get(name)
+        value = self._values.get(name)
         if value is None:
             return default
         return float(value) if type(value) is int else self._typed(name, value, float)
@@ -52,7 +52,7 @@ class Metadata:
 
     def integers(self, name: str) -> npt.NDArray[np.generic] | None:
         """Return the list of whole numbers or bools called ``name`` as an array. None: as for ``whole_numbers``."""
-        values = self._found.get(name)
+        values = self._values.get(name)
         if not isinstance(values, np.ndarray):
             return None
         if values.dtype.kind not in "iub":
@@ -61,7 +61,7 @@ class Metadata:
 
     def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
         """Return the list of numbers called ``name``."""
-        values = self._found.get(name)
+        values = self._values.get(name)
         if values is None:
             return None
         if not isinstance(values, np.ndarray):
@@ -70,14 +70,14 @@ class Metadata:
 
     def strings(self, name: str) -> Strings | None:
         """Return the list of strings called ``name``."""
-        values = self._found.get(name)
+        values = self._values.get(name)
         if values is None or isinstance(values, Strings):
             return values
         raise self.error(name, "a list of strings", values)
 
     def forget_strings(self) -> None:
         """Free the memory of all lists of strings. They cannot be read any more."""
-        for value in self._found.values():
+        for value in self._values.values():
             if isinstance(value, Strings):
                 value.forget()
 

@@ -35,7 +35,7 @@ LARGEST_ALIGNMENT = 1 << 20
 ARCHITECTURE, FIRST_ENTRIES = "general.architecture", 8  # writers put it first
 _LIMIT = 1 << 63
 _PIECE = 1 << 20  # bytes that are read at a time
-_WORTH_IT, _SOME = 64, 1 << 12  # strings: the fewest that justify a scan of a piece; else so many are read one by one
+_WORTH_IT, _SOME = 64, 1 << 12  # strings: the fewest that justify a scan of a piece; those then read one by one
 _INCOMPLETE = "The download is probably incomplete."
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

@@ -17,7 +17,7 @@ from langchain_gemma_jax.stopping import Stop
 
 
 @dataclass(frozen=True)
-class FoundFiles:
+class SourceFiles:
     """The path of a model's files, and facts that are stored with them."""
 
     path: Path
@@ -30,7 +30,7 @@ class FoundFiles:
 
 def find(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
-) -> FoundFiles:
+) -> SourceFiles:
     """Find a model's files, and download them if necessary.
 
     Raises:
@@ -46,7 +46,7 @@ def find(
     return _find(source, how, progress=progress, stop=stop)
 
 
-def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> FoundFiles:
+def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> SourceFiles:
     if (own := embedded_folder(source)) is not None:
         source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
@@ -56,10 +56,10 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         where = str(path) if here else source
         raise InputError(f"revision={how.revision!r} is for models on the Hub, and {str(where)!r} is here already.")
     if here:
-        return FoundFiles(path, path.stem if path.is_file() else path.resolve().name)
+        return SourceFiles(path, path.stem if path.is_file() else path.resolve().name)
     if in_ollama:
         kept = find_ollama(str(source))
-        return FoundFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
+        return SourceFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
     model_id, _, file = str(source).partition(":")
     if not is_model_id(model_id):
         from langchain_gemma_jax.models.hub.known_ids import meant_by
@@ -77,7 +77,7 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         fetched = download(
             model_id, revision=how.revision, token=how.token, progress=progress, stop=stop, file=file or None
         )
-        return FoundFiles(fetched, str(source))
+        return SourceFiles(fetched, str(source))
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
         raise

@@ -9,7 +9,7 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.opening import only_gguf
 from langchain_gemma_jax.models.loading.check_asked import check_asked
-from langchain_gemma_jax.models.loading.find import FoundFiles, find
+from langchain_gemma_jax.models.loading.find import SourceFiles, find
 from langchain_gemma_jax.models.loading.folder_files import FolderFiles
 from langchain_gemma_jax.models.loading.gguf_files import GgufFiles
 from langchain_gemma_jax.models.loading.model import Model
@@ -48,20 +48,20 @@ def open_source(
     return open_model(find(source, how, progress=progress, stop=stop))
 
 
-def open_model(found: FoundFiles) -> Opened:
+def open_model(source: SourceFiles) -> Opened:
     """Open a model's files. Headers are read and checked, but no weights. The caller closes them.
 
     Raises:
         CheckpointError: the files cannot be used. The subclass says why.
     """
-    if found.by_torch:
+    if source.by_torch:
         from langchain_gemma_jax.models.loading.opened_torch import OpenedTorch
 
-        return OpenedTorch(found)
-    files = Unchanged.now(found.path)
-    file = found.path if found.path.is_file() else only_gguf(found.path)
-    stored = FolderFiles(found.path) if file is None else GgufFiles(file, found)
-    return OpenedGemma(found.name, files, stored)
+        return OpenedTorch(source)
+    files = Unchanged.now(source.path)
+    file = source.path if source.path.is_file() else only_gguf(source.path)
+    stored = FolderFiles(source.path) if file is None else GgufFiles(file, source)
+    return OpenedGemma(source.name, files, stored)
 
 
 def open_again(like: Model) -> Opened:
@@ -72,4 +72,4 @@ def open_again(like: Model) -> Opened:
     """
     if like.read_from is None:
         raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")
-    return open_model(FoundFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))
+    return open_model(SourceFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))

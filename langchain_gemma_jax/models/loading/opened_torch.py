@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.checkpoint.read_template import read_template
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.loading.find import FoundFiles
+from langchain_gemma_jax.models.loading.find import SourceFiles
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
@@ -33,15 +33,15 @@ from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architect
 class OpenedTorch(Opened):
     """A folder with a causal language model of any family in transformers."""
 
-    def __init__(self, found: FoundFiles) -> None:
+    def __init__(self, source: SourceFiles) -> None:
         """Check a folder.
 
         Raises:
             InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
             UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is not a decoder-only model.
         """
-        self.name, self.files = found.name, Unchanged.now(found.path)
-        self._folder, self._raw = found.path, checked_folder(found.path)
+        self.name, self.files = source.name, Unchanged.now(source.path)
+        self._folder, self._raw = source.path, checked_folder(source.path)
         self._made: TorchModel | None = None  # once the model is planned
         libraries()  # imported here, before the first use of transformers
 

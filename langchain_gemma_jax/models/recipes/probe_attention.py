@@ -67,7 +67,7 @@ def _stopwatch(dtype: str, budget: float) -> AttentionTimer:
 
 
 def _by_kernel(queries: jax.Array, start: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:
-    return attend(queries, start, start, [(keys, values)], behind=0, window=None, cap=None)
+    return attend(queries, start, start, [(keys, values)], appended=0, window=None, cap=None)
 
 
 def _by_products(queries: jax.Array, start: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:

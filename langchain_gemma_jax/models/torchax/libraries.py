@@ -17,7 +17,7 @@ ATTENTION = "gemma_jax"  # the name of our attention in transformers
 _SET_BY_TORCHAX = "jax_pjrt_client_create_options"  # a setting of JAX, which is a part of the names of programs
 
 _lock = threading.RLock()
-_found: TorchLibraries | None = None
+_libraries: TorchLibraries | None = None
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Tracing:
     """A ``with`` block in which torch's functions run on JAX."""
 
     def __init__(self, shared: TorchLibraries) -> None:
-        self._found, self._inside = shared, ExitStack()
+        self._shared, self._inside = shared, ExitStack()
 
     def __enter__(self) -> None:
-        shared = self._found
+        shared = self._shared
         with ExitStack() as stack:
             stack.enter_context(_lock)
             stack.enter_context(jax.numpy_dtype_promotion("standard"))  # torchax needs both, whatever the caller's are
@@ -71,7 +71,7 @@ class Tracing:
 
     def _fix_casts(self, stack: ExitStack) -> None:
         """Make ``type_as`` return a new tensor. torchax's own changes the tensor that it is called on."""
-        tensor = self._found.tensor.Tensor
+        tensor = self._shared.tensor.Tensor
         stack.callback(setattr, tensor, "type_as", tensor.type_as)
         tensor.type_as = lambda this, other: this.to(other.dtype)
 
@@ -82,11 +82,11 @@ def libraries() -> TorchLibraries:
     Raises:
         InstallationError: a library is missing, or their releases do not fit together.
     """
-    global _found  # noqa: PLW0603  one a process, as the libraries are
+    global _libraries  # noqa: PLW0603  one a process, as the libraries are
     with _lock:
-        if _found is None:
-            _found = _imported(check_versions())
-        return _found
+        if _libraries is None:
+            _libraries = _imported(check_versions())
+        return _libraries
 
 
 def _imported(versions: tuple[str, ...]) -> TorchLibraries:

@@ -20,9 +20,9 @@ class Tested:
     begins: str  # the begin of their version numbers
     reason: str
 
-    def fits(self, found: str) -> bool:
+    def fits(self, installed: str) -> bool:
         """Return True if a release is one of them. The part after "+" is a build of the same release."""
-        release = found.partition("+")[0]
+        release = installed.partition("+")[0]
         return release == self.begins or release.startswith(f"{self.begins}.")
 
 
@@ -47,13 +47,13 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def check_versions(found: Callable[[str], str | None] = _installed) -> tuple[str, ...]:
+def check_versions(release_of: Callable[[str], str | None] = _installed) -> tuple[str, ...]:
     """Return the installed libraries with their releases, after a check that these were tested together.
 
     Raises:
         InstallationError: a library is missing, or of another release. The message says which, and why it matters.
     """
-    there = {name: found(name) for name in LIBRARIES}
+    there = {name: release_of(name) for name in LIBRARIES}
     missing = [name for name, release in there.items() if release is None]
     if missing:
         raise InstallationError(

@@ -28,25 +28,25 @@ class KeptVectors:
     """A least-recently-used cache of soft tokens, by the digest of the picture or sound."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
-        self._most, self._found = most_bytes, OrderedDict[bytes, npt.NDArray[np.float32]]()
+        self._most, self._vectors = most_bytes, OrderedDict[bytes, npt.NDArray[np.float32]]()
         self.nbytes = 0
 
     def __contains__(self, digest: bytes) -> bool:
-        return digest in self._found
+        return digest in self._vectors
 
     def get(self, digest: bytes) -> npt.NDArray[np.float32] | None:
         """Return the soft tokens of a digest, if they are still kept."""
-        vectors = self._found.get(digest)
+        vectors = self._vectors.get(digest)
         if vectors is not None:
-            self._found.move_to_end(digest)
+            self._vectors.move_to_end(digest)
         return vectors
 
     def put(self, digest: bytes, vectors: npt.NDArray[np.float32]) -> None:
         """Keep these, and drop the least recently used until the rest fits. The newest one always stays."""
-        self.nbytes += vectors.nbytes - (0 if (old := self._found.pop(digest, None)) is None else old.nbytes)
-        self._found[digest] = vectors
-        while self.nbytes > self._most and len(self._found) > 1:
-            self.nbytes -= self._found.popitem(last=False)[1].nbytes
+        self.nbytes += vectors.nbytes - (0 if (old := self._vectors.pop(digest, None)) is None else old.nbytes)
+        self._vectors[digest] = vectors
+        while self.nbytes > self._most and len(self._vectors) > 1:
+            self.nbytes -= self._vectors.popitem(last=False)[1].nbytes
 
 
 @dataclass(eq=False)
