@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+from langchain_gemma_jax.stopping import EVERY, check, looking
 
 
 class Encoder(Protocol):
@@ -35,6 +36,7 @@ class Placed(Protocol):
 
 
 Placing: TypeAlias = Callable[[MediaPart], Sequence[tuple[str, Placed]]]  # each with what it is: image or audio
+Counted: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,17 @@ class RenderedPrompt:
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
+    @property
+    def characters(self) -> int:
+        """How many there are in its texts, control tokens aside."""
+        return sum(len(piece.text) for piece in looking(self.pieces) if not piece.is_control)
+
     def encode(
         self,
         tokenizer: Encoder,
         generated: Mapping[int, Sequence[int]] | None = None,
         placing: Placing | None = None,
+        counted: Counted | None = None,
     ) -> EncodedPrompt:
         """Return the prompt's tokens.
 
@@ -106,25 +114,27 @@ class RenderedPrompt:
                 of turn at their end may be there or not. They are left out where the format no longer shows
                 the thoughts that are in them.
             placing: gives what stands for an image or a sound; for a document, what stands for each page.
+            counted: hears how many tokens there are so far, now and then; it raises where they are too many.
 
         Raises:
             UnsupportedModelError: the vocabulary lacks a control token of this format.
             InputError: there is an image or a sound, and nothing that places it.
         """
-        runs, counts, at = _Runs(tokenizer, placing), {0: 0}, 0
+        runs, counts, at = _Runs(tokenizer, placing, counted), {0: 0}, 0
+        noted = {self.system, *self.marks}
         for start, end, ids in self._replacements(tokenizer, generated or {}):
-            self._add(runs, counts, at, start)
+            self._add(runs, counts, noted, at, start)
             runs.ids(ids)
             at = end
-        self._add(runs, counts, at, len(self.pieces))
+        self._add(runs, counts, noted, at, len(self.pieces))
         counts[len(self.pieces)] = len(runs.done())
         ids, marks = tuple(runs.done()), tuple(counts[mark] for mark in self.marks)
         return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media))
 
-    def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
+    def _add(self, runs: _Runs, counts: dict[int, int], noted: set[int], start: int, end: int) -> None:
         """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
-        for number in range(start, end):
-            if number == self.system or number in self.marks:
+        for number in looking(range(start, end)):
+            if number in noted:
                 counts[number] = len(runs.done())
             piece = self.pieces[number]
             if piece.medium is not None:
@@ -141,7 +151,7 @@ class RenderedPrompt:
         stops = {tokenizer.control_id(name) for name in self.stops}
         begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
         done: set[int] = set()
-        for written in self.written:
+        for written in looking(self.written):
             ids = generated.get(written.message)
             if ids is None or (not written.thoughts and (begin in ids or end in ids)):
                 continue
@@ -157,8 +167,8 @@ class RenderedPrompt:
 class _Runs:
     """Collects ids, joining text that stands together."""
 
-    def __init__(self, tokenizer: Encoder, placing: Placing | None) -> None:
-        self._tokenizer, self._placing = tokenizer, placing
+    def __init__(self, tokenizer: Encoder, placing: Placing | None, counted: Counted | None) -> None:
+        self._tokenizer, self._placing, self._counted = tokenizer, placing, counted
         self.media: list[tuple[int, str, Placed]] = []
         self._ids: list[int] = []
         self._run: list[str] = []
@@ -194,6 +204,8 @@ class _Runs:
         if self._run:
             self._ids += self._tokenizer.encode_text("".join(self._run))
             self._run.clear()
+            if self._counted is not None:
+                self._counted(len(self._ids))
         return self._ids
 
 
@@ -201,22 +213,28 @@ class PromptWriter:
     """Writes the pieces of a prompt one after the other."""
 
     def __init__(self) -> None:
-        self.pieces: list[PromptPiece] = []
         self.marks: list[int] = []
         self.written: list[WrittenMessage] = []
-        self._cut = 0
+        self._pieces: list[PromptPiece] = []
+        self._text: list[str] = []  # of the piece that is being written
+        self._times = 0  # that something was written
+
+    @property
+    def pieces(self) -> list[PromptPiece]:
+        """The pieces so far. The text that is written from here on joins none of them."""
+        if self._text:
+            self._pieces.append(PromptPiece("".join(self._text)))
+            self._text.clear()
+        return self._pieces
 
     def control(self, *names: str) -> None:
-        self.pieces += [PromptPiece(name, is_control=True) for name in names]
+        self._look()
+        self.pieces.extend(PromptPiece(name, is_control=True) for name in names)
 
     def text(self, text: str) -> None:
-        if not text:
-            return
-        last = self.pieces[-1] if len(self.pieces) > self._cut else None
-        if last is not None and not last.is_control:
-            self.pieces[-1] = PromptPiece(last.text + text)
-        else:
-            self.pieces.append(PromptPiece(text))
+        self._look()
+        if text:
+            self._text.append(text)
 
     def medium(self, part: MediaPart, name: str, apart: str = "") -> None:
         """Write an image or a sound, which the format calls by this name, with a text around it."""
@@ -224,8 +242,7 @@ class PromptWriter:
 
     def cut(self) -> int:
         """Return how many pieces there are. The text that is written from here on joins none of them."""
-        self._cut = len(self.pieces)
-        return self._cut
+        return len(self.pieces)
 
     def mark(self) -> None:
         """Mark the end of a turn."""
@@ -234,3 +251,9 @@ class PromptWriter:
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
         """Note that the model wrote a message, from piece number ``start`` up to here. See ``WrittenMessage``."""
         self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))
+
+    def _look(self) -> None:
+        """See now and then whether somebody still waits for the prompt."""
+        if self._times % EVERY == 0:
+            check()
+        self._times += 1

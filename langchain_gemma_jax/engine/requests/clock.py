@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
-from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -21,6 +22,43 @@ Steps: TypeAlias = "Generator[Future[Any], None, T]"
 wait for the same work, each in its own way: see ``wait_for`` and ``await_for``."""
 
 _WORTH_TELLING = 0.05  # seconds
+
+
+MOST = 64  # of the latest standstills that are remembered: more than one request meets
+
+
+class TimeSpan(NamedTuple):
+    """What some time went into, from when to when by ``time.monotonic()``."""
+
+    began: float
+    end: float
+    what: str
+
+
+class Standstills:
+    """The latest standstills of one owner thread, which alone adds to them. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._over: deque[TimeSpan] = deque(maxlen=MOST)
+        self._now: TimeSpan | None = None  # without an end
+
+    @contextmanager
+    def here(self, what: str) -> Iterator[None]:
+        """Count a ``with`` block as one."""
+        began = time.monotonic()
+        self._now = TimeSpan(began, float("inf"), what)
+        try:
+            yield
+        finally:
+            self._over.append(TimeSpan(began, time.monotonic(), what))
+            self._now = None
+
+    def between(self, began: float, end: float) -> list[TimeSpan]:
+        """Return what of them lies between these times."""
+        now = self._now  # first: what ends meanwhile may be found twice, and is not missed
+        found = {each.began: each for each in [*([] if now is None else [now]), *self._over.copy()]}
+        cut = (TimeSpan(max(began, each.began), min(end, each.end), each.what) for each in found.values())
+        return [each for each in cut if each.end > each.began]
 
 
 class ForRoom(float):
@@ -33,9 +71,20 @@ class Parts:
     def __init__(self) -> None:
         self._began: list[tuple[float, str, Parts | None]] = []
 
-    def now(self, what: str, inside: Parts | None = None) -> None:
-        """Count the time from here on as this part; ``inside`` divides it further."""
-        self._began.append((time.monotonic(), what, inside))
+    def now(self, what: str, inside: Parts | None = None, at: float | None = None) -> None:
+        """Count the time from here on, or from ``at``, as this part; ``inside`` divides it further."""
+        self._began.append((time.monotonic() if at is None else at, what, inside))
+
+    def become(self, what: str) -> None:
+        """Count the time from here on as this part, if it is not already."""
+        if self.last != what:
+            self.now(what)
+
+    def spans(self, now: float) -> list[TimeSpan]:
+        """Return the parts one after the other, the last one up to ``now``."""
+        parts = list(self._began)
+        ends = [began for began, _, _ in parts[1:]] + [now]
+        return [TimeSpan(began, end, what) for (began, what, _), end in zip(parts, ends, strict=True)]
 
     @property
     def last(self) -> str:

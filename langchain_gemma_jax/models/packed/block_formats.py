@@ -190,3 +190,6 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
     )
 }
 """Every block format that is read here, by its name in GGUF files. INT4 is Q4_0 with the bfloat16 scales of folders."""
+
+IN_GGUF = tuple(name for name in BLOCK_FORMATS if name != "INT4")
+"""Block formats of GGUF files."""

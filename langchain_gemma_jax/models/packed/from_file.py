@@ -12,7 +12,7 @@ import numpy as np
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, IN_GGUF
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
 from langchain_gemma_jax.models.packed.splitting import split
@@ -130,12 +130,11 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
             continue
         runs: list[Run] = []
         for part in naming(config, path):
-            kind = (
-                source.block_format(part.name) if part.name in source.names() else _PLAIN[dtype]
-            )  # missing: place() says so
+            # For a missing tensor, ``place`` raises the error.
+            kind = source.block_format(part.name) if part.name in source.names() else _PLAIN[dtype]
             if kind not in BLOCK_FORMATS:
                 advice = "Take a file of this model in one of these."
-                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(BLOCK_FORMATS)}", kind, advice)
+                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", kind, advice)
             outputs = part.shape[-2]
             if runs and runs[-1][0] == kind:
                 outputs += runs.pop()[1]
